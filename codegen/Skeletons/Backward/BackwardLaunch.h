@@ -2,7 +2,7 @@
 //
 // Owns the launches around the walks (heddle_prepare and heddle_finish), the workspace that they pass to each other and
 // the numbered key tiles. Change it together with backward_rows.cuh, row_statistics.cuh, query_sums.cuh and
-// key_items.cuh.
+// walk_items.cuh.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -81,7 +81,7 @@ struct TileGrain {
   int64_t tilesAreWhole, square;
 };
 
-/// Constants of backward_rows.cuh, gradient_rows.cuh, key_items.cuh, row_statistics.cuh and argument_gradients.cuh.
+/// Constants of backward_rows.cuh, gradient_rows.cuh, walk_items.cuh, row_statistics.cuh and argument_gradients.cuh.
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates);
 
 } // namespace heddle

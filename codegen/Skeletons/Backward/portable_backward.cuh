@@ -52,7 +52,7 @@ constexpr int kScoreRowBytes = KernelTraits::kSmemRowBytesScores;
 
 } // namespace heddle
 
-#include "Backward/key_items.cuh"
+#include "Backward/walk_items.cuh"
 #include "Backward/query_sums.cuh"
 #include "Backward/transposed_scores.cuh"
 #include "Backward/query_ring.cuh"
@@ -89,11 +89,11 @@ template <class Walk> DEV void walkQueryTiles(const heddle::KernelParams &p) {
   using namespace heddle;
   extern __shared__ __align__(128) unsigned char sharedMemory[];
   KeyItem item;
-  if (!decodeKeyItem(p, blockIdx.x, item))
+  if (!decodeItem(p, blockIdx.x, item))
     return;
   const uint32_t shared = ptx::sharedAddress(sharedMemory);
   loadKeys(p, item, shared);
-  PatternContext context = makeContext(p, item.batch, item.firstHead);
+  PatternContext context = makeContext(p, item.batch, item.head);
   QueryRing ring(p, item, context, shared);
   ring.prime();
   Walk walk(p, item, shared);

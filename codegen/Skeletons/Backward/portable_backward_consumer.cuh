@@ -74,7 +74,7 @@ struct GradientPart {
 class Consumer {
 public:
   DEV Consumer(const KernelParams &p, const KeyItem &item, uint32_t shared)
-      : p(p), item(item), shared(shared), arguments(p, item.batch, item.firstHead) {}
+      : p(p), item(item), shared(shared), arguments(p, item.batch, item.head) {}
 
   DEV void clear() {
 #pragma unroll
@@ -305,10 +305,10 @@ private:
     constexpr int kTiles = Dim / 8, kFirst = kTiles < N ? kTiles : N; // of the first slice
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int32_t key = firstKey(i) + item.keyRate * half * 8;
+      const int32_t key = firstKey(i) + item.rate * half * 8;
       char *row = static_cast<char *>(to) +
                   (item.batch * stride[0] + key * stride[1] + item.kvHead * stride[2]) * kGradientBytes;
-      const bool exists = key <= item.lastKey;
+      const bool exists = key <= item.last;
       if (warpSlice() == 0)
         storeColumns<kFirst>(row, exists, sums, half, scale);
       else if constexpr (kFirst < kTiles)
@@ -333,7 +333,7 @@ private:
   DEV uint32_t ownRows(uint32_t tile, int rowBytes) const {
     return shared + tile + warpRow() * rowBytes + rowsFirst(rowBytes);
   }
-  DEV int32_t firstKey(int i) const { return item.firstKey + item.keyRate * (warpRow() + i * kMmaRows + laneRow()); }
+  DEV int32_t firstKey(int i) const { return item.first + item.rate * (warpRow() + i * kMmaRows + laneRow()); }
   DEV TilePlace placeOf(const QueryTile &tile, int i) const { return TilePlace(p, item, tile, firstKey(i)); }
 
   const KernelParams &p;

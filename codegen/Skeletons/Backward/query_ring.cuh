@@ -18,11 +18,11 @@ DEV void loadKeys(const KernelParams &p, const KeyItem &item, uint32_t shared) {
   KeyRows::clearPadding(shared + KernelTraits::kSmemK);
   ValueRows::clearPadding(shared + KernelTraits::kSmemV);
   KeyRows::load(shared + KernelTraits::kSmemK,
-                StridedRows{headBase(p.k, p.kStride, item.batch, item.kvHead), p.kStride[1] * kElementBytes,
-                            item.firstKey, item.keyRate, p.seqlenK});
+                StridedRows{headBase(p.k, p.kStride, item.batch, item.kvHead), p.kStride[1] * kElementBytes, item.first,
+                            item.rate, p.seqlenK});
   ValueRows::load(shared + KernelTraits::kSmemV,
                   StridedRows{headBase(p.v, p.vStride, item.batch, item.kvHead), p.vStride[1] * kElementBytes,
-                              item.firstKey, item.keyRate, p.seqlenK});
+                              item.first, item.rate, p.seqlenK});
 }
 
 // The tiles of all heads of the group, one head after the other. The context is that of the first, and changes: not a
@@ -30,7 +30,7 @@ DEV void loadKeys(const KernelParams &p, const KeyItem &item, uint32_t shared) {
 class GroupWalk {
 public:
   DEV GroupWalk(const KernelParams &p, const KeyItem &item, PatternContext &context)
-      : context(context), tiles(context, item), lastHead(item.firstHead + p.heads / p.kvHeads - 1) {
+      : context(context), tiles(context, item), lastHead(item.head + p.heads / p.kvHeads - 1) {
     if constexpr (KernelTraits::kWalkInMemory) {
       ptx::keepInMemory(context);
       ptx::keepInMemory(tiles);
@@ -52,7 +52,7 @@ public:
 
 private:
   PatternContext &context;
-  QueryTileWalk tiles;
+  TileWalk<KeyItem> tiles;
   int32_t lastHead;
 };
 

@@ -42,7 +42,7 @@
 #include "Backward/gradient_rows.cuh"
 #include "Backward/sm90_backward_params.cuh"
 #include "Backward/sm90_backward_shared.cuh"
-#include "Backward/key_items.cuh"
+#include "Backward/walk_items.cuh"
 #include "Backward/sm90_teams.cuh"
 #include "Backward/transposed_scores.cuh"
 #include "Backward/sm90_query_gradient.cuh"
@@ -117,7 +117,7 @@ template <class Walk> DEV void walkKeyTiles(const heddle::KernelParams &p) {
   beginBlock({kReadersOfKeys, kReadersOfKeys});
   QueryItem item;
   TeamShare share{-1, 0};
-  if (!(Walk::kHasTeams ? decodeShare(p, blockIdx.x, item, share) : decodeQueryItem(p, blockIdx.x, item)))
+  if (!(Walk::kHasTeams ? decodeShare(p, blockIdx.x, item, share) : decodeItem(p, blockIdx.x, item)))
     return;
   const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
   if (warpgroup == kConsumers) {

@@ -45,7 +45,7 @@ class Consumer {
 
 public:
   DEV Consumer(const KernelParams &p, const KeyItem &item, int32_t consumer)
-      : p(p), item(item), consumer(consumer), queries(0), count(0), arguments(p, item.batch, item.firstHead) {}
+      : p(p), item(item), consumer(consumer), queries(0), count(0), arguments(p, item.batch, item.head) {}
 
   DEV void run(const TeamShare &share) {
     clearSums(keyGradient);
@@ -301,7 +301,7 @@ protected:
   // True: the sums are those of all blocks of the team.
   DEV bool joinTeam(const TeamShare &share) {
     constexpr int kKeyPieces = KernelTraits::kHeadDim / 8, kPieces = kKeyPieces + KernelTraits::kValueDim / 8;
-    const TeamSums<kPieces> sums(p, share, pairsOf(p, item));
+    const TeamSums<kPieces> sums(p, share, pairsOf<KeyItem>(p));
     sums.leave(keyGradient, 0);
     sums.leave(valueGradient, kKeyPieces);
     if (!sums.isLast())
@@ -328,8 +328,8 @@ protected:
   }
 
   DEV GradientRow gradientRow(int half) const {
-    const int32_t key = firstKey() + item.keyRate * half * 8;
-    return GradientRow{item.batch, key, item.kvHead, key <= item.lastKey, half};
+    const int32_t key = firstKey() + item.rate * half * 8;
+    return GradientRow{item.batch, key, item.kvHead, key <= item.last, half};
   }
 
   DEV static void release(uint32_t barrier) {
@@ -338,7 +338,7 @@ protected:
   }
 
   DEV TilePlace placeOf(const QueryTileHeader &tile) const { return TilePlace(p, item, tile, firstKey()); }
-  DEV int32_t firstKey() const { return item.firstKey + item.keyRate * (consumer * kConsumerRows + laneRow()); }
+  DEV int32_t firstKey() const { return item.first + item.rate * (consumer * kConsumerRows + laneRow()); }
   DEV ColumnStatistics lse() const { return {statistics()}; }
   DEV ColumnStatistics delta() const { return {statistics() + kBlockM * 4}; }
   DEV uint32_t statistics() const { return kStatistics + queries.slot() * kStatisticsBytes + threadIdx.x % 4 * 8; }

@@ -27,9 +27,9 @@ public:
     Turns turns(share);
     const int32_t group = p.heads / p.kvHeads;
 #pragma unroll 1
-    for (int32_t head = item.firstHead; head < item.firstHead + group; ++head) {
+    for (int32_t head = item.head; head < item.head + group; ++head) {
       const PatternContext context = makeContext(p, item.batch, head);
-      QueryTileWalk walk(context, item);
+      TileWalk<KeyItem> walk(context, item);
       QueryTileHeader tile;
 #pragma unroll 1
       while (walk.next(tile))
@@ -47,8 +47,8 @@ private:
   DEV void sendKeys() const {
     if (lane != 0)
       return;
-    const int32_t number = item.firstKey / item.keyRate, residue = item.firstKey - number * item.keyRate;
-    const int32_t map = mapOfClass(rateSlot<KeyRates>(item.keyRate), item.keyRate, residue, p.seqlenK);
+    const int32_t number = item.first / item.rate, residue = item.first - number * item.rate;
+    const int32_t map = mapOfClass(rateSlot<KeyRates>(item.rate), item.rate, residue, p.seqlenK);
     ptx::arriveExpecting(kKeysFull, kKeyTileBytes);
     copyColumns<KernelTraits::kHeadDim, kBlockN>(p, kKeyTile, kKeysFull,
                                                  {kKeyMaps + map, number, residue, item.kvHead, item.batch});
@@ -57,7 +57,7 @@ private:
                                                   {kValueMaps + map, number, residue, item.kvHead, item.batch});
   }
 
-  DEV void send(const QueryTileWalk &walk, const QueryTileHeader &tile) {
+  DEV void send(const TileWalk<KeyItem> &walk, const QueryTileHeader &tile) {
     const ClassTile place = walk.place();
     const int32_t slot = rateSlot<QueryRates>(place.rate), map = mapOfClass(slot, place.rate, place.residue, p.seqlenQ);
     const int32_t firstNumber = place.number * kBlockM;

@@ -25,7 +25,7 @@ public:
 
 private:
   DEV void reduce(const QueryTileHeader &tile) {
-    const int32_t rate = TilePlace(p, item, tile, item.firstKey).queryRate;
+    const int32_t rate = TilePlace(p, item, tile, item.first).queryRate;
     ptx::waitParity(kScoresFull + 8 * scores.slot(), scores.parity());
 #pragma unroll
     for (int part = 0; part < kConsumers; ++part) {

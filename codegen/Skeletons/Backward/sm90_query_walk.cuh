@@ -4,7 +4,7 @@
 // K and V, the rings hold K and V in the places of Q and d_out.
 #pragma once
 
-#include "Backward/query_items.cuh"
+#include "Backward/walk_items.cuh"
 
 namespace heddle {
 
@@ -29,7 +29,7 @@ public:
     if (copies)
       sendQueries();
     const PatternContext context = makeContext(p, item.batch, item.head);
-    KeyTileWalk walk(context, item);
+    TileWalk<QueryItem> walk(context, item);
     QueryTileHeader tile;
     Turns turns(share);
 #pragma unroll 1
@@ -63,8 +63,8 @@ private:
   }
 
   DEV void sendQueries() const {
-    const int32_t number = item.firstRow / item.queryRate, residue = item.firstRow - number * item.queryRate;
-    const int32_t map = mapOfClass(rateSlot<QueryRates>(item.queryRate), item.queryRate, residue, p.seqlenQ);
+    const int32_t number = item.first / item.rate, residue = item.first - number * item.rate;
+    const int32_t map = mapOfClass(rateSlot<QueryRates>(item.rate), item.rate, residue, p.seqlenQ);
     ptx::arriveExpecting(kKeysFull, kKeyTileBytes);
     copyColumns<KernelTraits::kHeadDim, kBlockN>(
         p, kKeyTile, kKeysFull, {query_walk::kQueryMaps + map, number, residue, item.head, item.batch});
@@ -121,8 +121,8 @@ struct QueryPlace {
   int32_t firstColumn; // position of the lane's first key
   DEV QueryPlace(const KernelParams &p, const QueryItem &item, const QueryTileHeader &tile, int32_t firstRow)
       : context(makeContext(p, item.batch, item.head)), variant(item.variant),
-        branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()), queryRate(item.queryRate),
-        keyRate(Pattern::keyRate(variant, branch)), firstRow(firstRow), lastRow(item.lastRow) {
+        branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()), queryRate(item.rate),
+        keyRate(Pattern::keyRate(variant, branch)), firstRow(firstRow), lastRow(item.last) {
     firstColumn = p.kOrigin + tile.firstRow + keyRate * static_cast<int32_t>(threadIdx.x % 4 * 2);
   }
   DEV int32_t row(int half) const { return firstRow + queryRate * half * 8; }
@@ -139,9 +139,7 @@ public:
   DEV QueryRows(const KernelParams &p, const QueryItem &item, int32_t consumer)
       : p(p), item(item), consumer(consumer) {}
 
-  DEV int32_t row(int half) const {
-    return item.firstRow + item.queryRate * (consumer * kConsumerRows + laneRow() + half * 8);
-  }
+  DEV int32_t row(int half) const { return item.first + item.rate * (consumer * kConsumerRows + laneRow() + half * 8); }
   DEV uint32_t own(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }
 
   DEV void readLse() {
@@ -155,7 +153,7 @@ public:
     return from[place(set, rate, half)];
   }
   DEV int64_t place(int32_t set, int32_t rate, int half) const {
-    const int32_t known = min(row(half), item.lastRow), number = known / rate;
+    const int32_t known = min(row(half), item.last), number = known / rate;
     return statisticsPlace(p.batch * p.heads, set, item.batch * p.heads + item.head, p.seqlenQ,
                            {rate, known - number * rate, number / kStatisticsRows}) +
            number % kStatisticsRows;
@@ -221,7 +219,7 @@ public:
 private:
   // True: the sums are those of all blocks of the team.
   DEV bool joinTeam(const TeamShare &share) {
-    const TeamSums<KernelTraits::kHeadDim / 8> sums(p, share, pairsOf(p, item));
+    const TeamSums<KernelTraits::kHeadDim / 8> sums(p, share, pairsOf<QueryItem>(p));
     sums.leave(queryGradient, 0);
     if (!sums.isLast())
       return false;
@@ -233,7 +231,7 @@ private:
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       storeGradientRow(p.queryGradient, p.queryGradientStride,
-                       {item.batch, rows.row(half), item.head, rows.row(half) <= item.lastRow, half}, queryGradient,
+                       {item.batch, rows.row(half), item.head, rows.row(half) <= item.last, half}, queryGradient,
                        p.scaleLog2 * kLogOf2);
   }
 

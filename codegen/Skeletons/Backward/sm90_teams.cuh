@@ -4,7 +4,7 @@
 // those of items that are not long have nothing to do.
 #pragma once
 
-#include "Backward/query_items.cuh"
+#include "Backward/walk_items.cuh"
 
 namespace heddle {
 
@@ -36,43 +36,27 @@ private:
   int32_t left; // tiles of others before the next own one
 };
 
-// Tiles of one head of a group that make an item long.
-DEV int32_t leastLong(int32_t tiles, int32_t group) { return max(ceilDiv(kLeastLong, group), tiles / kLongShare); }
+// Tiles of one of the heads whose columns an item visits, which make it long.
+DEV int32_t leastLong(int32_t tiles, int32_t heads) { return max(ceilDiv(kLeastLong, heads), tiles / kLongShare); }
 
-DEV bool isLong(const KernelParams &p, const KeyItem &item) {
-  const PatternContext context = makeContext(p, item.batch, item.firstHead);
-  const int32_t group = p.heads / p.kvHeads;
-  return QueryTileWalk(context, item).skips(leastLong(ceilDiv(p.seqlenQ, kBlockM), group));
-}
-
-DEV bool isLong(const KernelParams &p, const QueryItem &item) {
+template <class Item> DEV bool isLong(const KernelParams &p, const Item &item) {
   const PatternContext context = makeContext(p, item.batch, item.head);
-  return KeyTileWalk(context, item).skips(leastLong(ceilDiv(p.seqlenK, kBlockM), 1));
+  const int32_t heads = Item::headsOfItem(p);
+  return TileWalk<Item>(context, item).skips(leastLong(ceilDiv(Item::columns(p), kBlockM), heads));
 }
-
-DEV int32_t pairsOf(const KernelParams &p, const KeyItem &) { return p.batch * p.kvHeads; }
-DEV int32_t pairsOf(const KernelParams &p, const QueryItem &) { return p.batch * p.heads; }
-DEV bool place(const KernelParams &p, int32_t pair, int32_t number, KeyItem &item) {
-  return placeKeyItem(p, pair, number, item);
-}
-DEV bool place(const KernelParams &p, int32_t pair, int32_t number, QueryItem &item) {
-  return placeQueryItem(p, pair, number, item);
-}
-DEV bool decode(const KernelParams &p, int32_t index, KeyItem &item) { return decodeKeyItem(p, index, item); }
-DEV bool decode(const KernelParams &p, int32_t index, QueryItem &item) { return decodeQueryItem(p, index, item); }
 
 // The item of a block and its share of it. False: the block has nothing to do.
 template <class Item> DEV bool decodeShare(const KernelParams &p, int32_t index, Item &item, TeamShare &share) {
   share = TeamShare{-1, 0};
   if constexpr (!kHasTeams)
-    return decode(p, index, item);
-  const int32_t pairs = pairsOf(p, item), teamBlocks = pairs * kTeamItems * kTeam;
+    return decodeItem(p, index, item);
+  const int32_t pairs = pairsOf<Item>(p), teamBlocks = pairs * kTeamItems * kTeam;
   if (index >= teamBlocks)
-    return decode(p, index - teamBlocks, item) && (item.number >= kTeamItems || !isLong(p, item));
+    return decodeItem(p, index - teamBlocks, item) && (item.number >= kTeamItems || !isLong(p, item));
   share.team = index / kTeam;
   share.rank = index - share.team * kTeam;
   const int32_t number = share.team / pairs;
-  return place(p, share.team - number * pairs, number, item) && isLong(p, item);
+  return placeItem(p, share.team - number * pairs, number, item) && isLong(p, item);
 }
 
 // Sums of the consumers of a block, 16 bytes of a thread at a time. In the workspace a counter for each team lies before

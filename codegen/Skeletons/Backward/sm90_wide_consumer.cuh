@@ -34,6 +34,21 @@ class WideConsumer : protected Consumer {
 protected:
   DEV WideConsumer(const KernelParams &p, const KeyItem &item) : Consumer(p, item, 0), passed(0) {}
 
+  // Until the last product is complete.
+  template <class AddTile> DEV void forEachTile(AddTile addTile) {
+    bool hasPrevious = false;
+#pragma unroll 1
+    for (;;) {
+      const QueryTileHeader tile = awaitQueries();
+      if (tile.isEnd())
+        break;
+      addTile(tile, hasPrevious);
+      hasPrevious = true;
+      queries.next();
+    }
+    ptx::waitMma<0>();
+  }
+
   DEV int32_t previousSlot() const { return (queries.slot() == 0 ? kStages : queries.slot()) - 1; }
 
   RingCursor<kScoreStages> passed; // tiles of P
@@ -46,17 +61,7 @@ public:
   DEV void run() {
     clearSums(valueGradient);
     ptx::waitParity(kKeysFull, 0);
-    bool hasPrevious = false;
-#pragma unroll 1
-    for (;;) {
-      const QueryTileHeader tile = awaitQueries();
-      if (tile.isEnd())
-        break;
-      addTile(tile, hasPrevious);
-      hasPrevious = true;
-      queries.next();
-    }
-    ptx::waitMma<0>();
+    forEachTile([this](const QueryTileHeader &tile, bool hasPrevious) { addTile(tile, hasPrevious); });
     ptx::pin(valueGradient);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
@@ -100,17 +105,7 @@ public:
     clearSums(keyGradient);
     ptx::waitParity(kKeysFull, 0);
     ptx::waitParity(kValuesFull, 0);
-    bool hasPrevious = false;
-#pragma unroll 1
-    for (;;) {
-      const QueryTileHeader tile = awaitQueries();
-      if (tile.isEnd())
-        break;
-      addTile(tile, hasPrevious);
-      hasPrevious = true;
-      queries.next();
-    }
-    ptx::waitMma<0>();
+    forEachTile([this](const QueryTileHeader &tile, bool hasPrevious) { addTile(tile, hasPrevious); });
     ptx::pin(keyGradient);
     arguments.leave();
 #pragma unroll

@@ -16,8 +16,8 @@ struct TilePlace {
   DEV TilePlace(const KernelParams &p, const KeyItem &item, const QueryTile &tile, int32_t firstKey)
       : context(makeContext(p, item.batch, tile.head)), variant(Pattern::variant(context)),
         branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()),
-        queryRate(TransposedPattern::queryRate(variant, branch)), keyRate(item.keyRate), firstKey(firstKey),
-        lastKey(item.lastKey) {
+        queryRate(TransposedPattern::queryRate(variant, branch)), keyRate(item.rate), firstKey(firstKey),
+        lastKey(item.last) {
     firstColumn = p.qOrigin + tile.firstRow + queryRate * static_cast<int32_t>(threadIdx.x % 4 * 2);
   }
   DEV int32_t key(int half) const { return firstKey + keyRate * half * 8; }

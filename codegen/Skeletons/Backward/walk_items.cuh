@@ -1,0 +1,228 @@
+// Who computes what: the numbered items of a walk, each a tile of kBlockN rows, and the tiles of kBlockM columns that it
+// visits. Rows are the keys of a kv head and columns the queries of the heads of its group (KeyItem), or rows are the
+// queries of a head and columns its keys (QueryItem, where d_q has a walk of its own). Rows are addressed as rho + R * I:
+// row number I of residue class rho, R = rate; of keys the least multiple of the rates that the heads of the group have.
+// KernelTraits: kKeyItemRates[kKeyItemRateCount], ascending, with every common multiple of its elements.
+#pragma once
+
+#include "Backward/query_tile.cuh"
+#include "Backward/row_statistics.cuh"
+
+namespace heddle {
+
+struct WalkItem {
+  int32_t number;              // of its head
+  int32_t batch, kvHead, head; // of keys, the first head of the group
+  int32_t rate;
+  int32_t first, last; // rows of their tensors; the last one exists
+};
+
+template <int Slot = 0> DEV int32_t keyItemsPerHead(const KernelParams &p) {
+  constexpr int32_t kRate = KernelTraits::kKeyItemRates[Slot];
+  const int32_t items = kRate * ceilDiv(ceilDiv(p.seqlenK, kRate), kBlockN);
+  if constexpr (Slot + 1 == KernelTraits::kKeyItemRateCount)
+    return items;
+  else
+    return max(items, keyItemsPerHead<Slot + 1>(p));
+}
+
+template <int Slot = 0> DEV int32_t commonRate(int32_t a, int32_t b) {
+  constexpr int32_t kRate = KernelTraits::kKeyItemRates[Slot];
+  if constexpr (Slot + 1 == KernelTraits::kKeyItemRateCount)
+    return kRate;
+  else
+    return kRate % a == 0 && kRate % b == 0 ? kRate : commonRate<Slot + 1>(a, b);
+}
+
+DEV int32_t keyRateOfHead(const KernelParams &p, int32_t batch, int32_t head) {
+  return TransposedPattern::keyRate(Pattern::variant(makeContext(p, batch, head)));
+}
+
+DEV int32_t keyRateOfGroup(const KernelParams &p, const WalkItem &item) {
+  int32_t rate = keyRateOfHead(p, item.batch, item.head);
+  if constexpr (KernelTraits::kKeyItemRateCount > 1)
+    for (int32_t next = 1; next < p.heads / p.kvHeads; ++next)
+      rate = commonRate(rate, keyRateOfHead(p, item.batch, item.head + next));
+  return rate;
+}
+
+struct KeyItem : WalkItem {
+  static constexpr bool kIsReversed = KernelTraits::kRasterReversed;
+  DEV static int32_t itemsPerHead(const KernelParams &p) { return keyItemsPerHead(p); }
+  DEV static int32_t rows(const KernelParams &p) { return p.seqlenK; }
+  DEV static int32_t columns(const KernelParams &p) { return p.seqlenQ; }
+  DEV static int32_t heads(const KernelParams &p) { return p.kvHeads; }                 // that have items
+  DEV static int32_t headsOfItem(const KernelParams &p) { return p.heads / p.kvHeads; } // whose columns it visits
+
+  DEV void enterHead(const KernelParams &p, int32_t ofItems) {
+    kvHead = ofItems;
+    head = kvHead * headsOfItem(p);
+    rate = keyRateOfGroup(p, *this);
+  }
+
+  // Of the head that the context is of.
+  DEV int32_t variantOf(const PatternContext &context) const { return Pattern::variant(context); }
+  DEV int32_t headOfColumns(const PatternContext &context) const { return context.head; }
+  DEV static int32_t origin(const PatternContext &context) { return context.kOrigin; }
+  DEV static int32_t columnRate(int32_t variant, int32_t branch) {
+    return TransposedPattern::queryRate(variant, branch);
+  }
+  DEV static int32_t columnResidue(const PatternContext &context, int32_t variant, int32_t branch, int32_t first) {
+    return TransposedPattern::queryResidue(context, variant, branch, first);
+  }
+  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, int32_t first,
+                                int32_t last, int32_t from) {
+    return TransposedPattern::nextRange(context, variant, branch, first, last, kBlockM, from);
+  }
+  // Queries that do not exist have no weight, keys that do not are masked.
+  DEV bool isComplete(const PatternContext &, int32_t, int32_t) const { return first + rate * (kBlockN - 1) <= last; }
+};
+
+struct QueryItem : WalkItem {
+  int32_t variant;
+
+  static constexpr bool kIsReversed = true;
+  DEV static int32_t itemsPerHead(const KernelParams &p) {
+    int32_t items = 0;
+#pragma unroll
+    for (int variant = 0; variant < Pattern::kVariantCount; ++variant) {
+      const int32_t rate = Pattern::queryRate(variant);
+      items = max(items, rate * ceilDiv(ceilDiv(p.seqlenQ, rate), kBlockN));
+    }
+    return items;
+  }
+  DEV static int32_t rows(const KernelParams &p) { return p.seqlenQ; }
+  DEV static int32_t columns(const KernelParams &p) { return p.seqlenK; }
+  DEV static int32_t heads(const KernelParams &p) { return p.heads; }
+  DEV static int32_t headsOfItem(const KernelParams &) { return 1; }
+
+  DEV void enterHead(const KernelParams &p, int32_t ofItems) {
+    head = ofItems;
+    kvHead = head / (p.heads / p.kvHeads);
+    variant = Pattern::variant(makeContext(p, batch, head));
+    rate = Pattern::queryRate(variant);
+  }
+
+  DEV int32_t variantOf(const PatternContext &) const { return variant; }
+  DEV int32_t headOfColumns(const PatternContext &) const { return kvHead; }
+  DEV static int32_t origin(const PatternContext &context) { return context.qOrigin; }
+  DEV static int32_t columnRate(int32_t variant, int32_t branch) { return Pattern::keyRate(variant, branch); }
+  DEV static int32_t columnResidue(const PatternContext &context, int32_t variant, int32_t branch, int32_t first) {
+    return Pattern::keyResidue(context, variant, branch, first);
+  }
+  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, int32_t first,
+                                int32_t last, int32_t from) {
+    return Pattern::nextRange(context, variant, branch, first, last, kBlockM, from);
+  }
+  // The weight of a key of zeros may be infinite.
+  DEV bool isComplete(const PatternContext &context, int32_t firstColumn, int32_t columnRate) const {
+    return firstColumn + columnRate * (kBlockM - 1) < context.seqlenK;
+  }
+};
+
+// (batch, head) pairs that have items.
+template <class Item> DEV int32_t pairsOf(const KernelParams &p) { return p.batch * Item::heads(p); }
+
+// An item of a pair. False: the head has no such item.
+template <class Item> DEV bool placeItem(const KernelParams &p, int32_t pair, int32_t number, Item &item) {
+  item.number = number;
+  item.batch = pair / Item::heads(p);
+  item.enterHead(p, pair - item.batch * Item::heads(p));
+  const int32_t tile = number / item.rate, residue = number - tile * item.rate;
+  const int32_t rowsInClass = ceilDiv(Item::rows(p) - residue, item.rate), first = tile * kBlockN;
+  item.first = residue + item.rate * first;
+  item.last = residue + item.rate * (min(first + kBlockN, rowsInClass) - 1);
+  return first < rowsInClass;
+}
+
+// Sections of at most p.raster consecutive pairs, as equal as can be: a short last one would leave multiprocessors idle at
+// the end. Inside a section all heads of one tile follow each other. False: the head has no such item.
+template <class Item> DEV bool decodeItem(const KernelParams &p, int32_t index, Item &item) {
+  const int32_t items = Item::itemsPerHead(p), pairs = pairsOf<Item>(p);
+  const int64_t sections = ceilDiv(pairs, min(p.raster, pairs));
+  const auto section = static_cast<int32_t>(((index / items + 1) * sections - 1) / pairs);
+  const auto firstPair = static_cast<int32_t>(section * int64_t(pairs) / sections);
+  const int32_t sectionPairs = static_cast<int32_t>((section + 1) * int64_t(pairs) / sections) - firstPair;
+  index -= firstPair * items;
+  int32_t number = index / sectionPairs;
+  const int32_t pair = firstPair + (index - number * sectionPairs);
+  if (Item::kIsReversed)
+    number = items - 1 - number;
+  return placeItem(p, pair, number, item);
+}
+
+// The tiles that an item visits in one head, across branches and ranges.
+template <class Item> class TileWalk {
+public:
+  DEV TileWalk(const PatternContext &context, const Item &item)
+      : context(context), item(item), tileFirst(Item::origin(context) + item.first),
+        tileLast(Item::origin(context) + item.last) {
+    enterHead();
+  }
+
+  // From the start, after the context was given another head of the group.
+  DEV void enterHead() {
+    variant = item.variantOf(context);
+    enterBranch(0);
+  }
+
+  // False: nothing follows. Column i of the tile is row firstRow + i * rate of its tensor.
+  DEV bool next(QueryTile &tile) {
+    if (!findRange())
+      return false;
+    const int32_t rate = columnRate();
+    const bool isFull = cursor >= range.fullBegin && cursor < range.fullEnd &&
+                        item.isComplete(context, residue + rate * cursor * kBlockM, rate);
+    number = cursor++;
+    tile.firstRow = residue + rate * number * kBlockM;
+    tile.flags = !isFull | branch << 1;
+    tile.head = item.headOfColumns(context);
+    return true;
+  }
+
+  // Goes on by as many; false: fewer follow.
+  DEV bool skips(int32_t tiles) {
+    for (int32_t seen = 0; seen < tiles; cursor = range.end) {
+      if (!findRange())
+        return false;
+      seen += range.end - cursor;
+    }
+    return true;
+  }
+
+  DEV ClassTile place() const { return ClassTile{columnRate(), residue, number}; } // of the last tile
+
+private:
+  // The cursor lies in a range; false: nothing follows.
+  DEV bool findRange() {
+    while (cursor == range.end) {
+      if (branch == Pattern::kBranchCount)
+        return false;
+      range = Item::nextRange(context, variant, branch, tileFirst, tileLast, range.end);
+      cursor = range.begin;
+      if (range.begin == kNoTile)
+        enterBranch(branch + 1);
+    }
+    return true;
+  }
+
+  DEV int32_t columnRate() const { return Item::columnRate(variant, branch); }
+
+  static constexpr int32_t kNoTile = 0x7fffffff;
+
+  DEV void enterBranch(int32_t next) {
+    branch = next;
+    range = KeyRange{0, 0, 0, 0, 0};
+    cursor = 0;
+    if (next < Pattern::kBranchCount)
+      residue = Item::columnResidue(context, variant, next, tileFirst);
+  }
+
+  const PatternContext &context;
+  const Item &item;
+  int32_t variant, tileFirst, tileLast;
+  int32_t branch, residue, cursor, number;
+  KeyRange range;
+};
+
+} // namespace heddle
