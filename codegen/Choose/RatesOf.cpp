@@ -138,6 +138,8 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
   rates.qOrigin = originRuleOf(pattern);
   rates.grain = attn::grainOf(analysis);
   rates.bandedGrain = attn::bandedGrainOf(analysis).grain;
+  rates.transposedGrain = attn::grainOf(analysis, attn::Direction::Transposed);
+  rates.transposedBandedGrain = attn::bandedGrainOf(analysis, attn::Direction::Transposed).grain;
   rates.searchesLists = searchesLists(analysis);
   rates.hasScores = attn::changesScores(pattern.getSoftmax().getScores());
   rates.balance = tileBalance(analysed);

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 namespace heddle {
 
@@ -29,6 +30,10 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
   request.headDim = shape.headDim;
   request.valueDim = shape.valueDim;
   static_cast<PatternRates &>(request) = *prepared.rates;
+  if (const auto kind = findKind(request.kind); kind && (*kind)->isBackward()) { // walks in both directions
+    request.grain = std::gcd(request.grain, request.transposedGrain);
+    request.bandedGrain = std::gcd(request.bandedGrain, request.transposedBandedGrain);
+  }
   if (shape.queries)
     request.balance.queries = shape.queries;
   return request;

@@ -14,7 +14,7 @@ bool reliesOnBlocks(const PreparedPattern &prepared) {
 
 PreparedPattern withoutBlocks(PreparedPattern prepared) {
   PatternRates rates = *prepared.rates;
-  rates.grain = rates.bandedGrain = 1;
+  rates.grain = rates.bandedGrain = rates.transposedGrain = rates.transposedBandedGrain = 1;
   for (PassRates &pass : rates.passes)
     pass.grain = pass.bandedGrain = 1;
   prepared.rates = std::make_shared<const PatternRates>(std::move(rates));

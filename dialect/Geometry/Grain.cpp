@@ -125,8 +125,8 @@ int64_t knownDivisor(const IntExpr &expr) {
   }
 }
 
-int64_t grainOf(const PatternAnalysis &analysis) {
-  return anyPiece(analysis, hasBand) ? 1 : grainBesideBands(analysis, Direction::Forward);
+int64_t grainOf(const PatternAnalysis &analysis, Direction direction) {
+  return anyPiece(analysis, hasBand) ? 1 : grainBesideBands(analysis, direction);
 }
 
 BandedGrain bandedGrainOf(const PatternAnalysis &analysis, Direction direction) {

@@ -10,8 +10,8 @@ namespace heddle::attn {
 
 /// The largest known g so that a tile that is visited is kept whole, if its g rows and its g columns begin at a
 /// multiple of g in their classes and position 0 of rows and columns is that of row and column 0: for any sizes and
-/// every head. What does not exist in a tile apart. 1: none is known.
-int64_t grainOf(const PatternAnalysis &analysis);
+/// every head. What does not exist in a tile apart. 1: none is known. Of tiles of a direction.
+int64_t grainOf(const PatternAnalysis &analysis, Direction direction = Direction::Forward);
 
 /// Squares that are cut by one band of positions and by nothing else.
 struct BandedGrain {
@@ -21,7 +21,7 @@ struct BandedGrain {
   std::vector<std::vector<Interval>> bands;
 };
 
-/// Of tiles of a direction. Of patterns with lists, whose predicates are long; of others, and where there is no band, the
+/// Likewise. Of patterns with lists, whose predicates are long; of others, and where there is no band, the
 /// grain is 1.
 BandedGrain bandedGrainOf(const PatternAnalysis &analysis, Direction direction = Direction::Forward);
 

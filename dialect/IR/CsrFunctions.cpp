@@ -103,18 +103,20 @@ private:
   }
 
   /// The first row at or after `from` that names the cell. Nothing orders the tensors by cells, so rows are asked one
-  /// by one.
+  /// after the other, on a device by as many lanes at a time.
   Value firstRowWith(Value cell, Value from) {
     Value rows = sub(argument(3), one), first = max(from, zero), none = constant(kNoCell);
-    auto loop = scf::ForOp::create(builder, loc, first, rows, one, none);
+    Value lane = callLaneOfWarp(builder, loc), lanes = callLanesOfWarp(builder, loc);
+    auto loop = scf::ForOp::create(builder, loc, first, rows, lanes, none);
     builder.setInsertionPointToStart(loop.getBody());
     Value found = loop.getRegionIterArg(0), isOpen = compare(arith::CmpIPredicate::eq, found, none);
     auto asked = scf::IfOp::create(builder, loc, builder.getI32Type(), isOpen, /*withElseRegion=*/true);
     scf::YieldOp::create(builder, loc, asked.getResult(0));
     builder.setInsertionPointToStart(asked.thenBlock());
-    Value row = loop.getInductionVar(), named = nextOf(rowOf(row), cell);
-    Value isNamed = compare(arith::CmpIPredicate::eq, named, cell), nearest = select(isNamed, row, none);
-    scf::YieldOp::create(builder, loc, nearest);
+    Value row = add(loop.getInductionVar(), lane), named = nextOf(rowOf(row), cell);
+    Value isNamed = compare(arith::CmpIPredicate::eq, named, cell), before = sub(none, row);
+    Value nearest = callLargestOfWarp(builder, loc, select(isNamed, before, zero));
+    scf::YieldOp::create(builder, loc, sub(none, nearest));
     builder.setInsertionPointToStart(asked.elseBlock());
     scf::YieldOp::create(builder, loc, found);
     builder.setInsertionPointAfter(loop);

@@ -13,6 +13,8 @@ namespace {
 StringRef fileOf(const ListRule &rule) { return rule.deviceFile() ? StringRef(rule.deviceFile()) : StringRef(); }
 
 int32_t largestOfWarp(int32_t value) { return value; }
+int32_t laneOfWarp() { return 0; }
+int32_t lanesOfWarp() { return 1; }
 
 /// The declaration of `symbol` in the module that is being built.
 func::FuncOp declare(OpBuilder &builder, Location loc, StringRef symbol, FunctionType type, StringRef file) {
@@ -60,6 +62,12 @@ Value callPart(OpBuilder &builder, Operation *has, StringRef role, ValueRange op
   return call(builder, has->getLoc(), function, operands);
 }
 
+/// What needs no arguments.
+Value callOfWarp(OpBuilder &builder, Location loc, StringRef symbol) {
+  auto type = builder.getFunctionType({}, builder.getI32Type());
+  return call(builder, loc, declare(builder, loc, symbol, type, kWarpFile), {});
+}
+
 } // namespace
 
 Value callNext(OpBuilder &builder, Location loc, const ListRule &rule, ValueRange operands) {
@@ -84,9 +92,14 @@ Value callLargestOfWarp(OpBuilder &builder, Location loc, Value value) {
   return call(builder, loc, declare(builder, loc, "largest_of_warp", type, kWarpFile), value);
 }
 
+Value callLaneOfWarp(OpBuilder &builder, Location loc) { return callOfWarp(builder, loc, "lane_of_warp"); }
+Value callLanesOfWarp(OpBuilder &builder, Location loc) { return callOfWarp(builder, loc, "lanes_of_warp"); }
+
 ArrayRef<HostFunction> hostFunctions() {
   static const HostFunction functions[] = {
       {"largest_of_warp", reinterpret_cast<void *>(&largestOfWarp)},
+      {"lane_of_warp", reinterpret_cast<void *>(&laneOfWarp)},
+      {"lanes_of_warp", reinterpret_cast<void *>(&lanesOfWarp)},
       {"near_cells_next", reinterpret_cast<void *>(&nearCellsNext)},
       {"strided_cells_next", reinterpret_cast<void *>(&stridedCellsNext)},
       {"random_cells_next", reinterpret_cast<void *>(&randomCellsNext)},

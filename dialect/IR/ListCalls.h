@@ -36,6 +36,9 @@ mlir::Value callEntry(mlir::OpBuilder &builder, mlir::Operation *has, mlir::Valu
 
 /// The largest value of the warp; of one lane on the host.
 mlir::Value callLargestOfWarp(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
+/// The number of this lane, and how many there are: 0 and 1 on the host.
+mlir::Value callLaneOfWarp(mlir::OpBuilder &builder, mlir::Location loc);
+mlir::Value callLanesOfWarp(mlir::OpBuilder &builder, mlir::Location loc);
 
 struct HostFunction {
   const char *symbol;
@@ -46,7 +49,8 @@ llvm::ArrayRef<HostFunction> hostFunctions();
 
 // Owns the functions of the rule csr_cells (ListCalls.h), which the module of pattern functions defines: plain loads
 // and a binary search, on every target. Arguments: offsets and indices (memrefs), list, offsets of a list, indices in
-// all, row. Whatever the tensors hold, nothing beyond them is read.
+// all, row. Whatever the tensors hold, nothing beyond them is read. The lanes of a warp share the search for a row of
+// csr_cells_transposed: all of them ask for the same cell from the same row on.
 
 /// The role of <name>_next of csr_cells_transposed.
 inline constexpr llvm::StringLiteral kCsrRowWith = "row_with";

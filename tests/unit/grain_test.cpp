@@ -20,20 +20,23 @@ attn::ProblemSizes sizesOf(const PatternFile &file, int64_t heads, int64_t seqle
   return sizes;
 }
 
-/// Pairs of existing rows and keys in the visited tiles of `side` rows and keys of a class; `seqlen` fills all classes
-/// alike.
-attn::WideInt pairsInVisitedTiles(const PatternFile &file, const attn::ProblemSizes &sizes, int64_t side) {
+constexpr attn::Direction kDirections[] = {attn::Direction::Forward, attn::Direction::Transposed};
+
+/// Pairs of existing rows and columns in the visited tiles of `side` rows and columns of a class, by the walk of a
+/// direction; `seqlen` fills all classes alike.
+attn::WideInt pairsInVisitedTiles(const PatternFile &file, const attn::ProblemSizes &sizes, int64_t side,
+                                  attn::Direction direction) {
   attn::WideInt pairs = 0;
   for (int64_t head = 0; head < sizes.heads; ++head) {
-    const attn::VariantRanges &ranges = file.analysis().variants[attn::variantOf(file.analysis(), sizes, head)].forward;
+    const attn::VariantRanges &ranges =
+        file.analysis().variants[attn::variantOf(file.analysis(), sizes, head)].ranges(direction);
     const int64_t rows = sizes.seqlenQ / ranges.rowRate;
     for (unsigned branch = 0; branch < ranges.branches.size(); ++branch) {
       const int64_t keys = sizes.seqlenK / ranges.branches[branch].columnRate;
       for (int64_t rowClass = 0; rowClass < ranges.rowRate; ++rowClass)
         for (int64_t tile = 0; tile * side < rows; ++tile)
-          for (const attn::TileRun &run : attn::TileVisitor(ranges, branch, attn::Direction::Forward, sizes)
-                                              .visit(head, {rowClass, tile, side}, side)
-                                              .visited)
+          for (const attn::TileRun &run :
+               attn::TileVisitor(ranges, branch, direction, sizes).visit(head, {rowClass, tile, side}, side).visited)
             pairs +=
                 attn::WideInt(std::min(side, rows - tile * side)) * (std::min(run.end * side, keys) - run.begin * side);
     }
@@ -99,6 +102,9 @@ TEST_CASE("visited tiles inside the grain are kept whole") {
     CAPTURE(path);
     auto file = loaded(path);
     const int64_t grain = attn::grainOf(file->analysis());
+    CHECK(attn::grainOf(file->analysis(), attn::Direction::Transposed) == grain);
+    CHECK(attn::bandedGrainOf(file->analysis(), attn::Direction::Transposed).grain ==
+          attn::bandedGrainOf(file->analysis()).grain);
     if (grain < 16) // no tile fits
       continue;
     ++withGrain;
@@ -109,7 +115,8 @@ TEST_CASE("visited tiles inside the grain are kept whole") {
         const attn::ProblemSizes sizes = sizesOf(*file, 5, seqlen);
         const auto kept = attn::countPairs(file->analysis(), sizes);
         REQUIRE(kept.has_value());
-        CHECK(attn::toString(pairsInVisitedTiles(*file, sizes, side)) == attn::toString(*kept));
+        for (attn::Direction direction : kDirections)
+          CHECK(attn::toString(pairsInVisitedTiles(*file, sizes, side, direction)) == attn::toString(*kept));
       }
   }
   CHECK(withGrain >= 7);

@@ -173,6 +173,22 @@ TEST_CASE("gradients by the portable kernel: rates, lists, tensors, scores, sink
   check({"tree_decode"}, {sizesOf(16, 150, 2, 1)});
 }
 
+TEST_CASE("gradients by both kernels: squares of lists, cut by a band, of keys that heads share at different rates") {
+  for (const char *arch : {"sm_80", kHopper})
+    for (const char *pattern : {"block_topk", "bigbird_causal", "block_thinned"})
+      check({pattern, 64, 64, DType::bf16, "", arch}, {sizesOf(200, 230, 4, 1)});
+  check({"block_topk", 128, 128, DType::bf16, ",block_m=64,block_n=64,reduce=2", kHopper}, {sizesOf(230, 200, 2, 2)});
+  check({"block_csr", 64, 64, DType::bf16, ",block_m=16,block_n=64,warps=4"}, {sizesOf(300, 300, 1, 1)});
+}
+
+TEST_CASE("gradients by both kernels: more rows name a key than a warp asks at a time") {
+  const std::string text = "attn.pattern @p(%offsets: memref<?x?x?xi32>, %indices: memref<?xi32>) {\n"
+                           "%l = attn.csr %offsets, %indices : memref<?x?x?xi32>, memref<?xi32>\n"
+                           "%m = attn.blocks %l by [2]\nattn.softmax union(%m)\n}";
+  for (const char *arch : {"sm_80", kHopper})
+    check({text, 64, 64, DType::bf16, "", arch}, {sizesOf(170, 90, 2, 1)});
+}
+
 TEST_CASE("gradients by the portable kernel: detached branches have deltas of their own") {
   check({"longnet"}, {sizesOf(200, 150, 4, 2)}, true);
   check({"longnet_tiny", 128, 128, DType::fp16, "", "sm_120"}, {sizesOf(150, 150, 2, 2)});

@@ -50,6 +50,16 @@ void appendSink(KernelLaunch &launch, const KernelRequest &request, const Gradie
   appendRuntimeSizes(launch, request);
 }
 
+/// How many times as far apart as those of its own class the keys of a head may lie that shares them with others.
+int64_t mostCoarser(const KernelRequest &request) {
+  int64_t common = 1, divisor = 0;
+  for (const VariantRates &variant : request.transposed) {
+    common = std::lcm(common, variant.queryRate);
+    divisor = std::gcd(divisor, variant.queryRate);
+  }
+  return common / divisor;
+}
+
 /// Of all gradients of scores, if there are any.
 template <class Number>
 void printGradients(TraitsPrinter &printer, const char *name, const std::vector<GradientSlot> &slots,
@@ -114,19 +124,23 @@ BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t
     plan.serves.keyOriginStep = 0;
 }
 
-TileGrain::TileGrain(const KernelRequest &request, int64_t blockM, int64_t blockN) : tilesAreWhole(0), square(1) {
+TileGrain::TileGrain(const KernelRequest &request, int64_t blockM, int64_t blockN)
+    : tilesAreWhole(0), square(1), hasBand(false) {
   constexpr int64_t kWarpRows = 16, kMostColumns = 64;
-  if (keyItemRates(request).size() > 1) // rows of a tile may be those of a coarser class
-    return;
-  tilesAreWhole = request.tilesAreWhole(std::max(blockM, blockN), std::max(blockM, blockN));
-  const int64_t common = std::gcd(request.grain, std::min(blockM, kMostColumns));
-  if (common % kWarpRows == 0 && request.keepsWholeTiles(common, common))
+  const int64_t coarser = mostCoarser(request);
+  if (coarser == 1)
+    tilesAreWhole = request.tilesAreWhole(std::max(blockM, blockN), std::max(blockM, blockN));
+  hasBand = request.grain == 1;
+  const int64_t grain = hasBand ? request.bandedGrain : request.grain;
+  const int64_t common = std::gcd(grain % coarser == 0 ? grain / coarser : 1, std::min(blockM, kMostColumns));
+  if (common % kWarpRows == 0 && request.keepsTilesInBand(common * coarser, common * coarser))
     square = common;
 }
 
 void TileGrain::print(TraitsPrinter &printer) const {
   printer.constant("kTilesAreWhole", tilesAreWhole);
   printer.constant("kSquare", square);
+  printer.constant("kSquaresHaveBand", square > 1 && hasBand);
 }
 
 KernelLaunch &BackwardPlan::append(const char *entry, LaunchExpr grid, int64_t threads) {

@@ -72,13 +72,14 @@ LaunchExpr keyItems(const KernelRequest &request, int64_t blockN);
 /// (batch, kv head) pairs whose key tiles run side by side: as many as share `mib` of what they read and add.
 LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t mib);
 
-/// KernelTraits::kTilesAreWhole and kSquare: squares in which 16 rows of a warp and the columns of a step lie as a whole;
-/// 1: there are none.
+/// KernelTraits::kTilesAreWhole, kSquare and kSquaresHaveBand: squares in which 16 rows of a warp and the columns of a
+/// step lie as a whole; 1: there are none.
 struct TileGrain {
   TileGrain(const KernelRequest &request, int64_t blockM, int64_t blockN);
   void print(TraitsPrinter &printer) const;
 
   int64_t tilesAreWhole, square;
+  bool hasBand; ///< which cuts the squares
 };
 
 /// Constants of backward_rows.cuh, gradient_rows.cuh, walk_items.cuh, row_statistics.cuh and argument_gradients.cuh.

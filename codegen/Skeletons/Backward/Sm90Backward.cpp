@@ -12,14 +12,17 @@
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Target/GpuArch.h"
 
+#include <algorithm>
+
 namespace heddle {
 namespace {
 
 using namespace sm90;
 
-/// Pairs are kept or dropped by squares that a step does not fill.
+/// Pairs are kept or dropped, in a band or everywhere, by squares that a step does not fill.
 bool cutsSquares(const KernelRequest &request, int64_t blockM) {
-  return request.grain > 1 && request.grain % blockM != 0;
+  const int64_t grain = std::max(request.grain, request.bandedGrain);
+  return grain > 1 && grain % blockM != 0;
 }
 
 constexpr int64_t kTeam = 4; // longformer 32k: 834 us, 861 with 8

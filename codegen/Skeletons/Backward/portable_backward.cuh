@@ -18,7 +18,7 @@
 //   kColumnSlices        warps that share keys, each with columns of its own of d_k and d_v: 2 above head dims of 128
 //   Element              of all tensors; kElementBytes, kMmaStep are its numbers
 //   kQueryRates[kQueryRateCount]             distinct rates of queries (row_statistics.cuh)
-//   kTilesAreWhole, kSquare   as in sm90_backward.cuh
+//   kTilesAreWhole, kSquare, kSquaresHaveBand   as in sm90_backward.cuh
 //   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
 //   kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemStatistics   byte offsets in dynamic shared memory, multiples of
 //                        128; with kSmemStageBytes of each, of one slot

@@ -19,6 +19,7 @@
 //   Element              of all tensors; kElementBytes, kMmaStep are its numbers
 //   kTilesAreWhole       1: pairs are kept or dropped by whole tiles, 2: likewise, of what lies in the pattern's band
 //   kSquare              otherwise: pairs are kept or dropped by squares of so many rows and keys of a class; 1: or one by one
+//   kSquaresHaveBand     1: likewise, of what lies in the pattern's band
 //   kPassesWeights       1: a consumer of a wide head hands P to the other (sm90_wide_consumer.cuh)
 //   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount], kMapsPerRate   as in sm90_forward.cuh

@@ -87,15 +87,18 @@ template <int Tiles> DEV void maskBits(float (&scores)[Tiles][4], int half, uint
   }
 }
 
+// What of a row lies in the band.
+template <int Branch, class Place> DEV uint32_t bandOfRow(const Place &place, int half) {
+  const uint32_t word = Place::Functions::template bandColumns<LaneColumns>(place.context, place.variant, Branch,
+                                                                            place.rowPosition(half), place.firstColumn);
+  return place.rowExists(half) ? word : 0;
+}
+
 // Of a kept tile, what lies in the band.
 template <int Branch, class Place, int Tiles> DEV void maskBand(float (&scores)[Tiles][4], const Place &place) {
-  using Functions = typename Place::Functions;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const uint32_t word = Functions::template bandColumns<LaneColumns>(place.context, place.variant, Branch,
-                                                                       place.rowPosition(half), place.firstColumn);
-    maskBits(scores, half, place.rowExists(half) ? word : 0);
-  }
+  for (int half = 0; half < 2; ++half)
+    maskBits(scores, half, bandOfRow<Branch>(place, half));
 }
 
 template <int Branch, class Place, int Tiles>
@@ -135,6 +138,26 @@ template <int Branch, class Place, int Tiles> DEV void maskSquares(float (&score
   }
 }
 
+// Likewise, of what lies in the band: a pair in it speaks for all that a lane has of a square.
+template <int Branch, class Place, int Tiles>
+DEV void maskSquaresInBand(float (&scores)[Tiles][4], const Place &place) {
+  constexpr int kBits = KernelTraits::kSquare / 4; // of a lane
+  static_assert(Tiles * 2 % kBits == 0 && KernelTraits::kSquare % 16 == 0, "a warp's rows lie in one square");
+  const uint32_t words[2] = {bandOfRow<Branch>(place, 0), bandOfRow<Branch>(place, 1)};
+  uint32_t kept = 0;
+#pragma unroll
+  for (int first = 0; first < Tiles * 2; first += kBits) {
+    const uint32_t square = ((1u << kBits) - 1) << first;
+    const int half = (words[0] & square) != 0 ? 0 : 1;
+    const uint32_t inside = words[half] & square;
+    const int32_t bit = __ffs(inside) - 1, n = bit / 2, slot = half * 2 + bit % 2;
+    if (inside != 0 && Pattern::keep(place.context, Branch, place.queryPosition(n, slot), place.keyPosition(n, slot)))
+      kept |= square;
+  }
+  maskBits(scores, 0, words[0] & kept);
+  maskBits(scores, 1, words[1] & kept);
+}
+
 // Pairs that the branch does not keep, and keys and queries that do not exist.
 template <int Branch = 0, class Place, int Tiles> DEV void maskScores(float (&scores)[Tiles][4], const Place &place) {
   if constexpr (Branch + 1 < Pattern::kBranchCount) {
@@ -146,7 +169,10 @@ template <int Branch = 0, class Place, int Tiles> DEV void maskScores(float (&sc
   } else if constexpr (KernelTraits::kTilesAreWhole == 2) {
     maskBand<Branch>(scores, place);
   } else if constexpr (KernelTraits::kSquare > 1 && !Place::Functions::kHasKeptColumns[Branch]) {
-    maskSquares<Branch>(scores, place);
+    if constexpr (KernelTraits::kSquaresHaveBand)
+      maskSquaresInBand<Branch>(scores, place);
+    else
+      maskSquares<Branch>(scores, place);
   } else {
     maskRow<Branch>(scores, place, 0);
     maskRow<Branch>(scores, place, 1);

@@ -49,5 +49,7 @@ DEV void orCellWord(int32_t number, uint32_t bits) {
 
 // What generated functions call.
 DEV int32_t largest_of_warp(int32_t value) { return ptx::largestOfWarp(value); }
+DEV int32_t lane_of_warp() { return ptx::laneOfWarp(); }
+DEV int32_t lanes_of_warp() { return ptx::kWarpLanes; }
 
 } // namespace heddle

@@ -172,6 +172,7 @@ inline float __uint_as_float(uint32_t bits) { return host_gpu::bitsAs<float>(bit
 inline int32_t __float_as_int(float value) { return host_gpu::bitsAs<int32_t>(value); }
 inline uint32_t __float_as_uint(float value) { return host_gpu::bitsAs<uint32_t>(value); }
 inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(value); }
+inline int __ffs(uint32_t value) { return __builtin_ffs(int(value)); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline void __trap() { std::abort(); }
 inline void __syncthreads() { host_gpu::wait(host_gpu::block, host_gpu::threads.size()); }

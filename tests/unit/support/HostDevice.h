@@ -47,6 +47,8 @@ inline void storeCellWord(int32_t number, int32_t word) { cellMemory()[number] =
 inline void orCellWord(int32_t number, uint32_t bits) { cellMemory()[number] |= bits; }
 } // namespace ptx
 inline int32_t largest_of_warp(int32_t value) { return value; }
+inline int32_t lane_of_warp() { return 0; }
+inline int32_t lanes_of_warp() { return 1; }
 } // namespace heddle
 )";
 

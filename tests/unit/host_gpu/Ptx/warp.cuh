@@ -31,5 +31,7 @@ inline void orCellWord(int32_t, uint32_t) {}
 } // namespace ptx
 
 inline int32_t largest_of_warp(int32_t value) { return ptx::largestOfWarp(value); }
+inline int32_t lane_of_warp() { return ptx::laneOfWarp(); }
+inline int32_t lanes_of_warp() { return ptx::kWarpLanes; }
 
 } // namespace heddle
