@@ -67,7 +67,7 @@ for pattern in causal sliding_window bigbird alibi softcap longnet sink; do
     for config in "" "$portable"; do beside verify "patterns/$pattern.mlir" "$shape" "$config"; done
   done
 done
-for config in block_m=16 block_m=32,stages=3 block_n=64,warps=4 block_m=32,warps=4 walk_in_memory=1; do
+for config in block_m=16 block_m=32,stages=3 block_n=64,warps=4 block_m=32,warps=4 walk_in_memory=1 query_walk=1; do
   for pattern in full causal dilated longnet longnet_base longvit_1k hierarchical; do beside verify "patterns/$pattern.mlir" "${shapes[1]}" "$portable,$config"; done
 done
 for pattern in full causal sliding_window bigbird longnet softcap; do
@@ -95,7 +95,9 @@ kind=backward_deterministic
 for shape in "$grouped" "${shapes[1]}"; do beside make_inputs "$shape"; done
 wait
 for pattern in causal longnet bigbird dilated; do
-  for shape in "$grouped" "${shapes[1]}"; do beside verify "patterns/$pattern.mlir" "$shape"; done
+  for shape in "$grouped" "${shapes[1]}"; do
+    for config in "" "$portable"; do beside verify "patterns/$pattern.mlir" "$shape" "$config"; done
+  done
 done
 wait
 kind=backward_accumulate # into fp32 that is not zero, by every way to the query gradient

@@ -358,6 +358,20 @@ TEST_CASE("gradients by the portable kernel are added to what is given: head dim
   check({"longnet", 64, 64, DType::bf16, "", "sm_80", kind}, {sizesOf(200, 150, 4, 2)});
 }
 
+TEST_CASE("gradients by the portable kernel: a walk of its own for the query gradient, nothing is added in any order") {
+  const KindSpec *deterministic = *findKind("backward_deterministic");
+  check({"causal", 64, 64, DType::bf16, "", "sm_80", deterministic},
+        {sizesOf(1, 1, 1, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 150, 2, 2)}, true);
+  check({"softcap", 128, 40, DType::fp16, "", "sm_90", deterministic}, {sizesOf(100, 70, 2, 1)});
+  check({"sliding_window", 192, 136, DType::bf16, "", "sm_80", deterministic}, {sizesOf(60, 70, 2, 1)});
+  for (const char *pattern : {"dilated", "block_thinned", "document"})
+    check({pattern, 64, 64, DType::bf16, "", "sm_80", deterministic}, {sizesOf(130, 140, 4, 2)});
+  check({"block_topk", 64, 64, DType::bf16, ",walk_in_memory=1", "sm_80", deterministic}, {sizesOf(150, 150, 2, 2)});
+  check({"longnet", 64, 64, DType::bf16, "", "sm_80", deterministic}, {sizesOf(150, 130, 2, 1)}, true);
+  check({"longnet_tiny", 136, 136, DType::fp16, "", "sm_80", *findKind("backward_accumulate_deterministic")},
+        {sizesOf(60, 60, 2, 2)});
+}
+
 TEST_CASE("gradients by Hopper's kernel are added to what is given, by every way to the query gradient") {
   for (const char *changes : {",reduce=1", ",reduce=0,block_m=64", ",reduce=2,block_m=64"})
     check({"causal", 64, 40, DType::bf16, changes, kHopper, &backwardAccumulate()}, {sizesOf(150, 200, 4, 2)});

@@ -5,6 +5,7 @@
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Skeletons/Shared/EmbeddedSources.h"
 #include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Target/GpuArch.h"
 #include "tests/unit/support/PlanSlots.h"
 
@@ -20,10 +21,10 @@ namespace {
 // `KernelParams` of portable_backward_params.cuh for two run-time sizes, as the host compiler lays it out.
 struct HostParams {
   const void *q, *k, *v, *dOut;
-  void *keyGradient, *valueGradient;
+  void *rowGradient, *valueGradient;
   const float *lse, *delta;
   float *branchSums, *queryGradient;
-  int64_t qStride[3], kStride[3], vStride[3], dOutStride[3], keyGradientStride[3], valueGradientStride[3];
+  int64_t qStride[3], kStride[3], vStride[3], dOutStride[3], rowGradientStride[3], valueGradientStride[3];
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
   float scaleLog2;
   int32_t raster;
@@ -72,6 +73,7 @@ TEST_CASE("the slots of the plan are the fields of the parameter block, in both 
   CHECK(plan.validate().isOk());
   for (size_t walk : {1, 2}) {
     const KernelLaunch &launch = plan.launches[walk];
+    const std::string rows = walk == 1 ? "d_q" : "d_k"; // deltas come from a walk over key tiles
     CHECK(launch.paramBytes == sizeof(HostParams));
     CHECK(launch.slots.size() == 10 + 18 + 8 + 1 + 2);
     checkOffsets(slotOffsets(launch), {
@@ -79,7 +81,7 @@ TEST_CASE("the slots of the plan are the fields of the parameter block, in both 
                                           {"k", offsetof(HostParams, k)},
                                           {"v", offsetof(HostParams, v)},
                                           {"d_out", offsetof(HostParams, dOut)},
-                                          {"d_k", offsetof(HostParams, keyGradient)},
+                                          {rows, offsetof(HostParams, rowGradient)},
                                           {"d_v", offsetof(HostParams, valueGradient)},
                                           {"region0", offsetof(HostParams, lse)},
                                           {"region1", offsetof(HostParams, delta)},
@@ -89,7 +91,7 @@ TEST_CASE("the slots of the plan are the fields of the parameter block, in both 
                                           {"k_stride_row", offsetof(HostParams, kStride) + 8},
                                           {"v_stride_head", offsetof(HostParams, vStride) + 16},
                                           {"d_out_stride_batch", offsetof(HostParams, dOutStride)},
-                                          {"d_k_stride_batch", offsetof(HostParams, keyGradientStride)},
+                                          {rows + "_stride_batch", offsetof(HostParams, rowGradientStride)},
                                           {"d_v_stride_head", offsetof(HostParams, valueGradientStride) + 16},
                                           {"batch", offsetof(HostParams, batch)},
                                           {"kv_heads", offsetof(HostParams, kvHeads)},
@@ -137,6 +139,46 @@ TEST_CASE("plans of detached branches that add to gradients want all keys") {
       const bool wantsAll = isDetached && std::string(kind) == "backward_accumulate";
       CHECK(defaultPlan(request).serves.keyOriginStep == (wantsAll ? 0 : 1));
     }
+}
+
+TEST_CASE("where bits must not depend on the run, d_q has a walk of its own and nothing is added up in memory") {
+  KernelRequest request = requestOf(128);
+  request.kind = "backward_deterministic";
+  for (bool isDetached : {false, true}) {
+    request.isDetached = isDetached;
+    const KernelConfig config = skeleton().defaultConfig(request);
+    CHECK(skeleton().schedule(config).addedInAnyOrder.empty());
+    const LaunchPlan plan = skeleton().planLaunch(request, config);
+    CHECK(plan.validate().isOk());
+    std::vector<std::string> entries = {"heddle_prepare", "heddle_kernel", "heddle_query_walk"};
+    if (isDetached)
+      entries.insert(entries.begin() + 1, "heddle_delta");
+    CHECK(entriesOf(plan) == entries);
+    CHECK(*plan.launches.back().grid[0].evaluate(someCall()) == 2 * 6 * 16);
+  }
+  KernelConfig sums = skeleton().defaultConfig(request);
+  REQUIRE(sums.set("query_walk", 0).isOk());
+  CHECK(skeleton().whyInfeasible(request, sums)->reason.find("expected query_walk=1") != std::string::npos);
+}
+
+TEST_CASE("squares that are kept or dropped: under a band, and in classes that heads share") {
+  const auto says = [](const KernelRequest &request, const std::string &what) {
+    return skeleton().traits(request, skeleton().defaultConfig(request)).find(what + ";") != std::string::npos;
+  };
+  KernelRequest request = requestOf();
+  CHECK(says(request, "kSquare = 1"));
+  request.grain = 64;
+  CHECK((says(request, "kSquare = 64") && says(request, "kSquaresHaveBand = 0")));
+  request.variants = request.transposed = {{1, {1}}, {2, {2}}};
+  CHECK((says(request, "kSquare = 32") && says(request, "kTilesAreWhole = 0")));
+  request.variants = request.transposed = {{2, {2}}, {3, {3}}};
+  CHECK(says(request, "kSquare = 1")); // 64 rows at a rate are no multiple of six
+  request = requestOf();
+  request.bandedGrain = 64;
+  CHECK(
+      (says(request, "kSquare = 64") && says(request, "kSquaresHaveBand = 1") && says(request, "kTilesAreWhole = 0")));
+  request.qOrigin = QOriginRule::end;
+  CHECK(says(request, "kSquare = 1"));
 }
 
 TEST_CASE("a block for every key tile of a kv head, with keys in classes where they have a rate") {

@@ -207,6 +207,28 @@ LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t m
   return max(min(floorDiv(mib * (int64_t(1) << 20), bytesOfHead), LaunchExpr(Symbol::batch) * Symbol::kvHeads), 1);
 }
 
+LaunchExpr queryItems(const KernelRequest &request, int64_t blockN) {
+  std::vector<int64_t> rates;
+  for (const VariantRates &variant : request.variants)
+    rates.push_back(variant.queryRate);
+  return LaunchExpr(Symbol::batch) * Symbol::heads * tilesOfHead(Symbol::seqlenQ, rates, blockN);
+}
+
+LaunchExpr queryRaster(const KernelRequest &request, int64_t mib) {
+  const int64_t bytesOfRow = (request.headDim + request.valueDim) * request.element().bytes;
+  const LaunchExpr bytesOfHead = max(Symbol::seqlenK, 1) * bytesOfRow, group = floorDiv(Symbol::heads, Symbol::kvHeads);
+  return max(min(floorDiv(mib * (int64_t(1) << 20), bytesOfHead) * group, LaunchExpr(Symbol::batch) * Symbol::heads),
+             1);
+}
+
+Status checkOrderOfGradients(const KernelRequest &request) {
+  if (!request.isDeterministic() || request.gradientsOf.empty())
+    return {};
+  return Status::unsupported(
+      "adds to gradients of numbers and tensors of the pattern in any order; those of q, k and v "
+      "alone have the same bits in every run, all of them on the CPU");
+}
+
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates) {
   printer.constant("kAccumulates", (*findKind(request.kind))->accumulates());
   printer.constant("kPrepareRows", prepareRows(request));

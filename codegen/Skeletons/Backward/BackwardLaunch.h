@@ -72,6 +72,13 @@ LaunchExpr keyItems(const KernelRequest &request, int64_t blockN);
 /// (batch, kv head) pairs whose key tiles run side by side: as many as share `mib` of what they read and add.
 LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t mib);
 
+/// Likewise of a walk over query tiles, and (batch, head) pairs that share `mib` of K and V.
+LaunchExpr queryItems(const KernelRequest &request, int64_t blockN);
+LaunchExpr queryRaster(const KernelRequest &request, int64_t mib);
+
+/// unsupported: gradients whose bits depend on the run, where they must not.
+Status checkOrderOfGradients(const KernelRequest &request);
+
 /// KernelTraits::kTilesAreWhole, kSquare and kSquaresHaveBand: squares in which 16 rows of a warp and the columns of a
 /// step lie as a whole; 1: there are none.
 struct TileGrain {

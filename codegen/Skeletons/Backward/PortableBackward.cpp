@@ -17,6 +17,7 @@
 #include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace heddle {
 namespace {
@@ -34,6 +35,7 @@ struct PortableBackwardConfig {
   int64_t stages = 2;         ///< tiles of q and of d_out in shared memory
   int64_t minBlocks = 1;      ///< blocks of an SM that registers must allow
   int64_t walkInMemory = 0;   ///< 1: where the walk stands is kept in memory, not in registers
+  int64_t queryWalk = 0;      ///< 1: d_q has a walk of its own, nothing is added to its sums
   int64_t rasterReversed = 0; ///< 1: last key tile first
   int64_t rasterMib = 32;     ///< what the heads that run side by side read and add, in MiB
 
@@ -52,6 +54,7 @@ struct PortableBackwardConfig {
                                       {"stages", &C::stages, 2, 4},
                                       {"min_blocks", &C::minBlocks, 1, 8},
                                       {"walk_in_memory", &C::walkInMemory, 0, 1},
+                                      {"query_walk", &C::queryWalk, 0, 1},
                                       {"raster_reversed", &C::rasterReversed, 0, 1},
                                       {"raster_mib", &C::rasterMib, 1, kLargestField}}};
     return list;
@@ -141,6 +144,12 @@ Reason checkSmemOfAllBlocks(const KernelRequest &request, const PortableBackward
          " has " + number(arch.smemPerSmBytes) + " B";
 }
 
+Reason checkQueryWalk(const KernelRequest &request, const PortableBackwardConfig &config) {
+  if (!request.isDeterministic() || config.queryWalk)
+    return std::nullopt;
+  return "sums of the query gradient are added in any order, expected query_walk=1";
+}
+
 class PortableBackward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<PortableBackwardConfig>(); }
@@ -171,6 +180,10 @@ std::vector<Knob> PortableBackward::knobs(const KernelRequest &request) const {
           {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
           {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
           {"walk_in_memory", "hold where the walk stands in memory: for ranges of many pieces", {0, 1}, {"no", "yes"}},
+          {"query_walk",
+           "how the query gradient comes about: added to sums in any order, or by a walk of its own",
+           {0, 1},
+           {"no", "yes"}},
           {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
           {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
 }
@@ -185,6 +198,7 @@ const std::vector<Constraint> &PortableBackward::constraints() const {
       {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
       {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", ruleOf<C, checkSmem>},
       {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
+      {"deterministic", "bits do not depend on the run where that is asked for", ruleOf<C, checkQueryWalk>},
   };
   return list;
 }
@@ -193,6 +207,7 @@ const std::vector<Constraint> &PortableBackward::constraints() const {
 KernelConfig PortableBackward::defaultConfig(const KernelRequest &request) const {
   const bool isWide = std::max(request.headDim, request.valueDim) > 64;
   PortableBackwardConfig config;
+  config.queryWalk = request.isDeterministic();
   if (slicesOf(request) > 1) {
     config.blockM = config.blockN = 32;
     if (whyInfeasible(request, config))
@@ -226,7 +241,8 @@ ScheduleFacts PortableBackward::schedule(const KernelConfig &given) const {
   facts.minBlocks = config.minBlocks;
   facts.isReversed = config.rasterReversed != 0;
   facts.rasterMib = config.rasterMib;
-  facts.addedInAnyOrder = {Role::dQ, Role::dK}; // d_k by way of the deltas of detached branches
+  if (!config.queryWalk)
+    facts.addedInAnyOrder = {Role::dQ};
   return facts;
 }
 
@@ -234,29 +250,30 @@ SmemLayout PortableBackward::planSmem(const KernelRequest &request, const Kernel
   return smemOf(request, config);
 }
 
-/// What the walks over key tiles read and add to.
-struct Sources {
+/// A launch of a walk: what differs between those of keys and of queries, and what it reads and adds to.
+struct Walk {
+  const char *entry;
+  Role rowGradient;
+  LaunchExpr items, raster;
   Statistics statistics;
   PointerSource branchSums, querySums;
 };
 
-/// A launch over all key tiles, of either entry.
-KernelLaunch &appendWalk(BackwardPlan &to, const char *entry, const PortableBackwardConfig &config,
-                         const Sources &sources) {
+KernelLaunch &appendWalk(BackwardPlan &to, const PortableBackwardConfig &config, const Walk &walk) {
   const KernelRequest &request = to.request;
-  KernelLaunch &launch = to.append(entry, keyItems(request, config.blockN), config.threads());
+  KernelLaunch &launch = to.append(walk.entry, walk.items, config.threads());
   launch.sharedBytes = smemOf(request, config).totalBytes();
   appendOperands(launch, request);
   appendGradients(launch, request);
   for (const PointerSource &source :
        {PointerSource(Role::q), PointerSource(Role::k), PointerSource(Role::v), PointerSource(Role::dOut),
-        PointerSource(Role::dK), PointerSource(Role::dV), sources.statistics.lse, sources.statistics.delta,
-        sources.branchSums, sources.querySums})
+        PointerSource(walk.rowGradient), PointerSource(Role::dV), walk.statistics.lse, walk.statistics.delta,
+        walk.branchSums, walk.querySums})
     launch.appendPointer(source);
-  for (Role role : {Role::q, Role::k, Role::v, Role::dOut, Role::dK, Role::dV})
+  for (Role role : {Role::q, Role::k, Role::v, Role::dOut, walk.rowGradient, Role::dV})
     appendStrides(launch, role);
   appendCallSizes(launch, request.qOrigin);
-  launch.appendI32(keyRaster(request, sumColumns(request), config.rasterMib));
+  launch.appendI32(walk.raster);
   appendRuntimeSizes(launch, request);
   return launch;
 }
@@ -264,18 +281,41 @@ KernelLaunch &appendWalk(BackwardPlan &to, const char *entry, const PortableBack
 LaunchPlan PortableBackward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const PortableBackwardConfig config(given);
   BackwardPlan to(request, config.blockM, config.blockN, MapRates::of(request.transposed).key);
-  const int64_t walk = request.isDetached ? 2 : 1, branchSets = kSumsOfBranch * to.branches();
-  Sources sources;
-  sources.statistics = {to.appendRows("lse", to.rateSets, 0, walk), to.appendRows("delta", to.rateSets, 0, walk)};
-  const QuerySums sums(to, sumColumns(request), 1, walk + 1); // every walk is given the place
-  sources.querySums = sources.branchSums = sums.place;        // which no branch is added to unless it is detached
-  appendPrepare(to, sources.statistics);
+  const int64_t walk = request.isDetached ? 2 : 1, last = walk + config.queryWalk; // numbers of launches
+  const Statistics statistics{to.appendRows("lse", to.rateSets, 0, last), to.appendRows("delta", to.rateSets, 0, last)};
+  const std::optional<QuerySums> sums =
+      config.queryWalk ? std::nullopt : std::optional(QuerySums(to, sumColumns(request), 1, walk + 1));
+  const PointerSource place = sums ? sums->place : statistics.delta; // every walk is given it
+  Walk ofKeys{"heddle_kernel",
+              Role::dK,
+              keyItems(request, config.blockN),
+              keyRaster(request, sumColumns(request), config.rasterMib),
+              statistics,
+              place,
+              place};
+  Walk ofQueries{"heddle_query_walk",
+                 Role::dQ,
+                 queryItems(request, config.blockN),
+                 queryRaster(request, config.rasterMib),
+                 statistics,
+                 place,
+                 place};
+  appendPrepare(to, statistics);
   if (request.isDetached) {
-    sources.branchSums = to.appendRows("branch_sums", branchSets, 1, walk);
-    appendWalk(to, "heddle_delta", config, sources).clears.push_back({sources.branchSums, 0, to.rowsOf(branchSets), 0});
+    const int64_t sets = kSumsOfBranch * to.branches();
+    ofKeys.branchSums = ofQueries.branchSums = to.appendRows("branch_sums", sets, 1, last);
+    Walk ofDeltas = ofQueries;
+    ofDeltas.entry = "heddle_delta";
+    appendWalk(to, config, ofDeltas)
+        .clears.push_back({ofDeltas.branchSums, 0, to.rowsOf(sets), 0}); // of rows that do not exist
   }
-  sums.clearBefore(appendWalk(to, "heddle_kernel", config, sources));
-  appendFinish(to, sums.place);
+  KernelLaunch &launch = appendWalk(to, config, ofKeys);
+  if (sums) {
+    sums->clearBefore(launch);
+    appendFinish(to, sums->place);
+  } else {
+    appendWalk(to, config, ofQueries);
+  }
   return std::move(to.plan);
 }
 
@@ -300,9 +340,7 @@ Status PortableBackward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
     return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
   HEDDLE_TRY(request.checkTypes());
-  if (request.isDeterministic())
-    return Status::unsupported("adds to sums of the query gradient in any order; gradients with the same bits in every "
-                               "run are those of sm90_backward, and of the CPU on every machine");
+  HEDDLE_TRY(checkOrderOfGradients(request));
   if (request.outType != request.qType)
     return Status::unsupported("serves out and d_out of the type of q only");
   for (int64_t dim : {request.headDim, request.valueDim})

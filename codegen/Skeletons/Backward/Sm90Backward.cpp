@@ -164,9 +164,7 @@ protected:
     HEDDLE_TRY(request.checkTypes());
     if (request.outType != request.qType)
       return Status::unsupported("serves out and d_out of the type of q only");
-    if (request.isDeterministic() && !request.gradientsOf.empty())
-      return Status::unsupported("adds to gradients of numbers and tensors of the pattern in any order; those of q, k "
-                                 "and v alone have the same bits in every run, all of them on the CPU");
+    HEDDLE_TRY(checkOrderOfGradients(request));
     for (int64_t dim : {request.headDim, request.valueDim})
       if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
         return Status::unsupported("serves head dims that are multiples of " + std::to_string(kHeadDimStep) +

@@ -104,17 +104,8 @@ Walk walkOfKeys(const Sm90Plan &to, const char *entry, const PointerSource &sums
 
 /// Heads whose K and V fit `raster_mib` run side by side.
 Walk walkOfQueries(const Sm90Plan &to, const char *entry, const PointerSource &sums, bool ofGradient) {
-  const KernelRequest &request = to.request;
-  LaunchExpr items = 0;
-  for (const VariantRates &variant : request.variants)
-    items = max(items,
-                LaunchExpr(variant.queryRate) * ceilDiv(ceilDiv(Symbol::seqlenQ, variant.queryRate), to.config.blockN));
-  const LaunchExpr bytesOfHead =
-      max(Symbol::seqlenK, 1) * ((request.headDim + request.valueDim) * request.element().bytes);
-  const LaunchExpr group = floorDiv(Symbol::heads, Symbol::kvHeads);
-  const LaunchExpr raster =
-      max(min(floorDiv(to.config.rasterMib * (int64_t(1) << 20), bytesOfHead) * group, to.heads), 1);
-  return {entry, true, to.heads * items, raster, sums, to.heads, ofGradient ? request.headDim / 8 : 0};
+  return {entry, true,     queryItems(to.request, to.config.blockN), queryRaster(to.request, to.config.rasterMib),
+          sums,  to.heads, ofGradient ? to.request.headDim / 8 : 0};
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// What deltas of gradient(detached) are made of: of each branch and row the sums of P dP and of P over its keys, which key
-// tiles add to in a walk before the gradients. In arrays as those of row_statistics.cuh, first the products of all
+// What deltas of gradient(detached) are made of: of each branch and row the sums of P dP and of P over its keys, which a
+// walk over key tiles leaves before the gradients. In arrays as those of row_statistics.cuh, first the products of all
 // branches, then the weights.
 #pragma once
 
@@ -7,9 +7,14 @@
 
 namespace heddle {
 
+// heddle_prepare leaves the gradient of lse in the place of delta where branches are detached.
+DEV float deltaOfBranch(float products, float weights, float dLse) {
+  return (weights > 0.f ? products / weights : 0.f) - dLse;
+}
+
 // Of the first row of a tile.
 struct BranchSums {
-  float *products, *weights;
+  const float *products, *weights;
 
   DEV BranchSums(const KernelParams &p, int32_t batch, const QueryTile &tile, const ClassTile &place) {
     const int32_t heads = p.batch * p.heads, head = batch * p.heads + tile.head;

@@ -1,8 +1,9 @@
 // The portable backward skeleton: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
 // every key tile, on any GPU of compute capability 8.0 or later. One block has the keys of one kv head and walks the query
 // heads of its group, so that d_k and d_v stay in registers; every warp owns kBlockN / kWarps keys, and Q and d_out come
-// through a ring of asynchronous copies. Launched between heddle_prepare and heddle_finish (backward_rows.cuh); where
-// branches are detached, behind heddle_delta too (branch_sums.cuh). Needs, before it in the source: prelude.cuh, struct
+// through a ring of asynchronous copies. Launched between heddle_prepare and heddle_finish (backward_rows.cuh), or,
+// where d_q has a walk of its own, before heddle_query_walk; where branches are detached, behind heddle_delta too
+// (branch_sums.cuh). Needs, before it in the source: prelude.cuh, struct
 // KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
@@ -10,6 +11,7 @@
 //   kBlockN              keys of a block
 //   kWarps               of a block; keys of a warp = kBlockN * kColumnSlices / kWarps, a multiple of 16
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
+//   kQueryWalk           1: d_q has a walk of its own, nothing is added to its sums
 //   kMinBlocks           blocks per SM that the register allocation must allow
 //   kWalkInMemory        1: where the walk stands is kept in memory, not in registers
 //   kRasterReversed      1: last key tile first
@@ -23,7 +25,7 @@
 //   kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemStatistics   byte offsets in dynamic shared memory, multiples of
 //                        128; with kSmemStageBytes of each, of one slot
 //   kSmemRowBytesQK, kSmemRowBytesV, kSmemRowBytesScores             of one row
-// Launch: blocks of 32 * kWarps, kSmemBytes dynamic shared memory, both entries alike. Bases and strides are multiples of
+// Launch: blocks of 32 * kWarps, kSmemBytes dynamic shared memory, all entries alike. Bases and strides are multiples of
 // 16 bytes.
 #pragma once
 
@@ -49,14 +51,16 @@ constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;
 constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
 constexpr int kValueSteps = (KernelTraits::kValueDim + kMmaStep - 1) / kMmaStep;
 constexpr int kScoreRowBytes = KernelTraits::kSmemRowBytesScores;
+constexpr bool kWalksQueries = KernelTraits::kQueryWalk;
 
 } // namespace heddle
 
 #include "Backward/walk_items.cuh"
 #include "Backward/query_sums.cuh"
-#include "Backward/transposed_scores.cuh"
-#include "Backward/query_ring.cuh"
+#include "Backward/tile_places.cuh"
+#include "Backward/tile_ring.cuh"
 #include "Backward/portable_backward_consumer.cuh"
+#include "Backward/portable_query_walk.cuh"
 #include "Backward/backward_rows.cuh"
 
 namespace heddle {
@@ -71,30 +75,19 @@ static_assert(kBlockM * kElementBytes <= kScoreRowBytes && kScoreRowBytes == kSw
 static_assert(kStages >= 2, "one tile is loaded while another is used");
 static_assert(kSumSplits == 1 && kSumColumns >= KernelTraits::kHeadDim, "sums of a head lie in one array");
 
-struct GradientWalk : Consumer {
-  DEV GradientWalk(const KernelParams &p, const KeyItem &item, uint32_t shared) : Consumer(p, item, shared) { clear(); }
-  DEV void finish() { storeGradients(); }
-};
-
-struct DeltaWalk : Consumer {
-  DEV DeltaWalk(const KernelParams &p, const KeyItem &item, uint32_t shared) : Consumer(p, item, shared) {}
-  DEV void step(const QueryRing &ring, const QueryTile &tile) const { addBranchSums(ring, tile); }
-  DEV void finish() const {}
-};
-
 } // namespace heddle
 
-// Every query tile that the keys of a block visit.
-template <class Walk> DEV void walkQueryTiles(const heddle::KernelParams &p) {
+// Every tile that an item visits.
+template <class Walk> DEV void walkTiles(const heddle::KernelParams &p) {
   using namespace heddle;
   extern __shared__ __align__(128) unsigned char sharedMemory[];
-  KeyItem item;
+  typename Walk::Item item;
   if (!decodeItem(p, blockIdx.x, item))
     return;
   const uint32_t shared = ptx::sharedAddress(sharedMemory);
-  loadKeys(p, item, shared);
+  loadItem(p, item, shared);
   PatternContext context = makeContext(p, item.batch, item.head);
-  QueryRing ring(p, item, context, shared);
+  TileRing<typename Walk::Item> ring(p, item, context, shared);
   ring.prime();
   Walk walk(p, item, shared);
 #pragma unroll 1
@@ -110,11 +103,19 @@ template <class Walk> DEV void walkQueryTiles(const heddle::KernelParams &p) {
 
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
     heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
-  walkQueryTiles<heddle::GradientWalk>(p);
+  walkTiles<heddle::KeyWalk>(p);
 }
 
+// Where d_q has a walk of its own.
+extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
+    heddle_query_walk(const __grid_constant__ heddle::KernelParams p) {
+  if constexpr (heddle::kWalksQueries)
+    walkTiles<heddle::QueryWalk>(p);
+}
+
+// Of gradient(detached), before the others.
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
     heddle_delta(const __grid_constant__ heddle::KernelParams p) {
   if constexpr (Pattern::kIsDetached)
-    walkQueryTiles<heddle::DeltaWalk>(p);
+    walkTiles<heddle::DeltaWalk>(p);
 }

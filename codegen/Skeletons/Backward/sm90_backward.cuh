@@ -45,7 +45,7 @@
 #include "Backward/sm90_backward_shared.cuh"
 #include "Backward/walk_items.cuh"
 #include "Backward/sm90_teams.cuh"
-#include "Backward/transposed_scores.cuh"
+#include "Backward/tile_places.cuh"
 #include "Backward/sm90_query_gradient.cuh"
 #include "Backward/sm90_backward_loader.cuh"
 #include "Backward/sm90_backward_consumer.cuh"

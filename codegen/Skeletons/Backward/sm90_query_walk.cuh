@@ -112,27 +112,6 @@ private:
   RingCursor<kStages> keys;
 };
 
-// Of a lane: its queries are firstRow and firstRow + 8 * queryRate, its keys 8 n and 8 n + 1 from the first.
-struct QueryPlace {
-  using Functions = Pattern;
-  PatternContext context;
-  int32_t variant, branch, queryRate, keyRate;
-  int32_t firstRow, lastRow;
-  int32_t firstColumn; // position of the lane's first key
-  DEV QueryPlace(const KernelParams &p, const QueryItem &item, const QueryTileHeader &tile, int32_t firstRow)
-      : context(makeContext(p, item.batch, item.head)), variant(item.variant),
-        branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()), queryRate(item.rate),
-        keyRate(Pattern::keyRate(variant, branch)), firstRow(firstRow), lastRow(item.last) {
-    firstColumn = p.kOrigin + tile.firstRow + keyRate * static_cast<int32_t>(threadIdx.x % 4 * 2);
-  }
-  DEV int32_t row(int half) const { return firstRow + queryRate * half * 8; }
-  DEV bool rowExists(int half) const { return row(half) <= lastRow; }
-  DEV int32_t rowPosition(int half) const { return context.qOrigin + row(half); }
-  DEV int32_t queryPosition(int, int slot) const { return rowPosition(slot / 2); }
-  DEV int32_t keyPosition(int n, int slot) const { return firstColumn + keyRate * (n * 8 + slot % 2); }
-  DEV bool columnExists(int n, int slot) const { return keyPosition(n, slot) - context.kOrigin < context.seqlenK; }
-};
-
 // The two rows of a lane of an item, and what of them does not depend on what is summed.
 class QueryRows {
 public:

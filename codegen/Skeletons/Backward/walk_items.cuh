@@ -47,7 +47,7 @@ DEV int32_t keyRateOfGroup(const KernelParams &p, const WalkItem &item) {
 }
 
 struct KeyItem : WalkItem {
-  static constexpr bool kIsReversed = KernelTraits::kRasterReversed;
+  static constexpr bool kRowsAreKeys = true, kIsReversed = KernelTraits::kRasterReversed;
   DEV static int32_t itemsPerHead(const KernelParams &p) { return keyItemsPerHead(p); }
   DEV static int32_t rows(const KernelParams &p) { return p.seqlenK; }
   DEV static int32_t columns(const KernelParams &p) { return p.seqlenQ; }
@@ -60,6 +60,7 @@ struct KeyItem : WalkItem {
     rate = keyRateOfGroup(p, *this);
   }
 
+  DEV int32_t headOfRows() const { return kvHead; }
   // Of the head that the context is of.
   DEV int32_t variantOf(const PatternContext &context) const { return Pattern::variant(context); }
   DEV int32_t headOfColumns(const PatternContext &context) const { return context.head; }
@@ -81,7 +82,7 @@ struct KeyItem : WalkItem {
 struct QueryItem : WalkItem {
   int32_t variant;
 
-  static constexpr bool kIsReversed = true;
+  static constexpr bool kRowsAreKeys = false, kIsReversed = true;
   DEV static int32_t itemsPerHead(const KernelParams &p) {
     int32_t items = 0;
 #pragma unroll
@@ -103,6 +104,7 @@ struct QueryItem : WalkItem {
     rate = Pattern::queryRate(variant);
   }
 
+  DEV int32_t headOfRows() const { return head; }
   DEV int32_t variantOf(const PatternContext &) const { return variant; }
   DEV int32_t headOfColumns(const PatternContext &) const { return kvHead; }
   DEV static int32_t origin(const PatternContext &context) { return context.qOrigin; }
@@ -115,8 +117,8 @@ struct QueryItem : WalkItem {
     return Pattern::nextRange(context, variant, branch, first, last, kBlockM, from);
   }
   // The weight of a key of zeros may be infinite.
-  DEV bool isComplete(const PatternContext &context, int32_t firstColumn, int32_t columnRate) const {
-    return firstColumn + columnRate * (kBlockM - 1) < context.seqlenK;
+  DEV bool isComplete(const PatternContext &context, int32_t firstKey, int32_t keyRate) const {
+    return firstKey + keyRate * (kBlockM - 1) < context.seqlenK;
   }
 };
 
@@ -170,9 +172,8 @@ public:
   DEV bool next(QueryTile &tile) {
     if (!findRange())
       return false;
-    const int32_t rate = columnRate();
-    const bool isFull = cursor >= range.fullBegin && cursor < range.fullEnd &&
-                        item.isComplete(context, residue + rate * cursor * kBlockM, rate);
+    const int32_t rate = columnRate(), firstKey = Item::kRowsAreKeys ? 0 : residue + rate * cursor * kBlockM;
+    const bool isFull = cursor >= range.fullBegin && cursor < range.fullEnd && item.isComplete(context, firstKey, rate);
     number = cursor++;
     tile.firstRow = residue + rate * number * kBlockM;
     tile.flags = !isFull | branch << 1;

@@ -1,4 +1,4 @@
-// Where the scores of a lane lie in a tile whose rows are keys and whose columns are queries.
+// Where the scores of a lane lie in a tile: rows are keys and columns queries, or the other way.
 #pragma once
 
 #include "Backward/query_tile.cuh"
@@ -26,6 +26,27 @@ struct TilePlace {
   DEV int32_t keyPosition(int, int slot) const { return rowPosition(slot / 2); }
   DEV int32_t queryPosition(int n, int slot) const { return firstColumn + queryRate * (n * 8 + slot % 2); }
   DEV bool columnExists(int n, int slot) const { return queryPosition(n, slot) - context.qOrigin < context.seqlenQ; }
+};
+
+// Of a lane: its queries are firstRow and firstRow + 8 * queryRate, its keys 8 n and 8 n + 1 from the first.
+struct QueryPlace {
+  using Functions = Pattern;
+  PatternContext context;
+  int32_t variant, branch, queryRate, keyRate;
+  int32_t firstRow, lastRow;
+  int32_t firstColumn; // position of the lane's first key
+  DEV QueryPlace(const KernelParams &p, const QueryItem &item, const QueryTile &tile, int32_t firstRow)
+      : context(makeContext(p, item.batch, item.head)), variant(item.variant),
+        branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()), queryRate(item.rate),
+        keyRate(Pattern::keyRate(variant, branch)), firstRow(firstRow), lastRow(item.last) {
+    firstColumn = p.kOrigin + tile.firstRow + keyRate * static_cast<int32_t>(threadIdx.x % 4 * 2);
+  }
+  DEV int32_t row(int half) const { return firstRow + queryRate * half * 8; }
+  DEV bool rowExists(int half) const { return row(half) <= lastRow; }
+  DEV int32_t rowPosition(int half) const { return context.qOrigin + row(half); }
+  DEV int32_t queryPosition(int, int slot) const { return rowPosition(slot / 2); }
+  DEV int32_t keyPosition(int n, int slot) const { return firstColumn + keyRate * (n * 8 + slot % 2); }
+  DEV bool columnExists(int n, int slot) const { return keyPosition(n, slot) - context.kOrigin < context.seqlenK; }
 };
 
 } // namespace heddle

@@ -1,0 +1,131 @@
+// What warps of the portable backward kernels multiply, and how the rows of a warp leave: kRowTiles x 16 rows of the item
+// and, of their gradients, all columns or a slice. Columns are those of a step.
+#pragma once
+
+namespace heddle {
+
+typedef float Scores[kRowTiles][kQueryTiles][4];
+typedef uint32_t ScoreOperand[kRowTiles][kQuerySteps][4];
+typedef ScoreFactors<kQueryTiles> KeyFactors[kRowTiles];
+
+// scores = keys times queries^T: lane addresses of this warp's rows (rows first) and of queries (columns first).
+template <int Steps, int RowBytes> DEV void mmaScores(Scores &scores, uint32_t keys, uint32_t queries) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int n = 0; n < kQueryTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        scores[i][n][e] = 0.f;
+#pragma unroll
+  for (int step = 0; step < Steps; ++step) {
+    uint32_t a[kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+      ptx::loadMatrix4(a[i], columnBlock(keys, step) + i * kMmaRows * RowBytes);
+    const uint32_t column = columnBlock(queries, step);
+#pragma unroll
+    for (int pair = 0; pair < kQueryTiles / 2; ++pair) {
+      uint32_t b[4];
+      ptx::loadMatrix4(b, column + pair * 16 * RowBytes);
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        ptx::mma<Element>(scores[i][2 * pair], a[i], b[0], b[1]);
+        ptx::mma<Element>(scores[i][2 * pair + 1], a[i], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// Tiles of eight columns of a gradient that a warp has; the last slice may end before.
+template <int Dim> constexpr int kSliceTiles = kSlices == 1 ? Dim / 8 : roundUp((Dim / 8 + 1) / 2, 2);
+
+DEV int32_t warpSlice() { return kSlices == 1 ? 0 : threadIdx.x / 32 % kSlices; }
+
+// sum += weights (keys x queries) times this warp's columns of rows (queries x dim): the lane address in rows (rows
+// first). What lies behind the last column is of the same rows, and its sums are not used.
+template <int RowBytes, int Tiles>
+DEV void mmaSum(float (&sum)[kRowTiles][Tiles][4], const ScoreOperand &weights, uint32_t rows) {
+  const int32_t first = warpSlice() * (Tiles / 2);
+#pragma unroll
+  for (int step = 0; step < kQuerySteps; ++step)
+#pragma unroll
+    for (int pair = 0; pair < (Tiles + 1) / 2; ++pair) {
+      uint32_t b[4];
+      ptx::loadMatrix4Transposed(b, columnBlock(rows, first + pair) + step * kMmaStep * RowBytes);
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        ptx::mma<Element>(sum[i][2 * pair], weights[i][step], b[0], b[1]);
+        if (2 * pair + 1 < Tiles)
+          ptx::mma<Element>(sum[i][2 * pair + 1], weights[i][step], b[2], b[3]);
+      }
+    }
+}
+
+// The rows of a warp.
+template <class Item> class WarpRows {
+protected:
+  DEV WarpRows(const KernelParams &p, const Item &item, uint32_t shared) : p(p), item(item), shared(shared) {}
+
+  // Rows times columns: q and k, then v and d_out.
+  DEV void makeScores(Scores &scores, const TileRing<Item> &ring) const {
+    mmaScores<kHeadSteps, KernelTraits::kSmemRowBytesQK>(
+        scores, ownRows(KernelTraits::kSmemK, KernelTraits::kSmemRowBytesQK),
+        ring.rows() + laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK));
+  }
+  DEV void makeProducts(Scores &products, const TileRing<Item> &ring) const {
+    mmaScores<kValueSteps, KernelTraits::kSmemRowBytesV>(
+        products, ownRows(KernelTraits::kSmemV, KernelTraits::kSmemRowBytesV),
+        ring.values() + laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesV));
+  }
+
+  template <int N> DEV static void clearTile(float (&sum)[N][4]) {
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot)
+        sum[n][slot] = 0.f;
+  }
+
+  // The sums of row tile i, of lanes' rows 8 apart.
+  template <int Dim, int N>
+  DEV void storeTensor(void *to, const int64_t (&stride)[3], const float (&sums)[N][4], int i, float scale) const {
+    constexpr int kTiles = Dim / 8, kFirst = kTiles < N ? kTiles : N; // of the first slice
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int32_t row = firstRow(i) + item.rate * half * 8;
+      char *place = static_cast<char *>(to) +
+                    (item.batch * stride[0] + row * stride[1] + item.headOfRows() * stride[2]) * kGradientBytes;
+      const bool exists = row <= item.last;
+      if (warpSlice() == 0)
+        storeColumns<kFirst>(place, exists, sums, half, scale);
+      else if constexpr (kFirst < kTiles)
+        storeColumns<kTiles - kFirst>(place + kFirst * 8 * kGradientBytes, exists, sums, half, scale);
+    }
+  }
+
+  template <int Tiles, int N>
+  DEV static void storeColumns(char *row, bool exists, const float (&sums)[N][4], int half, float scale) {
+    float values[Tiles][2];
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        values[n][e] = sums[n][2 * half + e] * scale;
+    storeGradient(row, exists, values);
+  }
+
+  DEV static int32_t laneRow() { return threadIdx.x % 32 / 4; }
+  DEV static int32_t warpRow() { return threadIdx.x / 32 / kSlices * (kRowTiles * kMmaRows); }
+  DEV static uint32_t rowsFirst(int rowBytes) { return laneOffsetRowsFirst(rowBytes); }
+  DEV uint32_t ownRows(uint32_t tile, int rowBytes) const {
+    return shared + tile + warpRow() * rowBytes + rowsFirst(rowBytes);
+  }
+  DEV int32_t firstRow(int i) const { return item.first + item.rate * (warpRow() + i * kMmaRows + laneRow()); }
+
+  const KernelParams &p;
+  const Item &item;
+  uint32_t shared;
+};
+
+} // namespace heddle
