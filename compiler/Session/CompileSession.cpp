@@ -296,6 +296,15 @@ static std::vector<Result<CompiledVariant>> compileEach(const PreparedPattern &p
   return variants;
 }
 
+/// Of what is tried side by side, from `begin` on: the first alone, behind it configurations of one skeleton.
+static size_t endOfNext(const std::vector<KernelConfig> &configs, size_t begin, int threads) {
+  size_t end = begin;
+  const size_t most = begin ? begin + size_t(threadCountFor(int64_t(configs.size()), threads)) : 1;
+  while (end < std::min(most, configs.size()) && configs[end].skeleton() == configs[begin].skeleton())
+    ++end;
+  return end;
+}
+
 /// The first default that the compiler accepts.
 static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, const KernelRequest &request,
                                               int threads) {
@@ -304,8 +313,8 @@ static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, c
   std::string reasons;
   StageTimes refused;
   // Nearly always the first is accepted; where it is not, often several are refused.
-  for (size_t begin = 0, end = 1; begin < configs.size();
-       begin = end, end += size_t(threadCountFor(int64_t(configs.size() - end), threads))) {
+  for (size_t begin = 0, end = 0; begin < configs.size(); begin = end) {
+    end = endOfNext(configs, begin, threads);
     auto variants = timeStage(refused, "refused", [&] { return compileEach(prepared, request, configs, begin, end); });
     for (size_t place = 0; place < variants.size(); ++place) {
       Result<CompiledVariant> &variant = variants[place];
