@@ -10,6 +10,11 @@
 
 namespace heddle {
 
+// Positions of the first and the last row.
+struct RowSpan {
+  int32_t first, last;
+};
+
 struct WalkItem {
   int32_t number;              // of its head
   int32_t batch, kvHead, head; // of keys, the first head of the group
@@ -71,9 +76,9 @@ struct KeyItem : WalkItem {
   DEV static int32_t columnResidue(const PatternContext &context, int32_t variant, int32_t branch, int32_t first) {
     return TransposedPattern::queryResidue(context, variant, branch, first);
   }
-  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, int32_t first,
-                                int32_t last, int32_t from) {
-    return TransposedPattern::nextRange(context, variant, branch, first, last, kBlockM, from);
+  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, RowSpan rows,
+                                int32_t from) {
+    return TransposedPattern::nextRange(context, variant, branch, rows.first, rows.last, kBlockM, from);
   }
   // Queries that do not exist have no weight, keys that do not are masked.
   DEV bool isComplete(const PatternContext &, int32_t, int32_t) const { return first + rate * (kBlockN - 1) <= last; }
@@ -112,9 +117,9 @@ struct QueryItem : WalkItem {
   DEV static int32_t columnResidue(const PatternContext &context, int32_t variant, int32_t branch, int32_t first) {
     return Pattern::keyResidue(context, variant, branch, first);
   }
-  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, int32_t first,
-                                int32_t last, int32_t from) {
-    return Pattern::nextRange(context, variant, branch, first, last, kBlockM, from);
+  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, RowSpan rows,
+                                int32_t from) {
+    return Pattern::nextRange(context, variant, branch, rows.first, rows.last, kBlockM, from);
   }
   // The weight of a key of zeros may be infinite.
   DEV bool isComplete(const PatternContext &context, int32_t firstKey, int32_t keyRate) const {
@@ -199,7 +204,7 @@ private:
     while (cursor == range.end) {
       if (branch == Pattern::kBranchCount)
         return false;
-      range = Item::nextRange(context, variant, branch, tileFirst, tileLast, range.end);
+      range = Item::nextRange(context, variant, branch, {tileFirst, tileLast}, range.end);
       cursor = range.begin;
       if (range.begin == kNoTile)
         enterBranch(branch + 1);
