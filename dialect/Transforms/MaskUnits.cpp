@@ -251,11 +251,26 @@ bool isLastOnly(const EdgeUnit &edges, bool isQuery) {
   return (isQuery ? edges.lastQ : edges.lastK) && others == 0;
 }
 
+std::vector<Cube> meetOf(const std::vector<Cube> &a, const std::vector<Cube> &b) {
+  std::vector<Cube> result;
+  for (const Cube &left : a)
+    for (const Cube &right : b)
+      result.push_back({left.positive | right.positive, left.negative | right.negative});
+  return result;
+}
+
 /// A unit that is the union of two, if there is one.
 std::optional<MaskUnit> unionOf(const MaskUnit &a, const MaskUnit &b) {
-  if (a.kind != b.kind || a.isNegated || b.isNegated)
+  if (a.kind != b.kind || a.isNegated != b.isNegated)
     return std::nullopt;
   MaskUnit both = a;
+  if (a.isNegated) {
+    constexpr size_t kMost = 16;
+    if (a.kind != MaskUnit::Inside || a.place != b.place || a.cubes.size() * b.cubes.size() > kMost)
+      return std::nullopt;
+    both.cubes = meetOf(a.cubes, b.cubes); // what either leaves out is what both together do
+    return both;
+  }
   if (a.kind == MaskUnit::Inside && a.place == b.place) {
     both.cubes.insert(both.cubes.end(), b.cubes.begin(), b.cubes.end());
     return both;
