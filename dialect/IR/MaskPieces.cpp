@@ -31,7 +31,7 @@ PieceList intersectAll(const PieceList &a, const PieceList &b, mlir::Operation *
     for (Piece &piece : result)
       mask(piece, op,
            llvm::Twine(a.size() * b.size()) + " intersections of pieces, at most " + llvm::Twine(kMaxProducts) +
-               " are made: the rest is asked pair by pair, `or` of what is kept instead of `not` needs fewer");
+               " are made: the rest asks the predicate, `or` of what is kept instead of `not` needs fewer");
     return result;
   }
   for (const Piece &left : a)

@@ -30,7 +30,7 @@
 #pragma once
 
 #include "Ptx/async_copy.cuh"
-#include "Ptx/bulk_add.cuh"
+#include "Ptx/wide_memory.cuh"
 #include "Ptx/matrix.cuh"
 #include "Ptx/memory.cuh"
 #include "Ptx/registers.cuh"

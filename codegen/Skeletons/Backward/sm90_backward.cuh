@@ -30,7 +30,7 @@
 #pragma once
 
 #include "Ptx/barriers.cuh"
-#include "Ptx/bulk_add.cuh"
+#include "Ptx/wide_memory.cuh"
 #include "Ptx/memory.cuh"
 #include "Ptx/registers.cuh"
 #include "Ptx/scalar.cuh"

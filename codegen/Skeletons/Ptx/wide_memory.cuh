@@ -1,4 +1,4 @@
-// Matrices on their way into shared memory and to the asynchronous proxy, and additions of 16 bytes (compute_90).
+// Stores of matrices and additions of 16 bytes, and what the asynchronous proxy sees of shared memory (compute_90).
 #pragma once
 
 namespace heddle {
