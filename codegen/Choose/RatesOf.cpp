@@ -1,6 +1,7 @@
 //===- RatesOf.cpp - what a pattern fixes for kernels ---------------------===//
 #include "codegen/Choose/RatesOf.h"
 #include "dialect/Analysis/DocumentRows.h"
+#include "dialect/Geometry/ConsecutiveTiles.h"
 #include "dialect/Geometry/Grain.h"
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/ScoreChain.h"
@@ -140,6 +141,7 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
   rates.bandedGrain = attn::bandedGrainOf(analysis).grain;
   rates.transposedGrain = attn::grainOf(analysis, attn::Direction::Transposed);
   rates.transposedBandedGrain = attn::bandedGrainOf(analysis, attn::Direction::Transposed).grain;
+  rates.consecutiveRate = attn::rateOfConsecutiveTiles(analysis);
   rates.searchesLists = searchesLists(analysis);
   rates.hasScores = attn::changesScores(pattern.getSoftmax().getScores());
   rates.balance = tileBalance(analysed);

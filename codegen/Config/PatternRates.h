@@ -73,9 +73,11 @@ struct PatternRates {
   int64_t grain = 1;
   int64_t bandedGrain = 1; ///< likewise, but for a band of positions that every branch has a function for
   int64_t transposedGrain = 1, transposedBandedGrain = 1; ///< of what walks over key tiles visit
-  bool searchesLists = false;                             ///< ranges are found by going through lists
-  bool hasScores = false;                                 ///< a chain of the pattern changes scores
-  TileBalance balance = {};                               ///< hints for defaults, no part of the function
+  /// of keys and of queries, where the key tiles that visit a query tile follow each other in one class; else 0
+  int64_t consecutiveRate = 0;
+  bool searchesLists = false;         ///< ranges are found by going through lists
+  bool hasScores = false;             ///< a chain of the pattern changes scores
+  TileBalance balance = {};           ///< hints for defaults, no part of the function
   std::vector<PassRates> passes = {}; ///< of the pattern in the order of their launches; none, or at least two
   std::string whyOnePass = {};        ///< why there are none
   /// the rows lie in documents, and the pattern has functions that say where they begin

@@ -200,6 +200,19 @@ TEST_CASE("gradients by Hopper's kernel: every way to the query gradient") {
   check({"longnet", 64, 64, DType::fp16, "", kHopper}, {sizesOf(200, 150, 2, 1)});
 }
 
+TEST_CASE("gradients by Hopper's kernel: sums of the query gradient are added in the order of keys") {
+  const KindSpec *deterministic = *findKind("backward_deterministic");
+  check({"causal", 64, 64, DType::bf16, ",reduce=3", kHopper, deterministic},
+        {sizesOf(1, 1, 1, 1), sizesOf(150, 300, 4, 2, 2), sizesOf(300, 150, 2, 2)}, true);
+  check({"full", 128, 40, DType::fp16, ",reduce=3", kHopper, deterministic}, {sizesOf(100, 170, 2, 1)});
+  check({"dilated_window", 64, 128, DType::bf16, ",reduce=3,block_m=64", kHopper, deterministic},
+        {sizesOf(700, 600, 2, 1)});
+  check({"sliding_window", 128, 128, DType::bf16, ",reduce=3", kHopper}, {sizesOf(600, 650, 2, 2)});
+  check({"document", 64, 64, DType::bf16, ",reduce=3", kHopper, deterministic}, {sizesOf(400, 400, 2, 1)});
+  check({"causal", 40, 64, DType::bf16, ",reduce=3", kHopper, *findKind("backward_accumulate_deterministic")},
+        {sizesOf(100, 300, 2, 2)});
+}
+
 TEST_CASE("gradients by Hopper's kernel: two consumers share the keys of wide heads") {
   check({"causal", 256, 256, DType::bf16, "", kHopper}, {sizesOf(1, 1, 1, 1), sizesOf(280, 200, 2, 1)}, true);
   check({"causal", 256, 256, DType::bf16, ",reduce=2", kHopper}, {sizesOf(200, 280, 2, 1)});

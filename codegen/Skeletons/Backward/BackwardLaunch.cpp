@@ -15,6 +15,7 @@ namespace {
 using Symbol = LaunchSymbol;
 
 constexpr int64_t kRowWarps = 8;
+constexpr int64_t kOrderWarps = 4; // query_sums.cuh
 
 /// Rows of a block of heddle_prepare: whole steps of its warps (row_pieces.cuh), of which narrow rows have many.
 int64_t prepareRows(const KernelRequest &request) {
@@ -186,10 +187,18 @@ QuerySums::QuerySums(BackwardPlan &to, int64_t columns, int64_t first, int64_t l
 
 void QuerySums::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }
 
-void appendFinish(BackwardPlan &to, const PointerSource &sums) {
+SumOrder::SumOrder(BackwardPlan &to, int64_t first, int64_t last)
+    : words(to.heads * floorDiv(to.statisticsRows, to.blockM) * LaunchExpr(kOrderWarps)),
+      place(to.plan.appendRegion("sum_order", words * LaunchExpr(kFloatBytes), first, last)) {}
+
+void SumOrder::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }
+
+void appendFinish(BackwardPlan &to, const PointerSource &sums, const PointerSource *order) {
   const int64_t groups = (to.request.headDim + kSumGroupColumns - 1) / kSumGroupColumns;
   const LaunchExpr pieces = to.heads * LaunchExpr(Symbol::seqlenQ) * LaunchExpr(groups);
   KernelLaunch &launch = to.append("heddle_finish", ceilDiv(pieces, kWarpLanes * kRowWarps), kWarpLanes * kRowWarps);
+  if (order)
+    launch.appendPointer(*order);
   launch.appendPointer(sums);
   launch.appendPointer(Role::dQ);
   appendStrides(launch, Role::dQ);

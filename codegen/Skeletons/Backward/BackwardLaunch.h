@@ -57,8 +57,17 @@ struct QuerySums {
   PointerSource place;
 };
 
-/// Appends heddle_finish, which turns sums into d_q.
-void appendFinish(BackwardPlan &to, const PointerSource &sums);
+/// The turns of those who add to sums in order (query_sums.cuh), likewise.
+struct SumOrder {
+  SumOrder(BackwardPlan &to, int64_t first, int64_t last);
+  void clearBefore(KernelLaunch &launch) const;
+
+  LaunchExpr words;
+  PointerSource place;
+};
+
+/// Appends heddle_finish, which turns sums into d_q; `order` where there is one.
+void appendFinish(BackwardPlan &to, const PointerSource &sums, const PointerSource *order = nullptr);
 
 /// Of this kind or another that has gradients.
 bool isBackward(std::string_view kind);

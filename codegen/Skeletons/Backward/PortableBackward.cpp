@@ -329,6 +329,7 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
   printer.constant("kSumColumns", sumColumns(request));
   printer.constant("kSumSplits", 1);
   printRowTraits(printer, request, MapRates::of(request.transposed).key);
+  printer.constant("kOrderRate", 0);
   printer.smem(smemOf(request, config));
   printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
   printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));

@@ -133,10 +133,20 @@ Reason checkTeams(const KernelRequest &request, const Sm90BackwardConfig &config
   return "blocks share no tiles above head dims of " + std::to_string(kMaxJointDim) + ", expected long_split=1";
 }
 
-Reason checkDeterministic(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (!request.isDeterministic() || config.walksQueries())
+Reason checkOrder(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (!config.isOrdered())
     return std::nullopt;
-  return "sums of the query gradient are added in any order, expected reduce=2";
+  if (request.consecutiveRate == 0)
+    return "the key tiles that add to a query tile do not follow each other, expected reduce=2";
+  if (config.hasTeams() || config.rasterReversed)
+    return "a block waits for that of the key tile before, expected long_split=1 and raster_reversed=0";
+  return std::nullopt;
+}
+
+Reason checkDeterministic(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (!request.isDeterministic() || config.walksQueries() || config.isOrdered())
+    return std::nullopt;
+  return "sums of the query gradient are added in any order, expected reduce=2 or 3";
 }
 
 } // namespace
@@ -151,6 +161,7 @@ const std::vector<Constraint> &sm90BackwardConstraints() {
       {"smem", "tiles fit the shared memory of a block", ruleOf<C, checkSmem>},
       {"teams", "consumers that share keys have no team", ruleOf<C, checkTeams>},
       {"reduce", "a warpgroup for the query gradient finds registers", ruleOf<C, checkReduce>},
+      {"order", "blocks wait for those before them", ruleOf<C, checkOrder>},
       {"deterministic", "bits do not depend on the run where that is asked for", ruleOf<C, checkDeterministic>},
   };
   return list;

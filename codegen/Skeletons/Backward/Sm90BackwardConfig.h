@@ -39,7 +39,8 @@ struct Sm90BackwardConfig {
   bool splitsColumns() const { return blockM == sm90::kConsumerRows; }
   bool hasTeams() const { return longSplit > 1; }
   bool walksQueries() const { return reduce == sm90::kReduceNone; }
-  bool hasReducer() const { return reduce == sm90::kReduceWarpgroup; }
+  bool isOrdered() const { return reduce == sm90::kReduceOrdered; }
+  bool hasReducer() const { return reduce == sm90::kReduceWarpgroup || isOrdered(); }
 
   static const FieldsOf<Sm90BackwardConfig> &fields() {
     using C = Sm90BackwardConfig;
@@ -48,7 +49,7 @@ struct Sm90BackwardConfig {
         {{"block_m", &C::blockM, sm90::kConsumerRows, sm90::kMaxKeys},
          {"block_n", &C::blockN, sm90::kConsumerRows, sm90::kMaxKeys},
          {"stages", &C::stages, 2, 4},
-         {"reduce", &C::reduce, sm90::kReduceRegisters, sm90::kReduceNone},
+         {"reduce", &C::reduce, sm90::kReduceRegisters, sm90::kReduceOrdered},
          {"producer_registers", &C::producerRegisters, sm90::kLeastRegisters, sm90::kMostRegisters},
          {"long_split", &C::longSplit, 1, sm90::kMaxTeam},
          {"raster_reversed", &C::rasterReversed, 0, 1},

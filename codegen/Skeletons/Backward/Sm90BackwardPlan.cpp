@@ -49,9 +49,10 @@ struct Walk {
   const char *entry;
   bool ofQueries;
   LaunchExpr items, raster;
-  PointerSource sums;   ///< what it adds to
-  LaunchExpr pairs;     ///< (batch, head) of whose items the first ones may be shared
-  int64_t sharedPieces; ///< groups of eight columns that a block of a team leaves; 0: there are no teams
+  PointerSource sums;    ///< what it adds to
+  PointerSource between; ///< what blocks leave for each other
+  LaunchExpr pairs;      ///< (batch, head) of whose items the first ones may be shared
+  int64_t sharedPieces;  ///< groups of eight columns that a block of a team leaves; 0: there are no teams
 };
 
 /// A counter of each team, then the sums of its blocks (sm90_teams.cuh).
@@ -82,7 +83,7 @@ KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk 
   for (const PointerSource &source :
        {PointerSource(Role::dK), PointerSource(Role::dV), statistics.lse, statistics.delta, walk.sums})
     launch.appendPointer(source);
-  launch.appendPointer(to.config.hasTeams() && walk.sharedPieces ? appendTeams(to, launch, walk) : walk.sums);
+  launch.appendPointer(to.config.hasTeams() && walk.sharedPieces ? appendTeams(to, launch, walk) : walk.between);
   launch.appendPointer(Role::dQ);
   for (Role role : {Role::dK, Role::dV, Role::dQ})
     appendStrides(launch, role);
@@ -92,19 +93,20 @@ KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk 
   return launch;
 }
 
-Walk walkOfKeys(const Sm90Plan &to, const char *entry, const PointerSource &sums) {
+Walk walkOfKeys(const Sm90Plan &to, const char *entry, const PointerSource &sums, const PointerSource &between) {
   return {entry,
           false,
           keyItems(to.request, to.config.blockN),
           keyRaster(to.request, sumColumns(to.request, to.config), to.config.rasterMib),
           sums,
+          between,
           LaunchExpr(Symbol::batch) * Symbol::kvHeads,
           (to.request.headDim + to.request.valueDim) / 8};
 }
 
 /// Heads whose K and V fit `raster_mib` run side by side.
 Walk walkOfQueries(const Sm90Plan &to, const char *entry, const PointerSource &sums, bool ofGradient) {
-  return {entry, true,     queryItems(to.request, to.config.blockN), queryRaster(to.request, to.config.rasterMib),
+  return {entry, true,     queryItems(to.request, to.config.blockN), queryRaster(to.request, to.config.rasterMib), sums,
           sums,  to.heads, ofGradient ? to.request.headDim / 8 : 0};
 }
 
@@ -123,13 +125,19 @@ LaunchPlan sm90BackwardPlan(const KernelRequest &request, const Sm90BackwardConf
     statistics.delta = deltas;
   }
   if (config.walksQueries()) {
-    appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", statistics.delta)); // adds to nothing
+    appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", statistics.delta, statistics.delta)); // adds to nothing
     appendWalk(to, statistics, walkOfQueries(to, "heddle_query_walk", statistics.delta, true));
     return std::move(to.plan);
   }
   const QuerySums sums(to, sumColumns(request, config) * sumSplits(request, config), walk, walk + 1);
-  sums.clearBefore(appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums.place)));
-  appendFinish(to, sums.place);
+  if (config.isOrdered()) {
+    const SumOrder order(to, walk, walk + 1);
+    order.clearBefore(appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums.place, order.place)));
+    appendFinish(to, sums.place, &order.place);
+  } else {
+    sums.clearBefore(appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums.place, sums.place)));
+    appendFinish(to, sums.place);
+  }
   return std::move(to.plan);
 }
 

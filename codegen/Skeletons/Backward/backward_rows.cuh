@@ -36,7 +36,19 @@ struct PrepareParams : SinkParams<(KernelTraits::kSinkGradient > 0)> {
   int32_t tileRows; // as many as tiles of a head have, by the rate that has most
 };
 
-struct FinishParams {
+// Sums that are added in order are not cleared before.
+template <bool HasOrder> struct OrderParams {
+  DEV bool hasSums(int32_t, int32_t, int32_t) const { return true; }
+};
+template <> struct OrderParams<true> {
+  const uint32_t *order;
+  DEV bool hasSums(int32_t headOfAll, int32_t row, int32_t seqlenQ) const {
+    const int32_t warp = row / kOrderRate % kStatisticsRows / kOrderWarpRows % kOrderWarps;
+    return order[orderWord(headOfAll, seqlenQ, classTile(row, kOrderRate), warp)] & kOrderHasSums;
+  }
+};
+
+struct FinishParams : OrderParams<(KernelTraits::kOrderRate > 0)> {
   const float *sums;
   void *queryGradient;
   int64_t stride[3];
@@ -182,13 +194,14 @@ extern "C" __global__ void __launch_bounds__(heddle::kFinishThreads)
     return;
   const float scale = p.scaleLog2 * kLogOf2;
   const float *from = group.from(p);
+  const bool hasSums = p.hasSums(group.batch * p.heads + group.head, group.row, p.seqlenQ);
   float pieces[kSumPiecesOfRow][kSumPieceFloats];
 #pragma unroll
   for (int piece = 0; piece < kSumPiecesOfRow; ++piece) {
     ptx::loadConstant16(from + piece * kSumPieceFloats, pieces[piece]);
 #pragma unroll
     for (float &value : pieces[piece])
-      value *= scale;
+      value = hasSums ? value * scale : 0.f;
   }
   if constexpr (kAccumulates)
     addToRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());

@@ -2,8 +2,10 @@
 // kSumSplits arrays of [rows, kSumColumns], in pieces of 16 bytes: groups of eight rows follow each other, in a group 16
 // columns follow each other, and of those the rows with four pieces each. Piece c of 16 columns holds columns 2c, 2c + 1,
 // 2c + 8 and 2c + 9, as a lane holds them, so that a warp adds 512 bytes in a row.
-// KernelTraits: kBlockM, kSumColumns (a multiple of 16), kSumSplits.
+// KernelTraits: kBlockM, kSumColumns (a multiple of 16), kSumSplits, kOrderRate.
 #pragma once
+
+#include "Backward/row_statistics.cuh"
 
 namespace heddle {
 
@@ -25,6 +27,16 @@ DEV int64_t sumPlace(int32_t row) {
 
 DEV int32_t firstSumRow(int32_t batch, int32_t heads, int32_t head, int32_t split, int32_t seqlenQ) {
   return ((batch * heads + head) * kSumSplits + split) * sumRows(seqlenQ);
+}
+
+// Where they are added in order (sm90_sum_order.cuh), for each tile and each of the warps that add to it a word: twice as
+// many as key tiles have had their turn, plus kOrderHasSums if one of them had something to add.
+constexpr int kOrderWarps = 4, kOrderWarpRows = 16;
+constexpr uint32_t kOrderHasSums = 1;
+constexpr int32_t kOrderRate = KernelTraits::kOrderRate > 0 ? KernelTraits::kOrderRate : 1;
+
+DEV int32_t orderWord(int32_t headOfAll, int32_t seqlenQ, const ClassTile &tile, int32_t warp) {
+  return statisticsTile(0, 0, headOfAll, seqlenQ, tile) * kOrderWarps + warp;
 }
 
 } // namespace heddle

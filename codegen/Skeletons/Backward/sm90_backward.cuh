@@ -11,7 +11,8 @@
 //   kBlockN              keys of a block, 64 for each consumer; 64 beyond head dims of 128
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
 //   kReduce              how the query gradient comes about: added to its sums by the consumers, or by a warpgroup of its
-//                        own, or by a walk of its own (sm90_layout.cuh)
+//                        own, in order or not, or by a walk of its own (sm90_layout.cuh)
+//   kOrderRate           of keys and queries, where sums are added in order; else 0
 //   kLongSplit           blocks that share an item of many tiles (sm90_teams.cuh); 1: none do
 //   kRasterReversed      1: last key tile first
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
@@ -46,6 +47,7 @@
 #include "Backward/walk_items.cuh"
 #include "Backward/sm90_teams.cuh"
 #include "Backward/tile_places.cuh"
+#include "Backward/sm90_sum_order.cuh"
 #include "Backward/sm90_query_gradient.cuh"
 #include "Backward/sm90_backward_loader.cuh"
 #include "Backward/sm90_backward_consumer.cuh"

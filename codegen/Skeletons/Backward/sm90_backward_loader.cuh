@@ -27,9 +27,9 @@ public:
     Turns turns(share);
     const int32_t group = p.heads / p.kvHeads;
 #pragma unroll 1
-    for (int32_t head = item.head; head < item.head + group; ++head) {
+    for (int32_t head = item.head; head < item.head + group; head += ColumnWalk::headsAtOnce(group)) {
       const PatternContext context = makeContext(p, item.batch, head);
-      TileWalk<KeyItem> walk(context, item);
+      ColumnWalk walk(context, item, group);
       QueryTileHeader tile;
 #pragma unroll 1
       while (walk.next(tile))
@@ -57,7 +57,7 @@ private:
                                                   {kValueMaps + map, number, residue, item.kvHead, item.batch});
   }
 
-  DEV void send(const TileWalk<KeyItem> &walk, const QueryTileHeader &tile) {
+  DEV void send(const ColumnWalk &walk, const QueryTileHeader &tile) {
     const ClassTile place = walk.place();
     const int32_t slot = rateSlot<QueryRates>(place.rate), map = mapOfClass(slot, place.rate, place.residue, p.seqlenQ);
     const int32_t firstNumber = place.number * kBlockM;

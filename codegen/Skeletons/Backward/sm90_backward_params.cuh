@@ -20,10 +20,10 @@ constexpr int kMapCount = kDeltaMap + 1;
 struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
   TensorMap maps[kMapCount];
   void *keyGradient, *valueGradient;
-  const float *lse, *delta;                             // of tiles (row_statistics.cuh)
-  float *sums;                                          // query_sums.cuh; of heddle_branch_deltas the deltas
-  float *teams;                                         // sm90_teams.cuh, of kernels that have them
-  void *queryGradient;                                  // of heddle_query_walk alone
+  const float *lse, *delta; // of tiles (row_statistics.cuh)
+  float *sums;              // query_sums.cuh; of heddle_branch_deltas the deltas
+  void *between;            // what blocks leave for each other: sm90_teams.cuh, sm90_sum_order.cuh
+  void *queryGradient;      // of heddle_query_walk alone
   int64_t keyGradientStride[3], valueGradientStride[3]; // batch, row, head; in elements
   int64_t queryGradientStride[3];
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;

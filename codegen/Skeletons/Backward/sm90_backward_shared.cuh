@@ -15,7 +15,8 @@ constexpr bool kPassesWeights = KernelTraits::kPassesWeights; // from one to the
 constexpr int kConsumers = kIsWide ? 2 : kBlockN / kConsumerRows;
 constexpr int kWarpsOfConsumer = 4;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads, kConsumerWarps = kConsumers * kWarpsOfConsumer;
-constexpr bool kHasReducer = KernelTraits::kReduce == kReduceWarpgroup; // sm90_query_reducer.cuh
+constexpr bool kHasOrder = KernelTraits::kReduce == kReduceOrdered;                  // sm90_sum_order.cuh
+constexpr bool kHasReducer = KernelTraits::kReduce == kReduceWarpgroup || kHasOrder; // sm90_query_reducer.cuh
 constexpr int kThreads = kConsumerThreads + (kHasReducer ? 2 : 1) * kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
 constexpr bool kWalksQueries = KernelTraits::kReduce == kReduceNone; // d_q has a walk of its own

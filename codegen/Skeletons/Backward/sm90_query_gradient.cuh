@@ -39,7 +39,9 @@ DEV SumRows sumRowsOf(const KernelParams &p, const KeyItem &item, const QueryTil
           tile.firstRow + rate * ((kSplitsColumns ? 0 : part * kConsumerRows) + laneRow()), rate, p.seqlenQ};
 }
 
-DEV void addQueryGradient(float *to, const QueryGradient &sums, const SumRows &rows) {
+// What a lane has of a row goes to it by `put`: pointer, whether the row exists, four floats.
+template <class Put>
+DEV void putQueryGradient(float *to, const QueryGradient &sums, const SumRows &rows, const Put &put) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int32_t row = rows.first + half * 8 * rows.rate;
@@ -47,9 +49,22 @@ DEV void addQueryGradient(float *to, const QueryGradient &sums, const SumRows &r
     const bool isPresent = row < rows.end;
 #pragma unroll
     for (int n = 0; n < kGradientTiles; n += 2)
-      ptx::addGlobal16(piece + n / 2 * kSumGroupFloats, isPresent, sums[n][2 * half], sums[n][2 * half + 1],
-                       sums[n + 1][2 * half], sums[n + 1][2 * half + 1]);
+      put(piece + n / 2 * kSumGroupFloats, isPresent, sums[n][2 * half], sums[n][2 * half + 1], sums[n + 1][2 * half],
+          sums[n + 1][2 * half + 1]);
   }
+}
+
+DEV void addQueryGradient(float *to, const QueryGradient &sums, const SumRows &rows) {
+  putQueryGradient(to, sums, rows, [](float *at, bool isPresent, float a, float b, float c, float d) {
+    ptx::addGlobal16(at, isPresent, a, b, c, d);
+  });
+}
+
+// Of the first one that has any.
+DEV void storeQueryGradient(float *to, const QueryGradient &sums, const SumRows &rows) {
+  putQueryGradient(to, sums, rows, [](float *at, bool isPresent, float a, float b, float c, float d) {
+    ptx::storeGlobal16(at, isPresent, a, b, c, d);
+  });
 }
 
 } // namespace heddle

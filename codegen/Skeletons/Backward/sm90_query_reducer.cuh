@@ -6,7 +6,8 @@ namespace heddle {
 
 class QueryReducer {
 public:
-  DEV QueryReducer(const KernelParams &p, const KeyItem &item) : p(p), item(item), queries(0), scores(0) {}
+  DEV QueryReducer(const KernelParams &p, const KeyItem &item)
+      : p(p), item(item), queries(0), scores(0), order(p, item) {}
 
   DEV void run() {
     ptx::waitParity(kKeysFull, 0);
@@ -26,6 +27,7 @@ public:
 private:
   DEV void reduce(const QueryTileHeader &tile) {
     const int32_t rate = TilePlace(p, item, tile, item.first).queryRate;
+    const bool hasSums = order.await(tile); // while dS is made
     ptx::waitParity(kScoresFull + 8 * scores.slot(), scores.parity());
 #pragma unroll
     for (int part = 0; part < kConsumers; ++part) {
@@ -38,8 +40,13 @@ private:
       ptx::pin(sums);
       if (part + 1 == kConsumers)
         release(kScoresEmpty + 8 * scores.slot());
-      addQueryGradient(p.sums, sums, sumRowsOf(p, item, tile, rate, part));
+      const SumRows rows = sumRowsOf(p, item, tile, rate, part);
+      if (hasSums)
+        addQueryGradient(p.sums, sums, rows);
+      else
+        storeQueryGradient(p.sums, sums, rows);
     }
+    order.leave();
   }
 
   DEV static void release(uint32_t barrier) {
@@ -51,6 +58,7 @@ private:
   const KeyItem &item;
   RingCursor<kStages> queries;
   RingCursor<kScoreStages> scores;
+  OrderOf<kHasOrder>::Sums order;
 };
 
 } // namespace heddle

@@ -64,8 +64,8 @@ template <class Item> DEV bool decodeShare(const KernelParams &p, int32_t index,
 template <int Pieces> class TeamSums {
 public:
   DEV TeamSums(const KernelParams &p, const TeamShare &share, int32_t pairs)
-      : arrived(reinterpret_cast<uint32_t *>(p.teams) + share.team),
-        sums(p.teams + ceilDiv(pairs * kTeamItems, kTeamCounters) * kTeamCounters +
+      : arrived(static_cast<uint32_t *>(p.between) + share.team),
+        sums(static_cast<float *>(p.between) + ceilDiv(pairs * kTeamItems, kTeamCounters) * kTeamCounters +
              share.team * int64_t(kTeam) * kBlockFloats + threadIdx.x * 4),
         rank(share.rank) {}
 

@@ -161,11 +161,13 @@ template <class Item> DEV bool decodeItem(const KernelParams &p, int32_t index, 
 // The tiles that an item visits in one head, across branches and ranges.
 template <class Item> class TileWalk {
 public:
-  DEV TileWalk(const PatternContext &context, const Item &item)
+  DEV TileWalk(const PatternContext &context, const Item &item, int32_t /* heads of the group */ = 1)
       : context(context), item(item), tileFirst(Item::origin(context) + item.first),
         tileLast(Item::origin(context) + item.last) {
     enterHead();
   }
+
+  DEV static int32_t headsAtOnce(int32_t) { return 1; }
 
   // From the start, after the context was given another head of the group.
   DEV void enterHead() {

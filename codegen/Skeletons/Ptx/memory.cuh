@@ -73,6 +73,17 @@ DEV void storeCoherent8(uint32_t *pair, uint32_t low, uint32_t high) {
                : "memory");
 }
 
+// What was written before the word that is seen is seen after.
+DEV uint32_t loadAcquire4(const uint32_t *word) {
+  uint32_t value;
+  asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+
+DEV void storeCoherent4(uint32_t *word, uint32_t value) {
+  asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
 // What this thread wrote before is seen by whoever sees what it writes after.
 DEV void fenceGlobal() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 

@@ -17,8 +17,8 @@ constexpr int kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
 constexpr int kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
 
 // Of backward kernels: how d_q comes about. Added to sums from registers, by those who make scores or by a warpgroup of
-// its own; or by a walk of its own.
-constexpr int kReduceRegisters = 0, kReduceWarpgroup = 1, kReduceNone = 2;
+// its own, in no order or in that of the keys; or by a walk of its own.
+constexpr int kReduceRegisters = 0, kReduceWarpgroup = 1, kReduceNone = 2, kReduceOrdered = 3;
 // Of that warpgroup, and of all four of a block at their launch, for each thread of one.
 constexpr int kReducerRegisters = 72, kBlockRegisters = 512;
 // Of backward kernels: the widest head whose d_k and d_v one warpgroup holds for 64 keys.

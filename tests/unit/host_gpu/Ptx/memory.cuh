@@ -33,6 +33,9 @@ inline void loadGlobal8(const float *global, bool isPresent, float (&values)[2])
 }
 
 inline void fenceGlobal() {}
+// Blocks run one after the other.
+inline uint32_t loadAcquire4(const uint32_t *word) { return *word; }
+inline void storeCoherent4(uint32_t *word, uint32_t value) { *word = value; }
 
 inline uint32_t addGlobal(uint32_t *counter, uint32_t value) {
   const uint32_t before = *counter;
