@@ -127,7 +127,7 @@ bool firstKeysAreLong(const attn::PatternAnalysis &analysis, const attn::Problem
   for (const auto &[head, heads] : headsOfVariants(analysis, sizes)) {
     const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].transposed;
     const VisitCounter counter(ranges, sizes, attn::Direction::Transposed);
-    const int64_t last = kSeqlen / ranges.rowRate / kTile - 1;
+    const int64_t last = std::max<int64_t>(kSeqlen / ranges.rowRate / kTile - 1, 0);
     int64_t inside = 0;
     for (int64_t index : {last / 4, last / 2, last - last / 4})
       inside = std::max(inside, counter.count(head, {0, index, kTile}, kTile));

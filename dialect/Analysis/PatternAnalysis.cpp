@@ -27,7 +27,7 @@ Frame rootFrame(CellTable &cells, const std::map<unsigned, unsigned> &groupOfCou
   return frame;
 }
 
-Variant analyzeVariant(PatternOp pattern, std::map<unsigned, unsigned> groupOfCount) {
+Variant analyzeVariant(PatternOp pattern, std::map<unsigned, unsigned> groupOfCount, const RowRateLimits &limits) {
   Variant variant;
   variant.groupOfCount = std::move(groupOfCount);
   CellTable cells;
@@ -42,8 +42,8 @@ Variant analyzeVariant(PatternOp pattern, std::map<unsigned, unsigned> groupOfCo
   }
   for (PieceList &pieces : variant.branches)
     dropEmpty(pieces);
-  variant.forward = buildRanges(variant.branches, Direction::Forward);
-  variant.transposed = buildRanges(variant.branches, Direction::Transposed);
+  variant.forward = buildRanges(variant.branches, Direction::Forward, limits);
+  variant.transposed = buildRanges(variant.branches, Direction::Transposed, limits);
   return variant;
 }
 
@@ -94,8 +94,10 @@ PatternAnalysis analyze(PatternOp pattern) {
   for (unsigned count : counts)
     analysis.variantOfHead = analysis.variantOfHead * IntExpr(count) + headGroup(count);
   analysis.maskTensors = maskTensorsOf(pattern);
-  for (GroupOfCount &groupOfCount : variantsOf(counts))
-    analysis.variants.push_back(analyzeVariant(pattern, std::move(groupOfCount)));
+  std::vector<GroupOfCount> variants = variantsOf(counts);
+  const RowRateLimits limits = rowRateLimits(variants.size());
+  for (GroupOfCount &groupOfCount : variants)
+    analysis.variants.push_back(analyzeVariant(pattern, std::move(groupOfCount), limits));
   return analysis;
 }
 

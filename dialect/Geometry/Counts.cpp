@@ -198,14 +198,14 @@ void forEachDistinctHead(const std::vector<HeadGroup> &heads, const ProblemSizes
 }
 
 /// A sum over pairs takes rows apart into at most so many classes.
-constexpr int64_t kMostCountedClasses = int64_t(1) << 14;
+constexpr RowRateLimits kCountedClasses = {int64_t(1) << 14, int64_t(1) << 14};
 
 /// The direction in which one by one tiles are the pairs of a piece, if there is one: without lists, if there is such a
 /// one.
 std::optional<Direction> exactDirection(const Piece &piece) {
   std::optional<Direction> listed;
   for (Direction direction : {Direction::Forward, Direction::Transposed}) {
-    const BranchRanges branch = buildRanges({{piece}}, direction, kMostCountedClasses).branches[0];
+    const BranchRanges branch = buildRanges({{piece}}, direction, kCountedClasses).branches[0];
     if (piece.masked || branch.masked)
       continue;
     if (!hasLists(branch))
@@ -218,7 +218,7 @@ std::optional<Direction> exactDirection(const Piece &piece) {
 /// The pairs of one piece, summed over heads, as tiles of one row and column.
 TileCounts countPiece(const std::vector<HeadGroup> &heads, unsigned variant, const Piece &piece, Direction direction,
                       const ProblemSizes &sizes) {
-  VariantRanges ranges = buildRanges({{piece}}, direction, kMostCountedClasses);
+  VariantRanges ranges = buildRanges({{piece}}, direction, kCountedClasses);
   BranchCount branch(ranges.branches[0], ranges.rowRate, direction, sizes.tensors);
   TileCounts total;
   forEachDistinctHead(heads, sizes, variant, branch.evaluator(), [&](int64_t head, int64_t weight) {

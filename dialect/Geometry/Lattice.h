@@ -13,6 +13,9 @@ namespace heddle::attn {
 /// 256: below this rate both fit 32 bits, whatever position they are added to.
 inline constexpr int64_t kMaxRate = int64_t(1) << 22;
 
+/// The complement of a lattice is a piece for each of its other classes; of a larger rate it is not written out.
+inline constexpr int64_t kMaxComplementRate = 64;
+
 /// The columns of one piece as seen from a tile of rows whose class contains TileFirst.
 struct ColumnClass {
   int64_t rate = 1;             ///< static modulus

@@ -268,27 +268,15 @@ std::string joinSurplus(PieceList &pieces, const Sides &sides) {
          "exact";
 }
 
-/// Widens congruences on the row whose moduli do not fit into `most` classes of rows to ones of divisors that do.
-/// Returns the classes, of `rate` ones before.
-int64_t coarsenRows(Piece &piece, int64_t rate, int64_t most) {
-  for (std::vector<Congruence> Piece::*lattice : {&Piece::qLattice, &Piece::tie})
-    for (Congruence &congruence : piece.*lattice) {
-      int64_t modulus = std::min(congruence.modulus, most);
-      while (congruence.modulus % modulus != 0 || std::lcm(rate, modulus) > most)
-        --modulus;
-      if (modulus != congruence.modulus) {
-        piece.masked = true;
-        piece.reason = "its rate is split into fewer classes";
-      }
-      congruence.modulus = modulus;
-      rate = std::lcm(rate, modulus);
-    }
-  for (std::vector<Congruence> Piece::*lattice : {&Piece::qLattice, &Piece::tie})
-    (piece.*lattice)
-        .erase(std::remove_if((piece.*lattice).begin(), (piece.*lattice).end(),
-                              [](const Congruence &congruence) { return congruence.modulus == 1; }),
-               (piece.*lattice).end());
-  return rate;
+/// What stands against rows of these lattices in so many classes.
+std::string latticeLost(const PieceList &pieces, int64_t rowRate, Direction direction, const RowRateLimits &limits) {
+  const int64_t rate = attn::rowRate(pieces), times = rate / std::gcd(rate, rowRate);
+  if (times == 1)
+    return "";
+  return std::string(direction == Direction::Forward ? "rows" : "keys") + " on a lattice of rate " +
+         std::to_string(rate) + ", split into " + std::to_string(rowRate) +
+         (rowRate == 1 ? " class: up to " : " classes: up to ") + std::to_string(times) +
+         " times the tiles; rates whose common multiple is at most " + std::to_string(limits.exact) + " are exact";
 }
 
 } // namespace
@@ -298,7 +286,7 @@ std::string whyMasked(const Piece &piece, Direction direction) {
   return whyMasked(seen, solveColumns(seen));
 }
 
-VariantRanges buildRanges(const std::vector<PieceList> &input, Direction direction, int64_t maxRowRate) {
+VariantRanges buildRanges(const std::vector<PieceList> &input, Direction direction, const RowRateLimits &limits) {
   Sides sides = sidesOf(direction);
   VariantRanges variant;
   std::vector<PieceList> branches = input;
@@ -310,20 +298,15 @@ VariantRanges buildRanges(const std::vector<PieceList> &input, Direction directi
       piece = withClassAsList(piece, sides);
     }
 
-  std::vector<std::string> reasons(branches.size());
+  std::vector<std::string> reasons;
+  for (PieceList &pieces : branches)
+    reasons.push_back(joinSurplus(pieces, sides));
+  variant.rowRate = chooseRowRate(branches, limits);
   for (size_t b = 0; b < branches.size(); ++b) {
-    reasons[b] = joinSurplus(branches[b], sides);
-    const int64_t rate = std::lcm(variant.rowRate, rowRate(branches[b]));
+    if (std::string lost = latticeLost(branches[b], variant.rowRate, direction, limits); !lost.empty())
+      reasons[b] = std::move(lost);
     for (Piece &piece : branches[b])
-      variant.rowRate = coarsenRows(piece, variant.rowRate, maxRowRate);
-    if (rate > maxRowRate)
-      reasons[b] = std::string(direction == Direction::Forward ? "rows" : "keys") + " on a lattice of rate " +
-                   std::to_string(rate) + ", split into " + std::to_string(variant.rowRate) + " classes: up to " +
-                   std::to_string(rate / variant.rowRate) +
-                   " times the tiles; rates whose common multiple is at most " + std::to_string(maxRowRate) +
-                   " are exact";
-  }
-  for (size_t b = 0; b < branches.size(); ++b) {
+      widenRows(piece, variant.rowRate);
     variant.branches.push_back(buildBranch(branches[b], variant.rowRate, sides));
     if (!reasons[b].empty())
       variant.branches.back().reason = reasons[b];

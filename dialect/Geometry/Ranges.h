@@ -6,6 +6,7 @@
 #pragma once
 
 #include "dialect/Geometry/Piece.h"
+#include "dialect/Geometry/RowRate.h"
 
 #include <string>
 
@@ -60,14 +61,13 @@ struct VariantRanges {
 /// Empty if tiles of rows find the piece's columns in closed form; else what stands against that.
 std::string whyMasked(const Piece &piece, Direction direction);
 
-/// Of more pieces than this in a branch the last ones are one, and lattices of rows with a larger rate are widened:
-/// both visit a superset.
+/// Of more pieces than this in a branch the last ones are one, which visits a superset.
 inline constexpr unsigned kMaxPieces = 8;
-inline constexpr int64_t kMaxRowRate = 64;
 
 /// Piece lists of the branches of one variant (queries on the q axis) -> ranges. Rows exist by construction; columns
 /// are cut to the existing ones here, so pieces carry no bounds for the ends of the sequence.
+/// Lattices that the classes of rows do not keep (RowRate.h) are widened, which visits a superset.
 VariantRanges buildRanges(const std::vector<PieceList> &branches, Direction direction,
-                          int64_t maxRowRate = kMaxRowRate);
+                          const RowRateLimits &limits = {});
 
 } // namespace heddle::attn

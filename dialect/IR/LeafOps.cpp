@@ -1,7 +1,7 @@
 //===- LeafOps.cpp - masks that name pairs directly -----------------------===//
 // Verifiers and interface methods of full, causal, window, rows, cols, box, prefix, stride and predicate.
 //===----------------------------------------------------------------------===//
-#include "dialect/Geometry/Ranges.h"
+#include "dialect/Geometry/Lattice.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/Sizes.h"
@@ -192,7 +192,7 @@ static Piece stridePiece(StrideOp op, const Frame &frame, int64_t shift) {
 
 void StrideOp::pieces(const Frame &frame, PieceList &out) { out.push_back(stridePiece(*this, frame, 0)); }
 void StrideOp::complement(const Frame &frame, PieceList &out) {
-  if (getRate() > kMaxRowRate)
+  if (getRate() > kMaxComplementRate)
     return out.push_back(
         maskedPiece(frame, *this, "the complement of rate " + Twine(getRate()) + " has too many classes"));
   for (int64_t shift = 1; shift < static_cast<int64_t>(getRate()); ++shift)

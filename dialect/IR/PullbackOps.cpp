@@ -2,7 +2,7 @@
 // Verifiers and interface methods of segment, dilate and blocks. Each maps the frame and adds its guard.
 //===----------------------------------------------------------------------===//
 #include "dialect/Geometry/CellList.h"
-#include "dialect/Geometry/Ranges.h"
+#include "dialect/Geometry/Lattice.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/Sizes.h"
@@ -187,7 +187,7 @@ void DilateOp::complement(const Frame &frame, PieceList &out) {
     return out.push_back(maskedPiece(frame, *this, why));
   Dilation dilation(*this, frame);
   definition(getOperand()).complement(dilation.inner, out);
-  if (dilation.rate > kMaxRowRate)
+  if (dilation.rate > kMaxComplementRate)
     return out.push_back(
         maskedPiece(frame, *this, "the complement of rate " + Twine(getRate()) + " has too many classes"));
   for (int64_t shift = 1; shift < dilation.rate; ++shift) {

@@ -245,8 +245,8 @@ TEST_CASE("why tiles of keys alone are masked is said, in words and as data") {
   for (const Case &one :
        {Case{"%a = attn.stride q by 3 at 0 %m = attn.segment %a by [7]",
              "a residue class changes from segment to segment", "a residue class changes from segment to segment"},
-        {"%m = attn.stride k by 128 at 0",
-         "keys on a lattice of rate 128, split into 64 classes: up to 2 times the tiles; rates whose common multiple "
+        {"%m = attn.stride k by 4099 at 0",
+         "keys on a lattice of rate 4099, split into 1 class: up to 4099 times the tiles; rates whose common multiple "
          "is at most 64 are exact",
          ""}}) {
     CAPTURE(one.ops);
