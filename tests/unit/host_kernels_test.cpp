@@ -181,6 +181,14 @@ TEST_CASE("gradients by both kernels: squares of lists, cut by a band, of keys t
   check({"block_csr", 64, 64, DType::bf16, ",block_m=16,block_n=64,warps=4"}, {sizesOf(300, 300, 1, 1)});
 }
 
+TEST_CASE("gradients by both kernels: more than 64 classes of rows") {
+  const std::string text = "attn.pattern @p() {\n%c = attn.causal\n%a = attn.dilate %c by 67 rule(every)\n"
+                           "%b = attn.dilate %c by 134 at 3\nattn.softmax lse(%a, %b)\n}";
+  REQUIRE(parsed(text)->analysis().variants[0].forward.rowRate == 134);
+  for (const char *arch : {"sm_80", kHopper})
+    check({text, 64, 64, DType::bf16, "", arch}, {sizesOf(150, 200, 2, 1)});
+}
+
 TEST_CASE("gradients by both kernels: more rows name a key than a warp asks at a time") {
   const std::string text = "attn.pattern @p(%offsets: memref<?x?x?xi32>, %indices: memref<?xi32>) {\n"
                            "%l = attn.csr %offsets, %indices : memref<?x?x?xi32>, memref<?xi32>\n"
