@@ -130,9 +130,6 @@ private:
   void walkCells(const CompiledPiece &piece, size_t depth, std::vector<typename Domain::Number> &cells,
                  SymbolValues &valueOf, Collector<Domain> &collector) const;
   template <class Domain>
-  static std::vector<Run<typename Domain::Number>> sortedOnce(Domain &domain,
-                                                              const std::vector<Run<typename Domain::Number>> &runs);
-  template <class Domain>
   static std::vector<Run<typename Domain::Number>> joined(Domain &domain,
                                                           std::vector<Run<typename Domain::Number>> runs);
 
@@ -233,24 +230,11 @@ BranchEvaluator::common(Domain &domain, const std::vector<Run<typename Domain::N
   return result;
 }
 
-/// Binary insertion: the domain decides every comparison once, and few of them.
-template <class Domain>
-std::vector<BranchEvaluator::Run<typename Domain::Number>>
-BranchEvaluator::sortedOnce(Domain &domain, const std::vector<Run<typename Domain::Number>> &runs) {
-  std::vector<Run<typename Domain::Number>> sorted;
-  auto beginsFirst = [&](const auto &a, const auto &b) { return domain.less(a.begin, b.begin); };
-  for (const auto &run : runs)
-    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), run, beginsFirst), run);
-  return sorted;
-}
-
 template <class Domain>
 std::vector<BranchEvaluator::Run<typename Domain::Number>>
 BranchEvaluator::joined(Domain &domain, std::vector<Run<typename Domain::Number>> runs) {
-  if constexpr (std::is_same_v<Domain, PlainDomain>)
-    std::sort(runs.begin(), runs.end(), [](const auto &a, const auto &b) { return a.begin < b.begin; });
-  else
-    runs = sortedOnce(domain, runs);
+  std::stable_sort(runs.begin(), runs.end(),
+                   [&](const auto &a, const auto &b) { return domain.less(a.begin, b.begin); });
   std::vector<Run<typename Domain::Number>> result;
   for (const auto &run : runs) {
     if (result.empty() || domain.less(result.back().end, run.begin))
