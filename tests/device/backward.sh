@@ -99,6 +99,13 @@ for pattern in causal longnet bigbird dilated; do
     for config in "" "$portable"; do beside verify "patterns/$pattern.mlir" "$shape" "$config"; done
   done
 done
+long="1 2900 3300 4 2 64 bf16" # sums added in order by many blocks at once
+beside make_inputs "$long"
+wait
+for pattern in full causal sliding_window dilated_window; do
+  for order in 0 1; do beside verify "patterns/$pattern.mlir" "$long" "reduce=3,raster_reversed=$order" --repeat=20; done
+done
+for order in 0 1; do beside verify patterns/document.mlir "${shapes[1]}" "reduce=3,raster_reversed=$order" --repeat=20; done
 wait
 kind=backward_accumulate # into fp32 that is not zero, by every way to the query gradient
 for shape in "$grouped" "$narrow" "${shapes[1]}"; do beside make_inputs "$shape"; done

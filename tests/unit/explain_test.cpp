@@ -79,7 +79,7 @@ TEST_CASE("causal attention costs what the formulas say") {
 
 TEST_CASE("the workspace of gradients is what its printed formulas give, for other calls as well") {
   auto file = loaded(pathOf("causal"));
-  constexpr int kTileRows = 64, kTurnBytes = 4 * 4; // of a tile of queries, where sums are added in order
+  constexpr int kTileRows = 64, kTurnBytes = 4; // of a tile of queries, where sums are added in order
   for (const auto &[kind, isOrdered] : {std::pair("backward", false), std::pair("backward_deterministic", true)}) {
     ExplainRequest request = requestOf(*file, 8, 1000, 700);
     request.batch = 2, request.kvHeads = 2;

@@ -219,6 +219,12 @@ TEST_CASE("gradients by Hopper's kernel: sums of the query gradient are added in
   check({"document", 64, 64, DType::bf16, ",reduce=3", kHopper, deterministic}, {sizesOf(400, 400, 2, 1)});
   check({"causal", 40, 64, DType::bf16, ",reduce=3", kHopper, *findKind("backward_accumulate_deterministic")},
         {sizesOf(100, 300, 2, 2)});
+  const std::string fromTheEnd = ",reduce=3,raster_reversed=1";
+  check({"causal", 64, 64, DType::bf16, fromTheEnd, kHopper, deterministic},
+        {sizesOf(1, 1, 1, 1), sizesOf(150, 300, 4, 2, 2), sizesOf(300, 150, 2, 2)}, true);
+  check({"dilated_window", 64, 128, DType::bf16, fromTheEnd + ",block_m=64", kHopper, deterministic},
+        {sizesOf(700, 600, 2, 1)});
+  check({"document", 64, 64, DType::bf16, fromTheEnd, kHopper, deterministic}, {sizesOf(400, 400, 2, 1)});
 }
 
 TEST_CASE("gradients by Hopper's kernel: two consumers share the keys of wide heads") {

@@ -15,7 +15,6 @@ namespace {
 using Symbol = LaunchSymbol;
 
 constexpr int64_t kRowWarps = 8;
-constexpr int64_t kOrderWarps = 4; // query_sums.cuh
 
 /// Rows of a block of heddle_prepare: whole steps of its warps (row_pieces.cuh), of which narrow rows have many.
 int64_t prepareRows(const KernelRequest &request) {
@@ -188,7 +187,7 @@ QuerySums::QuerySums(BackwardPlan &to, int64_t columns, int64_t first, int64_t l
 void QuerySums::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }
 
 SumOrder::SumOrder(BackwardPlan &to, int64_t first, int64_t last)
-    : words(to.heads * floorDiv(to.statisticsRows, to.blockM) * LaunchExpr(kOrderWarps)),
+    : words(to.heads * floorDiv(to.statisticsRows, to.blockM)),
       place(to.plan.appendRegion("sum_order", words * LaunchExpr(kFloatBytes), first, last)) {}
 
 void SumOrder::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }

@@ -138,8 +138,8 @@ Reason checkOrder(const KernelRequest &request, const Sm90BackwardConfig &config
     return std::nullopt;
   if (request.consecutiveRate == 0)
     return "the key tiles that add to a query tile do not follow each other, expected reduce=2";
-  if (config.hasTeams() || config.rasterReversed)
-    return "a block waits for that of the key tile before, expected long_split=1 and raster_reversed=0";
+  if (config.hasTeams())
+    return "a block waits for that of the key tile before, expected long_split=1";
   return std::nullopt;
 }
 

@@ -43,8 +43,7 @@ template <bool HasOrder> struct OrderParams {
 template <> struct OrderParams<true> {
   const uint32_t *order;
   DEV bool hasSums(int32_t headOfAll, int32_t row, int32_t seqlenQ) const {
-    const int32_t warp = row / kOrderRate % kStatisticsRows / kOrderWarpRows % kOrderWarps;
-    return order[orderWord(headOfAll, seqlenQ, classTile(row, kOrderRate), warp)] & kOrderHasSums;
+    return order[orderWord(headOfAll, seqlenQ, classTile(row, kOrderRate))] & kOrderHasSums;
   }
 };
 

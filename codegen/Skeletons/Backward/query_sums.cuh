@@ -29,14 +29,13 @@ DEV int32_t firstSumRow(int32_t batch, int32_t heads, int32_t head, int32_t spli
   return ((batch * heads + head) * kSumSplits + split) * sumRows(seqlenQ);
 }
 
-// Where they are added in order (sm90_sum_order.cuh), for each tile and each of the warps that add to it a word: twice as
-// many as key tiles have had their turn, plus kOrderHasSums if one of them had something to add.
-constexpr int kOrderWarps = 4, kOrderWarpRows = 16;
+// Where they are added in order (sm90_sum_order.cuh), for each tile a word: twice as many as key tiles have had their turn,
+// plus kOrderHasSums if one of them had something to add.
 constexpr uint32_t kOrderHasSums = 1;
 constexpr int32_t kOrderRate = KernelTraits::kOrderRate > 0 ? KernelTraits::kOrderRate : 1;
 
-DEV int32_t orderWord(int32_t headOfAll, int32_t seqlenQ, const ClassTile &tile, int32_t warp) {
-  return statisticsTile(0, 0, headOfAll, seqlenQ, tile) * kOrderWarps + warp;
+DEV int32_t orderWord(int32_t headOfAll, int32_t seqlenQ, const ClassTile &tile) {
+  return statisticsTile(0, 0, headOfAll, seqlenQ, tile);
 }
 
 } // namespace heddle

@@ -1,8 +1,8 @@
 // The backward skeleton of Hopper: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
 // every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v stay
 // in registers: kBlockN / 64 consumer warpgroups of 64 keys each (beyond head dims of 128 two, which share 64 keys by what
-// they sum), one producing warpgroup, whose first warp walks and copies, and where kReduce is 1 one that makes the query
-// gradient. Launched between heddle_prepare and heddle_finish (backward_rows.cuh), for gradient(detached) behind
+// they sum), one producing warpgroup, whose first warp walks and copies and where sums are added in order two more see to
+// the turns, and where kReduce is 1 or 3 one that makes the query gradient. Launched between heddle_prepare and heddle_finish (backward_rows.cuh), for gradient(detached) behind
 // heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern, struct
 // TransposedPattern (docs/architecture.md sections 2 and 3).
 //
@@ -47,6 +47,7 @@
 #include "Backward/walk_items.cuh"
 #include "Backward/sm90_teams.cuh"
 #include "Backward/tile_places.cuh"
+#include "Backward/sm90_ordered_walk.cuh"
 #include "Backward/sm90_sum_order.cuh"
 #include "Backward/sm90_query_gradient.cuh"
 #include "Backward/sm90_backward_loader.cuh"
@@ -103,8 +104,13 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
   const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
   if (warpgroup == kConsumers) {
     ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
-    if (threadIdx.x - kConsumerThreads < 32)
+    const int32_t warp = ptx::valueOfLane((threadIdx.x - kConsumerThreads) / 32, 0);
+    if (warp == 0)
       Loader(p, item).run(share);
+    else if (kHasOrder && warp == 1)
+      TurnTaker(p, item).run();
+    else if (kHasOrder && warp == 2)
+      TurnPasser(p, item).run();
   } else if (kHasReducer && warpgroup > kConsumers) {
     ptx::shrinkRegisters<kReducerRegisters>();
     QueryReducer(p, item).run();

@@ -33,7 +33,11 @@ constexpr uint32_t kWeightsEmpty = kWeightsFull + 8 * kScoreStages;
 constexpr uint32_t kTileHeaders = kWeightsFull + (kPassesWeights ? 2 * 8 * kScoreStages : 0);
 constexpr uint32_t kTileHeaderBytes = 16;
 constexpr uint32_t kTeamWord = kTileHeaders + kTileHeaderBytes * kStages; // blocks of a team that arrived before
-static_assert(kTileHeaders % 16 == 0 && kTeamWord + 4 <= kBarriers + kBarrierBytes,
+constexpr int kTurnStages = 4; // turns that are taken and not passed on yet (sm90_sum_order.cuh)
+constexpr uint32_t kTurnTaken = kTeamWord + 8, kTurnAdded = kTurnTaken + 8 * kTurnStages;
+constexpr uint32_t kTurnEmpty = kTurnAdded + 8 * kTurnStages, kTurns = kTurnEmpty + 8 * kTurnStages, kTurnBytes = 8;
+static_assert(kTileHeaders % 16 == 0 && kTurnTaken % 8 == 0 &&
+                  kTurns + kTurnBytes * kTurnStages <= kBarriers + kBarrierBytes,
               "barriers and headers fit the region planned for them");
 constexpr uint32_t kStatistics = kSharedBase + KernelTraits::kSmemStatistics;
 constexpr uint32_t kStatisticsBytes = 2 * kBlockM * 4; // lse in log2 units, then delta, of each row
@@ -84,6 +88,11 @@ DEV void initShared(int32_t lane, RingReaders readers) {
         ptx::initBarrier(kWeightsFull + 8 * stage, kWarpgroupThreads);
         ptx::initBarrier(kWeightsEmpty + 8 * stage, kWarpgroupThreads);
       }
+    }
+    for (int stage = 0; kHasOrder && stage < kTurnStages; ++stage) {
+      ptx::initBarrier(kTurnTaken + 8 * stage, 1);
+      ptx::initBarrier(kTurnAdded + 8 * stage, kWarpsOfConsumer);
+      ptx::initBarrier(kTurnEmpty + 8 * stage, 1);
     }
     for (int slot = 0; slot < kStages; ++slot) {
       ptx::initBarrier(kQueryFull + 8 * slot, 1);

@@ -6,8 +6,7 @@ namespace heddle {
 
 class QueryReducer {
 public:
-  DEV QueryReducer(const KernelParams &p, const KeyItem &item)
-      : p(p), item(item), queries(0), scores(0), order(p, item) {}
+  DEV QueryReducer(const KernelParams &p, const KeyItem &item) : p(p), item(item), queries(0), scores(0) {}
 
   DEV void run() {
     ptx::waitParity(kKeysFull, 0);
@@ -16,18 +15,19 @@ public:
       ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
       const QueryTileHeader tile = QueryTileHeader::read(queries.slot());
       if (tile.isEnd())
-        return;
+        break;
       release(kQueryEmpty + 8 * queries.slot());
       queries.next();
       reduce(tile);
       scores.next();
     }
+    turns.end();
   }
 
 private:
   DEV void reduce(const QueryTileHeader &tile) {
     const int32_t rate = TilePlace(p, item, tile, item.first).queryRate;
-    const bool hasSums = order.await(tile); // while dS is made
+    bool hasSums = false;
     ptx::waitParity(kScoresFull + 8 * scores.slot(), scores.parity());
 #pragma unroll
     for (int part = 0; part < kConsumers; ++part) {
@@ -36,6 +36,8 @@ private:
       ptx::fenceMma();
       startQueryGradient(sums, scoreOperand(scores.slot(), part), keyColumns(splitOf(part)));
       ptx::commitMma();
+      if (part == 0)
+        hasSums = turns.await();
       ptx::waitMma<0>();
       ptx::pin(sums);
       if (part + 1 == kConsumers)
@@ -46,7 +48,7 @@ private:
       else
         storeQueryGradient(p.sums, sums, rows);
     }
-    order.leave();
+    turns.leave();
   }
 
   DEV static void release(uint32_t barrier) {
@@ -58,7 +60,7 @@ private:
   const KeyItem &item;
   RingCursor<kStages> queries;
   RingCursor<kScoreStages> scores;
-  OrderOf<kHasOrder>::Sums order;
+  OrderOf<kHasOrder>::Sums turns;
 };
 
 } // namespace heddle

@@ -1,155 +1,172 @@
 // Query gradients in the order of the keys, so that bits do not depend on the run: a key tile adds to a query tile once
-// the one before it in its class has, if that visits the tile at all (dialect/Geometry/ConsecutiveTiles.h). Blocks visit
-// query tiles in descending order and begin in the order of their keys: in a causal pattern or a window each then finds
-// the tile that it wants left by the one before. Blocks start in the order of their numbers, so nobody waits for a block
-// that has not begun.
+// the one before it in its class has, if that visits the tile at all (dialect/Geometry/ConsecutiveTiles.h). Blocks start
+// in the order of their numbers, so nobody waits for a block that has not begun. Where the last key tile comes first
+// (kRasterReversed), "before" means the next higher one.
+// A warp takes the turns and another passes them on, so that those who add wait for neither a word on its way through L2
+// nor a fence, some 700 and 1,450 clocks: they go through a ring of turns, taken, added, empty. What was written before
+// an arrival or a word is seen by whoever sees that.
 #pragma once
 
-#include "Backward/walk_items.cuh"
+#include "Backward/sm90_ordered_walk.cuh"
 
 namespace heddle {
 
-// The query tiles of an item, last one first, each in all heads of the group, which visit alike: a long item would hold up
-// the others at every head.
-class DescendingWalk {
-public:
-  DEV DescendingWalk(const PatternContext &context, const KeyItem &item, int32_t heads)
-      : context(context), item(item), heads(heads), head(0), number(0), range{kNoTile, 0, 0, 0, 0} {}
+// What a word says once `turns` items of a class have had theirs, beside kOrderHasSums.
+DEV uint32_t wordOf(uint32_t turns) { return 2 * turns; }
 
-  DEV static int32_t headsAtOnce(int32_t group) { return group; }
+// How many items of its class have their turn before an item.
+DEV uint32_t turnsBefore(const KernelParams &p, const KeyItem &item) {
+  return (OrderedWalk::kAscends ? KeyItem::itemsPerHead(p) - 1 - item.number : item.number) / kOrderRate;
+}
 
-  DEV bool next(QueryTile &tile) {
-    if (head == 0) {
-      if (number == range.begin || range.begin == kNoTile) {
-        if (!findRange(range.begin))
-          return false;
-        number = range.end;
-      }
-      --number;
-    }
-    const bool isFull = number >= range.fullBegin && number < range.fullEnd && item.isComplete(context, 0, kOrderRate);
-    tile.firstRow = residue() + kOrderRate * number * kBlockM;
-    tile.flags = !isFull;
-    tile.head = item.head + head;
-    head = head + 1 == heads ? 0 : head + 1;
-    return true;
+struct Turn {
+  int32_t word; // among those of all tiles; -1: none follows
+  int32_t hasSums;
+
+  DEV static Turn read(int32_t slot) {
+    int32_t words[2];
+    ptx::loadShared8(kTurns + kTurnBytes * slot, words);
+    return {words[0], words[1]};
   }
-
-  DEV ClassTile place() const { return ClassTile{kOrderRate, residue(), number}; } // of the last tile
-
-  // Of the tile of the same class before the item's; below every tile: there is none, or it visits nothing.
-  DEV static int32_t lastOfTileBefore(const PatternContext &context, const KeyItem &item) {
-    const int32_t first = context.kOrigin + item.first;
-    const RowSpan rows{first - kOrderRate * kBlockN, first - kOrderRate};
-    int32_t last = -1;
-    if (item.number >= kOrderRate)
-#pragma unroll 1
-      for (KeyRange range = rangeFrom(context, rows, 0); range.begin != kNoTile;
-           range = rangeFrom(context, rows, range.end))
-        last = range.end - 1;
-    return last;
-  }
-
-private:
-  static constexpr int32_t kNoTile = 0x7fffffff;
-
-  // The last one that begins before a tile. False: there is none.
-  DEV bool findRange(int32_t before) {
-    const RowSpan rows{context.kOrigin + item.first, context.kOrigin + item.last};
-    range.begin = kNoTile;
-#pragma unroll 1
-    for (KeyRange next = rangeFrom(context, rows, 0); next.begin < before; next = rangeFrom(context, rows, range.end))
-      range = next;
-    return range.begin != kNoTile;
-  }
-
-  DEV static KeyRange rangeFrom(const PatternContext &context, RowSpan rows, int32_t from) {
-    return KeyItem::nextRange(context, 0, 0, rows, from);
-  }
-
-  DEV int32_t residue() const { return KeyItem::columnResidue(context, 0, 0, context.kOrigin + item.first); }
-
-  const PatternContext &context;
-  const KeyItem &item;
-  int32_t heads, head, number; // head: of the next tile, counted from the item's
-  KeyRange range;
+  DEV void write(int32_t slot) const { ptx::storeShared8(kTurns + kTurnBytes * slot, word, hasSums); }
 };
 
-// The turns of a warp that adds.
-class SumOrder {
+// The warp that takes the turns of all tiles that an item visits, and of those between.
+class TurnTaker {
 public:
-  DEV SumOrder(const KernelParams &p, const KeyItem &item)
-      : p(p), item(item), ordinal(item.number / kOrderRate), head(-1),
-        lastBefore(DescendingWalk::lastOfTileBefore(makeContext(p, item.batch, item.head), item)) {}
+  DEV TurnTaker(const KernelParams &p, const KeyItem &item)
+      : p(p), item(item), turns(1), before(turnsBefore(p, item)),
+        edge(OrderedWalk::edgeOfTileBefore(p, makeContext(p, item.batch, item.head), item)) {}
 
-  // Waits until the tile is this block's. True: it has sums, false: what they are added to is not written.
-  DEV bool await(const QueryTile &tile) {
-    const ClassTile wanted = classTile(tile.firstRow, kOrderRate);
-    if (tile.head == item.head && head >= 0)
-      passBetween(wanted.number);
-    head = tile.head;
-    place = wanted;
-    return take() & kOrderHasSums;
+  DEV void run() {
+    const PatternContext context = makeContext(p, item.batch, item.head);
+    OrderedWalk walk(context, item, KeyItem::headsOfItem(p));
+    QueryTile tile;
+    int32_t last = kNone;
+#pragma unroll 1
+    while (walk.next(tile)) {
+      const ClassTile place = walk.place();
+      if (last != kNone && last != place.number)
+        passBetween(last, place);
+      last = place.number;
+      hand(take(tile.head, place));
+    }
+    hand({-1, 0});
   }
-
-  // The next one has the tile.
-  DEV void leave() const { give(kOrderHasSums); }
 
 private:
-  // Tiles between those that a block visits have their turns too.
-  DEV void passBetween(int32_t wanted) {
+  DEV void passBetween(int32_t last, ClassTile place) const {
+    const int32_t wanted = place.number;
 #pragma unroll 1
-    for (--place.number; place.number > wanted; --place.number)
+    for (place.number = last + kStep; place.number != wanted; place.number += kStep)
 #pragma unroll 1
-      for (head = item.head; head < item.head + KeyItem::headsOfItem(p); ++head)
-        give(take() & kOrderHasSums);
+      for (int32_t head = item.head; head < item.head + KeyItem::headsOfItem(p); ++head) {
+        const Turn turn = take(head, place);
+        ptx::fenceGlobal();
+        if (isLastLane())
+          ptx::storeCoherent4(orders() + turn.word, wordOf(before + 1) + turn.hasSums);
+      }
   }
 
-  DEV uint32_t take() const {
-    if (place.number > lastBefore)
-      return 0;
-    const uint32_t *const word = ownWord();
+  DEV Turn take(int32_t head, const ClassTile &place) const {
+    const int32_t word = orderWord(item.batch * p.heads + head, p.seqlenQ, place);
+    if (OrderedWalk::kAscends ? place.number < edge : place.number > edge)
+      return {word, 0};
     uint32_t state;
     do
-      state = ptx::loadAcquire4(word);
-    while (state / kTurn != ordinal);
-    return state;
+      state = ptx::loadAcquire4(orders() + word);
+    while ((state & ~kOrderHasSums) != wordOf(before));
+    return {word, static_cast<int32_t>(state & kOrderHasSums)};
   }
 
-  DEV void give(uint32_t hasSums) const {
-    __syncwarp();
-    ptx::fenceGlobal();
-    if (threadIdx.x % 32 == 0)
-      ptx::storeCoherent4(ownWord(), (ordinal + 1) * kTurn + hasSums);
+  DEV void hand(const Turn &turn) {
+    ptx::waitParity(kTurnEmpty + 8 * turns.slot(), turns.parity());
+    if (isLastLane()) {
+      turn.write(turns.slot());
+      ptx::arrive(kTurnTaken + 8 * turns.slot());
+    }
+    turns.next();
   }
 
-  DEV uint32_t *ownWord() const {
-    return static_cast<uint32_t *>(p.between) +
-           orderWord(item.batch * p.heads + head, p.seqlenQ, place, threadIdx.x % kWarpgroupThreads / 32);
-  }
+  DEV uint32_t *orders() const { return static_cast<uint32_t *>(p.between); }
 
-  static constexpr uint32_t kTurn = 2; // beside kOrderHasSums
+  static constexpr int32_t kNone = -1, kStep = OrderedWalk::kAscends ? 1 : -1;
   const KernelParams &p;
   const KeyItem &item;
-  uint32_t ordinal; // of the item in its class
-  int32_t head, lastBefore;
-  ClassTile place;
+  RingCursor<kTurnStages> turns;
+  uint32_t before;
+  int32_t edge;
+};
+
+// The warp that passes turns on.
+class TurnPasser {
+public:
+  DEV TurnPasser(const KernelParams &p, const KeyItem &item) : p(p), turns(0), before(turnsBefore(p, item)) {}
+
+  DEV void run() {
+#pragma unroll 1
+    for (;;) {
+      ptx::waitParity(kTurnAdded + 8 * turns.slot(), turns.parity());
+      const Turn turn = Turn::read(turns.slot());
+      __syncwarp();
+      if (isLastLane())
+        ptx::arrive(kTurnEmpty + 8 * turns.slot());
+      if (turn.word < 0)
+        return;
+      turns.next();
+      ptx::fenceGlobal();
+      if (isLastLane())
+        ptx::storeCoherent4(static_cast<uint32_t *>(p.between) + turn.word, wordOf(before + 1) + kOrderHasSums);
+    }
+  }
+
+private:
+  const KernelParams &p;
+  RingCursor<kTurnStages> turns;
+  uint32_t before;
+};
+
+// The turns as those see them who add.
+class SumTurns {
+public:
+  DEV SumTurns() : turns(0) {}
+
+  // Waits until the tile is this block's. True: it has sums, false: what they are added to is not written.
+  DEV bool await() const {
+    ptx::waitParity(kTurnTaken + 8 * turns.slot(), turns.parity());
+    return Turn::read(turns.slot()).hasSums;
+  }
+
+  DEV void leave() {
+    __syncwarp();
+    if (isLastLane())
+      ptx::arrive(kTurnAdded + 8 * turns.slot());
+    turns.next();
+  }
+
+  DEV void end() {
+    await();
+    leave();
+  }
+
+private:
+  RingCursor<kTurnStages> turns;
 };
 
 // Of kernels whose sums are added in no order.
-struct NoOrder {
-  DEV NoOrder(const KernelParams &, const KeyItem &) {}
-  DEV bool await(const QueryTile &) { return true; }
+struct NoTurns {
+  DEV bool await() const { return true; }
   DEV void leave() const {}
+  DEV void end() const {}
 };
 
 template <bool InOrder> struct OrderOf {
   using Walk = TileWalk<KeyItem>;
-  using Sums = NoOrder;
+  using Sums = NoTurns;
 };
 template <> struct OrderOf<true> {
-  using Walk = DescendingWalk;
-  using Sums = SumOrder;
+  using Walk = OrderedWalk;
+  using Sums = SumTurns;
 };
 using ColumnWalk = OrderOf<kHasOrder>::Walk;
 

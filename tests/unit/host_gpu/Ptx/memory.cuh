@@ -20,6 +20,10 @@ inline int32_t loadShared4(uint32_t address) {
   return word;
 }
 inline void storeShared4(uint32_t address, int32_t word) { std::memcpy(sharedMemory + address, &word, 4); }
+inline void storeShared8(uint32_t address, int32_t a, int32_t b) {
+  const int32_t words[] = {a, b};
+  std::memcpy(sharedMemory + address, words, 8);
+}
 inline void storeShared16(uint32_t address, int32_t a, int32_t b, int32_t c, int32_t d) {
   const int32_t words[] = {a, b, c, d};
   std::memcpy(sharedMemory + address, words, 16);
