@@ -6,7 +6,7 @@ import sys
 
 import heddle
 import pytest
-from heddle import InvalidArgumentError, UnsupportedError
+from heddle import InvalidArgumentError
 from heddle.words import (alibi, bias, box, causal, cols, csr, dilate, documents, full, heads, lse, number, predicate, prefix, random, relative,
                           rows, scaled, score_map, segment, size, softcap, static, stride, tensor, tree, union, window)
 
@@ -130,19 +130,6 @@ def test_python_functions_become_regions():
     assert "arith.mulf %score" in score_map(lambda s, b, h, q, k: s * 0.5 + h).body
 
 
-@pytest.mark.parametrize("function, message", [
-    (lambda b, h, q, k: q >= k if q > 3 else True, "branches on a position"),
-    (lambda b, h, q, k: (q >= k) & "x", "reads str"),
-    (lambda b, h, q, k: q % k == 0, "divides by something that is no positive number"),
-    (lambda b, h, q, k: q & k, "uses &, | or ^ on something that is no comparison"),
-    (lambda b, h, q, k: [True, False][q], "branches on a position"),
-])
-def test_what_a_traced_function_may_not_do(function, message):
-    with pytest.raises(UnsupportedError) as raised:
-        predicate(function)
-    assert message in str(raised.value)
-
-
 def test_every_word_is_in_a_pattern_somewhere():
     assert str(box(0, size("r"), 0, 4)) and str(prefix(3)) and str(random(3, per_head=True)) and relative(tensor("t", "?x?xf32"), 3)
     assert alibi() == scaled.alibi() and number("n", 1.0).type == "f32"
@@ -189,13 +176,6 @@ def test_values_that_are_no_numbers_of_a_pattern(make, message):
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("keep", [lambda b, h, q, k: q**2 > k, lambda b, h, q, k: q >> 2 == k >> 2, lambda b, h, q, k: 7 % q == k,
-                                  lambda b, h, q, k: 7 // q == k])
-def test_operators_that_regions_do_not_have(keep):
-    with pytest.raises(UnsupportedError, match=r"uses one of \*\*, <<, >>, @ and divmod, or divides a number by a position"):
-        predicate(keep)
-
-
 def test_masks_of_another_process_are_equal_parts():
     """Hashes of texts differ from process to process; a mask that came from another one is still written once."""
     code = "import pickle, sys; from heddle.words import window; sys.stdout.buffer.write(pickle.dumps(window(3)))"
@@ -218,5 +198,5 @@ def test_numbers_of_numpy_in_traced_functions():
         assert predicate(lambda b, h, q, k: q - k < number) == predicate(lambda b, h, q, k: q - k < 5)
     assert predicate(lambda b, h, q, k: q - k < np.float64(4.5)) == predicate(lambda b, h, q, k: q - k < 4.5)
     assert predicate(lambda b, h, q, k: (q >= k) & np.bool_(True)) == predicate(lambda b, h, q, k: (q >= k) & True)
-    with pytest.raises(heddle.UnsupportedError, match="reads ndarray; tensors are arguments of the pattern"):
+    with pytest.raises(heddle.UnsupportedError, match="reads ndarray of .1, 1.; tensors are arguments of the pattern"):
         predicate(lambda b, h, q, k: q < np.arange(3)[:1].reshape(1, 1))

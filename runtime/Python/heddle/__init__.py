@@ -20,7 +20,7 @@ from .words import number, size, static, tensor
 
 __all__ = ["Argument", "CorruptError", "DeniedError", "Error", "InternalError", "InvalidArgumentError", "IoError", "Kernel", "NewerError",
            "NotFoundError", "Pattern", "Prepared", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "errors",
-           "flex_attention", "has_compiler", "kernel", "library", "library_names", "load", "named", "nn", "number", "pattern", "prepare",
+           "flex", "flex_attention", "has_compiler", "kernel", "library", "library_names", "load", "named", "nn", "number", "pattern", "prepare",
            "size", "static", "tensor", "tune", "version", "words"]
 
 
@@ -37,8 +37,8 @@ def has_compiler() -> bool:
 def __getattr__(name):
     # What needs PyTorch, when it is asked for.
     import importlib
-    if name == "nn":
-        return importlib.import_module(".nn", __name__)
+    if name in ("flex", "nn"):
+        return importlib.import_module("." + name, __name__)
     if name == "flex_attention":
         return importlib.import_module(".flex", __name__).flex_attention
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
