@@ -17,7 +17,7 @@ set(HEDDLE_LEVEL_plain_test -O0)
 set(HEDDLE_HEADERS_plain
   <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstdio> <cstring> <functional> <limits> <map> <memory> <mutex> <numeric>
   <optional> <set> <string> <string_view> <utility> <vector>
-  ${PROJECT_SOURCE_DIR}/runtime/Core/KernelRecord.h ${PROJECT_SOURCE_DIR}/runtime/Core/LaunchPlan.h)
+  <runtime/Core/KernelRecord.h> <runtime/Core/LaunchPlan.h>)
 set(HEDDLE_HEADERS_test <doctest/doctest.h> <filesystem> <fstream> <random> <thread>)
 set(HEDDLE_HEADERS_plain_test ${HEDDLE_HEADERS_plain} ${HEDDLE_HEADERS_test})
 set(HEDDLE_HEADERS_mlir
@@ -32,7 +32,7 @@ set(HEDDLE_HEADERS_mlir
   <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h>
   <mlir/Pass/Pass.h>)
 set(HEDDLE_HEADERS_pattern ${HEDDLE_HEADERS_mlir} ${HEDDLE_HEADERS_plain}
-  ${PROJECT_SOURCE_DIR}/dialect/Analysis/PatternAnalysis.h ${PROJECT_SOURCE_DIR}/dialect/Geometry/Counts.h)
+  <dialect/Analysis/PatternAnalysis.h> <dialect/Geometry/Counts.h>)
 set(HEDDLE_HEADERS_pattern_test ${HEDDLE_HEADERS_pattern} ${HEDDLE_HEADERS_test})
 
 function(heddle_use_pch target kind)

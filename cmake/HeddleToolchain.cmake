@@ -9,11 +9,9 @@ if(NOT DEFINED CMAKE_CXX_COMPILER AND NOT DEFINED ENV{CXX} AND NOT CMAKE_TOOLCHA
   endif()
 endif()
 
-# The sloppiness is what a cached compilation with a precompiled header needs (ccache's manual).
 if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(HEDDLE_CCACHE ccache)
   if(HEDDLE_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${HEDDLE_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER sh ${CMAKE_CURRENT_LIST_DIR}/cached-compile.sh ${CMAKE_SOURCE_DIR} ${HEDDLE_CCACHE})
   endif()
 endif()
