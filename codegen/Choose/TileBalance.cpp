@@ -18,14 +18,27 @@ constexpr int64_t kGainTimes = 4;
 constexpr int64_t kLargeRows = 256, kPartRows = 64;
 constexpr double kOwnShare = 0.8; // own keys: the parts of a large tile need at most this share of its visits
 
+/// Evaluations that all guesses may take together: tens of milliseconds. They take some hundred, unless segments of a
+/// few tokens lie in others.
+constexpr int64_t kMostGuessed = int64_t(1) << 16;
+
+/// A guess about one pattern, and how many evaluations are left for it.
+struct Guess {
+  attn::ProblemSizes sizes;
+  int64_t left = kMostGuessed;
+
+  /// What it says then means nothing.
+  bool isCutShort() const { return left < 0; }
+};
+
 /// Counts the key tiles of query tiles of one head group. Made once for many: that takes longer than a count.
 class VisitCounter {
 public:
   /// Both must outlive it.
-  VisitCounter(const attn::VariantRanges &ranges, const attn::ProblemSizes &sizes,
-               attn::Direction direction = attn::Direction::Forward) {
+  VisitCounter(const attn::VariantRanges &ranges, Guess &guess, attn::Direction direction = attn::Direction::Forward)
+      : guess(guess) {
     for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
-      branches.emplace_back(ranges, branch, direction, sizes);
+      branches.emplace_back(ranges, branch, direction, guess.sizes);
   }
 
   /// Heads of the group with equal values visit alike.
@@ -41,7 +54,10 @@ public:
   int64_t count(int64_t head, attn::RowTile tile, int64_t columns) const {
     int64_t visited = 0;
     for (const attn::TileVisitor &branch : branches) {
-      const attn::TileVisit visit = branch.visit(head, tile, columns);
+      if (guess.isCutShort())
+        return 0;
+      const attn::TileVisit visit = branch.visit(head, tile, columns, guess.left);
+      guess.left -= std::max<int64_t>(visit.evaluations, 1);
       for (const attn::TileRun &run : visit.visited)
         visited += run.end - run.begin;
     }
@@ -49,6 +65,7 @@ public:
   }
 
 private:
+  Guess &guess;
   std::vector<attn::TileVisitor> branches;
 };
 
@@ -80,13 +97,13 @@ std::map<int64_t, int64_t> headsOfVariants(const attn::PatternAnalysis &analysis
 
 /// Key tiles of large query tiles, guessed from a few of each class: counts of all of them take seconds where segments
 /// are shorter than tiles.
-double guessedVisits(const attn::PatternAnalysis &analysis, const attn::ProblemSizes &sizes) {
+double guessedVisits(const attn::PatternAnalysis &analysis, Guess &guess) {
   constexpr int64_t kClasses = 16, kSamples = 6;
   double visits = 0;
-  for (const auto &[head, heads] : headsOfVariants(analysis, sizes)) {
-    const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].forward;
-    const VisitCounter counter(ranges, sizes);
-    const int64_t tiles = std::max<int64_t>(sizes.seqlenQ / ranges.rowRate / kLargeRows, 1);
+  for (const auto &[head, heads] : headsOfVariants(analysis, guess.sizes)) {
+    const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, guess.sizes, head)].forward;
+    const VisitCounter counter(ranges, guess);
+    const int64_t tiles = std::max<int64_t>(kSeqlen / ranges.rowRate / kLargeRows, 1);
     int64_t seen = 0, samples = 0;
     for (int64_t rowClass = 0; rowClass < ranges.rowRate; rowClass += (ranges.rowRate + kClasses - 1) / kClasses)
       for (int64_t step = 0; step < kSamples; ++step) {
@@ -99,11 +116,11 @@ double guessedVisits(const attn::PatternAnalysis &analysis, const attn::ProblemS
   return visits;
 }
 
-bool gainsFromPasses(const AnalysedPattern &analysed, const attn::ProblemSizes &sizes) {
+bool gainsFromPasses(const AnalysedPattern &analysed, Guess &guess) {
   double apart = 0;
   for (const attn::PatternAnalysis *pass : analysed.passes)
-    apart += guessedVisits(*pass, sizes);
-  return !analysed.passes.empty() && guessedVisits(analysed.analysis, sizes) > double(kGainTimes) * apart;
+    apart += guessedVisits(*pass, guess);
+  return !analysed.passes.empty() && guessedVisits(analysed.analysis, guess) > double(kGainTimes) * apart;
 }
 
 /// The most that a mask of the pattern is made for; 0: none is made for few.
@@ -123,10 +140,10 @@ TileBalance guessedFromLists(TileBalance balance, const attn::PatternAnalysis &a
 }
 
 /// Of a head of each group.
-bool firstKeysAreLong(const attn::PatternAnalysis &analysis, const attn::ProblemSizes &sizes) {
-  for (const auto &[head, heads] : headsOfVariants(analysis, sizes)) {
-    const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, sizes, head)].transposed;
-    const VisitCounter counter(ranges, sizes, attn::Direction::Transposed);
+bool firstKeysAreLong(const attn::PatternAnalysis &analysis, Guess &guess) {
+  for (const auto &[head, heads] : headsOfVariants(analysis, guess.sizes)) {
+    const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, guess.sizes, head)].transposed;
+    const VisitCounter counter(ranges, guess, attn::Direction::Transposed);
     const int64_t last = std::max<int64_t>(kSeqlen / ranges.rowRate / kTile - 1, 0);
     int64_t inside = 0;
     for (int64_t index : {last / 4, last / 2, last - last / 4})
@@ -137,32 +154,19 @@ bool firstKeysAreLong(const attn::PatternAnalysis &analysis, const attn::Problem
   return false;
 }
 
-} // namespace
-
-TileBalance tileBalance(const AnalysedPattern &analysed) {
-  TileBalance balance;
-  balance.queries = fewQueries(analysed.pattern);
-  if (!analysed.defaults)
-    return balance;
-  attn::ProblemSizes sizes;
-  sizes.heads = kHeads;
-  sizes.seqlenQ = sizes.seqlenK = kSeqlen;
-  sizes.parameters = *analysed.defaults;
+/// What query tiles of 16 heads of 64k queries visit says the rest.
+void guessFromTiles(TileBalance &balance, const AnalysedPattern &analysed, Guess &guess) {
   const attn::PatternAnalysis &analysis = analysed.analysis;
-  if (attn::lacksTensors(analysis, sizes))
-    return guessedFromLists(balance, analysis);
-  if (attn::hasLongLists(analysis, sizes))
-    return balance;
-  balance.gainsFromPasses = gainsFromPasses(analysed, sizes);
-  balance.firstKeysAreLong = firstKeysAreLong(analysis, sizes);
+  balance.gainsFromPasses = gainsFromPasses(analysed, guess);
+  balance.firstKeysAreLong = firstKeysAreLong(analysis, guess);
   int64_t least = INT64_MAX, mostAtStart = 0, mostInside = 0, mostAtEnd = 0;
   LargeTiles large;
   std::map<unsigned, VisitCounter> counters; // of variants
   std::map<std::pair<unsigned, std::vector<int64_t>>, AlikeHeads> groups;
   for (int64_t head = 0; head < kHeads; ++head) { // heads of a variant may begin elsewhere: rule(head)
-    const unsigned variant = attn::variantOf(analysis, sizes, head);
+    const unsigned variant = attn::variantOf(analysis, guess.sizes, head);
     const VisitCounter &counter =
-        counters.try_emplace(variant, analysis.variants[variant].forward, sizes).first->second;
+        counters.try_emplace(variant, analysis.variants[variant].forward, guess).first->second;
     AlikeHeads &alike = groups.try_emplace({variant, counter.headValues(head)}, AlikeHeads{head, 0}).first->second;
     ++alike.count;
   }
@@ -170,7 +174,7 @@ TileBalance tileBalance(const AnalysedPattern &analysed) {
     const VisitCounter &counter = counters.at(values.first);
     int64_t last = kSeqlen / analysis.variants[values.first].forward.rowRate / kTile - 1;
     if (last < 4)
-      return balance;
+      return;
     for (int64_t index : {int64_t(0), last / 4, last / 2, last - last / 4, last}) {
       const int64_t visited = counter.count(heads.first, {0, index, kTile}, kTile);
       int64_t &most = index == 0 ? mostAtStart : index == last ? mostAtEnd : mostInside;
@@ -187,7 +191,26 @@ TileBalance tileBalance(const AnalysedPattern &analysed) {
   balance.hasOwnKeys = double(large.needs) < kOwnShare * double(large.visits);
   balance.hasLongRows = most > kLongTimes * mostInside;
   balance.longRowsAreLast = balance.hasLongRows && mostAtEnd > mostAtStart;
-  return balance;
+}
+
+} // namespace
+
+TileBalance tileBalance(const AnalysedPattern &analysed) {
+  TileBalance unknown;
+  unknown.queries = fewQueries(analysed.pattern);
+  if (!analysed.defaults)
+    return unknown;
+  Guess guess;
+  guess.sizes.heads = kHeads;
+  guess.sizes.seqlenQ = guess.sizes.seqlenK = kSeqlen;
+  guess.sizes.parameters = *analysed.defaults;
+  if (attn::lacksTensors(analysed.analysis, guess.sizes))
+    return guessedFromLists(unknown, analysed.analysis);
+  if (attn::hasLongLists(analysed.analysis, guess.sizes))
+    return unknown;
+  TileBalance balance = unknown;
+  guessFromTiles(balance, analysed, guess);
+  return guess.isCutShort() ? unknown : balance;
 }
 
 } // namespace heddle

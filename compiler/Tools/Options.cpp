@@ -5,6 +5,7 @@
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Messages.h"
+#include "compiler/Tools/Verb.h"
 #include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
@@ -88,6 +89,18 @@ Status OriginOption::check(const std::vector<const PatternFile *> &files) const 
                                      : "patterns " + names +
                                            " fix the position of query 0 themselves: leave --q-origin out, or declare "
                                            "one with q_origin given");
+}
+
+PatternOfCall loadForCall(const PatternOptions &pattern, const OriginOption &origin, const SizeOptions &sizes) {
+  auto file = pattern.load();
+  if (!file)
+    return {nullptr, failNames(file.status())};
+  printNotes(**file);
+  if (Status fits = origin.check({file->get()}); !fits.isOk())
+    return {nullptr, failUsage(fits)};
+  if (Status names = sizes.check(**file); !names.isOk())
+    return {nullptr, failUsage(names)};
+  return {file.take()};
 }
 
 void GradientsOption::add(CLI::App &command) {

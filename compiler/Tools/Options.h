@@ -50,6 +50,14 @@ struct OriginOption {
   Status check(const std::vector<const PatternFile *> &files) const;
 };
 
+/// The pattern of a call, with its notes printed, if origin and sizes are for it; else the exit code, with the reason
+/// printed.
+struct PatternOfCall {
+  std::unique_ptr<PatternFile> file = nullptr; ///< none: see exitCode
+  int exitCode = 0;
+};
+PatternOfCall loadForCall(const PatternOptions &pattern, const OriginOption &origin, const SizeOptions &sizes);
+
 /// --gradients-of, any number of times.
 struct GradientsOption {
   std::vector<std::string> names;

@@ -2,8 +2,11 @@
 #include "compiler/Tools/PatternReport.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 
+#include "compiler/Views/Cliff.h"
+#include "compiler/Views/KeptPairs.h"
 #include "compiler/Views/PieceWords.h"
 #include "dialect/IR/PatternOperands.h"
+#include "runtime/Core/CountText.h"
 #include "dialect/IR/RealWord.h"
 
 #include <algorithm>
@@ -20,10 +23,10 @@ static std::string originName(const AttentionSchedule &schedule) {
   return attn::stringifyOrigin(schedule.qOrigin).str();
 }
 
-/// Sizes that a piece may be described for: the defaults, and a sequence that is longer than any bound.
-static attn::ProblemSizes typicalSizes(const PatternFile &file) {
+/// The defaults, where there are some, and one head for each choice of head groups.
+static attn::ProblemSizes typicalSizes(const PatternFile &file, int64_t length) {
   attn::PatternOp pattern = file.pattern();
-  const int64_t heads = static_cast<int64_t>(file.analysis().variants.size()), length = int64_t(1) << 30;
+  const int64_t heads = static_cast<int64_t>(file.analysis().variants.size());
   attn::ProblemSizes sizes{heads, length, length, 0, 0, {}};
   for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
     sizes.parameters.push_back(pattern.getParameterDefault(i).value_or(pattern.getParameterMinimum(i)));
@@ -31,7 +34,7 @@ static attn::ProblemSizes typicalSizes(const PatternFile &file) {
 }
 
 std::vector<std::string> maskedParts(const PatternFile &file) {
-  const attn::ProblemSizes sizes = typicalSizes(file);
+  const attn::ProblemSizes sizes = typicalSizes(file, int64_t(1) << 30); // longer than any bound
   std::vector<std::string> parts;
   for (size_t v = 0; v < file.analysis().variants.size(); ++v) {
     const attn::Variant &variant = file.analysis().variants[v];
@@ -50,6 +53,39 @@ std::vector<std::string> maskedParts(const PatternFile &file) {
     }
   }
   return parts;
+}
+
+/// "line 5: " of the mask that a branch of the analysis comes from.
+static std::string placeOf(const PatternFile &file, size_t branch) {
+  attn::SoftmaxOp softmax = attn::PatternOp(file.pattern()).getSoftmax();
+  const bool isOfOne = softmax.getBranches().size() == file.analysis().variants.front().branches.size();
+  mlir::Operation *mask = softmax.getBranches()[isOfOne ? branch : 0].getDefiningOp();
+  auto place = mask->getLoc()->findInstanceOf<mlir::FileLineColLoc>();
+  return place ? "line " + std::to_string(place.getLine()) + ": " : "";
+}
+
+static bool givesAllSizes(const PatternFile &file) {
+  attn::PatternOp pattern = file.pattern();
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (!pattern.isOperand(i) && !pattern.getParameterDefault(i))
+      return false;
+  return true;
+}
+
+std::optional<std::string> cliffLine(const PatternFile &file) {
+  constexpr int64_t kTokens = int64_t(1) << 15;
+  const attn::TileShape tile;
+  if (!givesAllSizes(file))
+    return std::nullopt;
+  const attn::ProblemSizes sizes = typicalSizes(file, kTokens);
+  const auto kept = views::keptPairsOf(file, sizes, {}, {/*mostPairs=*/0});
+  if (!kept || !kept->count)
+    return std::nullopt;
+  const attn::TileCounts visited = attn::countTiles(file.analysis(), sizes, tile, attn::Direction::Forward);
+  const auto cliff = views::cliffOf(file.analysis(), sizes, tile, *kept->count, visited);
+  if (!cliff)
+    return std::nullopt;
+  return placeOf(file, cliff->branch) + "at " + counted(kTokens, "token") + " " + views::inWords(*cliff);
 }
 
 static std::string scoresInWords(const PatternFile &file) {

@@ -13,6 +13,10 @@ namespace heddle::cli {
 /// whose pieces cannot be kept apart. Empty: the pattern is structural.
 std::vector<std::string> maskedParts(const PatternFile &file);
 
+/// "line 5: 22.0 times ..." if the pattern has a cliff (Cliff.h) with the sizes that it gives itself, for one head of
+/// each group, at the length and the tiles that the text names. None also where it gives not all of its sizes.
+std::optional<std::string> cliffLine(const PatternFile &file);
+
 struct PatternReport {
   /// {"name", "q_origin", "combine", "parameters", "branches", "variants", "masked"}; a variant is a choice of head
   /// group.

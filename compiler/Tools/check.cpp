@@ -69,19 +69,26 @@ private:
     if (!report)
       return refuse(path, report.status());
     const std::vector<std::string> parts = maskedParts(file);
-    bool isRefused = options.strict && (!parts.empty() || !file.notes().empty());
-    if (options.json)
+    const std::optional<std::string> cliff = options.strict ? cliffLine(file) : std::nullopt;
+    bool isRefused = options.strict && (!parts.empty() || cliff || !file.notes().empty());
+    if (options.json) {
       files.push_back({{"file", path}, {"ok", !isRefused}, {"pattern", report->json}});
-    else
+      if (options.strict)
+        files.back()["cliff"] = cliff ? Json(*cliff) : Json();
+    } else {
       std::cout << path << ": " << (isRefused ? "refused" : "ok") << ": @" << name << '\n' << report->text;
+    }
     if (isRefused)
-      complain(refusal(path, name, parts));
+      complain(refusal(path, name, parts, cliff));
   }
 
-  static Status refusal(const std::string &path, const std::string &name, const std::vector<std::string> &parts) {
-    std::string message = path + ": error: @" + name + " has warnings or masked parts, which --strict refuses";
+  static Status refusal(const std::string &path, const std::string &name, const std::vector<std::string> &parts,
+                        const std::optional<std::string> &cliff) {
+    std::string message = path + ": error: @" + name + " has warnings, masked parts or a cliff, which --strict refuses";
     for (const std::string &part : parts)
       message += "\n  " + part;
+    if (cliff)
+      message += "\n  " + *cliff;
     return Status::unsupported(message);
   }
 
@@ -106,7 +113,8 @@ Action addCheck(CLI::App &command) {
            "Patterns: files (.mlir), names of the library ('heddle help patterns'), or - for standard input")
       ->required();
   addValue(command, "--pattern", options->pattern, "NAME", "Check only this attn.pattern");
-  command.add_flag("--strict", options->strict, "Refuse warnings and parts that have no closed form");
+  command.add_flag("--strict", options->strict,
+                   "Refuse warnings, parts that have no closed form, and tiles that are mostly dropped (cliffs)");
   addJsonOption(command, options->json);
   return [options] { return Check(*options).run(); };
 }

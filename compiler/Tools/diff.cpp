@@ -2,6 +2,7 @@
 // Counts the pairs that only one of two patterns keeps for given sizes, and draws them. Needs no GPU.
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
+#include "compiler/Tools/CountJson.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
@@ -100,11 +101,6 @@ Status bindSides(const DiffOptions &options, std::vector<Side> &sides) {
   return {};
 }
 
-Json countJson(attn::WideInt value) {
-  return value <= attn::WideInt(std::numeric_limits<uint64_t>::max()) ? Json(static_cast<uint64_t>(value))
-                                                                      : Json(attn::toString(value));
-}
-
 Json sideJson(const Side &side) {
   Json sizes = Json::object();
   attn::PatternOp pattern = side.file->pattern();
@@ -128,7 +124,7 @@ Json diffJson(const std::vector<Side> &sides, const views::DiffCounts &counts) {
           {"both", countJson(counts.both)},
           {"only_a", countJson(counts.onlyFirst)},
           {"only_b", countJson(counts.onlySecond)},
-          {"unequally_often", counts.unequal ? countJson(*counts.unequal) : Json()},
+          {"unequally_often", countJson(counts.unequal)},
           {"closed_form", counts.isClosedForm}};
 }
 

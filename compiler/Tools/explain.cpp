@@ -121,20 +121,15 @@ int runExplain(ExplainOptions options) {
   } else if (!options.seqlen) {
     return failUsage(Status::invalidArgument("--seqlen is required"));
   }
-  auto file = options.pattern.load();
+  const auto [file, exitCode] = loadForCall(options.pattern, options.origin, options.sizes);
   if (!file)
-    return failNames(file.status());
-  printNotes(**file);
-  if (Status origin = options.origin.check({file->get()}); !origin.isOk())
-    return failUsage(origin);
-  if (Status names = options.sizes.check(**file); !names.isOk())
-    return failUsage(names);
-  Result<views::ExplainRequest> request = requestOf(options, **file);
+    return exitCode;
+  Result<views::ExplainRequest> request = requestOf(options, *file);
   if (!request)
     return fail(request.status());
   ProgressLine progress;
   request->pairs.progress = [&](double share) { progress.show(share, "pair by pair; --limit bounds it"); };
-  Result<views::Explanation> explanation = views::explain(**file, *request);
+  Result<views::Explanation> explanation = views::explain(*file, *request);
   progress.finish();
   if (!explanation)
     return fail(explanation.status());
@@ -144,7 +139,7 @@ int runExplain(ExplainOptions options) {
       progress.show(share, "rows and keys; --rows and --limit bound them");
     };
     request->pairs.progress(0);
-    Result<views::Quality> measured = measure(**file, options, *request, std::move(inputs));
+    Result<views::Quality> measured = measure(*file, options, *request, std::move(inputs));
     progress.finish();
     if (!measured)
       return fail(measured.status());
@@ -154,9 +149,9 @@ int runExplain(ExplainOptions options) {
       options.inputs.empty() ? "random normal q, k and v, seed " + std::to_string(options.seed) : options.inputs;
   if (options.json)
     printJson(Json::parse(
-        views::explanationJson(**file, *request, *explanation, options.configs, quality ? &*quality : nullptr)));
+        views::explanationJson(*file, *request, *explanation, options.configs, quality ? &*quality : nullptr)));
   else
-    std::cout << views::explanationText(**file, *request, *explanation, options.configs)
+    std::cout << views::explanationText(*file, *request, *explanation, options.configs)
               << (quality ? views::qualityText(inputsName, options.seed, *quality) : "");
   return Ok;
 }
@@ -197,7 +192,7 @@ Action addExplain(CLI::App &command) {
       ->needs(quality)
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   addValue(command, "--limit", options->limit, "N",
-           "Counts stop at so many pairs tried one by one, or evaluations of a closed form [2^31 pairs, 2^20 "
+           "Counts stop at so many pairs tried one by one, or evaluations of a closed form [2^31 pairs, 2^19 "
            "evaluations]")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   addSeedOption(command, options->seed, "Of random inputs and of the sample of rows (default 0)")->needs(quality);

@@ -71,18 +71,13 @@ int runShow(const ShowOptions &options) {
     return fail(output);
   if (Status format = checkFormat(options); !format.isOk())
     return failUsage(format);
-  auto file = options.pattern.load();
+  const auto [file, exitCode] = loadForCall(options.pattern, options.origin, options.sizes);
   if (!file)
-    return failNames(file.status());
-  printNotes(**file);
-  if (Status origin = options.origin.check({file->get()}); !origin.isOk())
-    return failUsage(origin);
-  if (Status names = options.sizes.check(**file); !names.isOk())
-    return failUsage(names);
-  Result<views::PictureRequest> request = requestOf(options, **file);
+    return exitCode;
+  Result<views::PictureRequest> request = requestOf(options, *file);
   if (!request)
     return fail(request.status());
-  Result<views::Picture> picture = views::draw(**file, *request);
+  Result<views::Picture> picture = views::draw(*file, *request);
   if (!picture)
     return fail(picture.status());
   return finish(writeArtifact(options.output, isSvg(options) ? views::svg(*picture) : views::blockText(*picture)));

@@ -24,6 +24,21 @@ static void explainTiles(const PatternFile &file, const ExplainRequest &request,
     result.tileEfficiency = inTiles > 0 ? kept / inTiles : 0;
 }
 
+/// Of the kernels that each walk one lattice it is told what they visit together.
+static void explainCliff(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
+  if (!result.tileEfficiency)
+    return;
+  result.cliff = cliffOf(file.analysis(), request.sizes, request.tile, *result.keptPairs, result.tiles);
+  if (!result.cliff || result.passes.empty() || !result.cliff->factor)
+    return;
+  TileCounts chained;
+  for (const PassExplanation &pass : result.passes)
+    chained.add(pass.tiles);
+  if (!chained.isBound && chained.visited < result.tiles.visited)
+    result.cliff->advice +=
+        "; chained: " + timesText(*result.cliff->factor * double(chained.visited) / double(result.tiles.visited));
+}
+
 /// Of all tensors that the pattern reads; a tensor whose length nobody gave counts for nothing.
 static WideInt operandBytes(attn::PatternOp pattern, const ExplainRequest &request) {
   const ProblemSizes &sizes = request.sizes;
@@ -128,6 +143,7 @@ Result<Explanation> explain(const PatternFile &file, const ExplainRequest &reque
   explainTiles(file, request, result);
   explainTime(file.pattern(), request, result);
   explainKernel(file, request, result);
+  explainCliff(file, request, result);
   explainVariants(file, request.sizes, result);
   return result;
 }

@@ -7,6 +7,7 @@
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/OperandTensor.h"
 #include "compiler/Pattern/PatternFile.h"
+#include "compiler/Views/Cliff.h"
 #include "compiler/Views/ConfigChoices.h"
 #include "compiler/Views/KeptPairs.h"
 #include "runtime/Core/DType.h"
@@ -86,6 +87,7 @@ struct Explanation {
   attn::TileCounts tiles, transposedTiles;
   std::optional<double> density;        ///< kept pairs / (heads * seqlen_q * seqlen_k); 0 for empty problems
   std::optional<double> tileEfficiency; ///< kept pairs / (visited tiles * block_m * block_n)
+  std::optional<Cliff> cliff;           ///< why the tile efficiency is low, where it is
   std::optional<WideInt> flops;         ///< 2 (head_dim + value_dim) for each kept pair
   WideInt bytes = 0;                    ///< q, k, v read once, out and lse written once
   std::optional<WorkspaceExplanation> workspace;

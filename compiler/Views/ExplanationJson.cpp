@@ -30,6 +30,7 @@ public:
     root["tiles"] = tiles(said.tiles);
     root["transposed_tiles"] = tiles(said.transposedTiles);
     root["tile_efficiency"] = optional(said.tileEfficiency);
+    root["cliff"] = cliff();
     root["flops"] = said.flops ? integer(*said.flops) : Json();
     root["bytes"] = integer(said.bytes);
     root["workspace_bytes"] = said.workspace ? Json(said.workspace->bytes) : Json();
@@ -98,6 +99,14 @@ private:
             {"full", integer(counts.full)},
             {"partial", integer(counts.visited - counts.full)},
             {"is_bound", counts.isBound}};
+  }
+
+  Json cliff() const {
+    if (!said.cliff)
+      return {};
+    const Cliff &cliff = *said.cliff;
+    return {
+        {"cause", cliff.cause}, {"detail", cliff.detail}, {"advice", cliff.advice}, {"factor", optional(cliff.factor)}};
   }
 
   Json passes() {

@@ -86,6 +86,8 @@ private:
     line("transposed", tiles(said.transposedTiles));
     if (said.tileEfficiency)
       line("tile efficiency", format("%.1f %% of the pairs in visited tiles are kept", *said.tileEfficiency * 100));
+    if (said.cliff)
+      line("cliff", inWords(*said.cliff));
   }
 
   std::string tiles(const attn::TileCounts &counts) const {

@@ -46,12 +46,13 @@ public:
   };
   template <class Domain> struct Visit {
     std::vector<Run<typename Domain::Number>> visited, full;
-    int64_t evaluations = 0; ///< of a piece in a combination of cells, or in many that evaluate alike
+    int64_t evaluations = 0; ///< of a piece, or of a loop's bounds, in a combination of cells, or in many alike
   };
 
-  /// Tile runs for the tile of rows that `valueOf` describes (TileFirst, TileLast); sorted and joined.
+  /// Tile runs for the tile of rows that `valueOf` describes (TileFirst, TileLast); sorted and joined. Ends early, and
+  /// means nothing, once it has taken more evaluations than `most`.
   template <class Domain, class SymbolValues>
-  Visit<Domain> visit(Domain &domain, SymbolValues valueOf, int64_t columnsPerTile) const;
+  Visit<Domain> visit(Domain &domain, SymbolValues valueOf, int64_t columnsPerTile, int64_t most) const;
 
 private:
   struct CompiledPiece {
@@ -73,10 +74,12 @@ private:
   /// of every list.
   template <class Domain> struct Collector {
     Domain &domain;
-    int64_t columnsPerTile;
-    std::vector<Run<typename Domain::Number>> visited, full;
+    int64_t columnsPerTile, most; ///< evaluations
+    std::vector<Run<typename Domain::Number>> visited = {}, full = {};
     bool anyCell = false;
     int64_t evaluations = 0;
+
+    bool isSpent() const { return evaluations > most; }
 
     void meetFull(const std::vector<Run<typename Domain::Number>> &other) {
       full = anyCell ? common(domain, full, other) : other;
@@ -246,8 +249,8 @@ BranchEvaluator::joined(Domain &domain, std::vector<Run<typename Domain::Number>
 }
 
 template <class Domain, class SymbolValues>
-BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValues valueOf,
-                                                      int64_t columnsPerTile) const {
+BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValues valueOf, int64_t columnsPerTile,
+                                                      int64_t most) const {
   using Number = typename Domain::Number;
   Number one = domain.constant(1), block = domain.constant(columnsPerTile);
   auto ceilDiv = [&](Number a) { return domain.floorDiv(domain.add(a, domain.constant(columnsPerTile - 1)), block); };
@@ -257,7 +260,7 @@ BranchEvaluator::Visit<Domain> BranchEvaluator::visit(Domain &domain, SymbolValu
   std::vector<Run<Number>> visited, full;
   int64_t evaluations = 0;
   for (const CompiledPiece &piece : pieces) {
-    Collector<Domain> collector{domain, columnsPerTile, {}, {}};
+    Collector<Domain> collector{domain, columnsPerTile, most - evaluations};
     std::vector<Number> cells(piece.cells.size());
     walkCells(piece, 0, cells, valueOf, collector);
     evaluations += collector.evaluations;

@@ -27,7 +27,9 @@ void BranchEvaluator::walkCells(const CompiledPiece &piece, size_t depth, std::v
     const Number lower = slots[cell.lower], upper = slots[cell.upper];
     if (depth + 1 == piece.cells.size() && !piece.rule)
       return walkAlike(piece, {lower, upper, slots[cell.span]}, withCells, collector);
-    for (Number index = lower; !domain.less(upper, index); index = domain.add(index, domain.constant(1))) {
+    ++collector.evaluations;
+    for (Number index = lower; !collector.isSpent() && !domain.less(upper, index);
+         index = domain.add(index, domain.constant(1))) {
       cells[depth] = index;
       walkCells(piece, depth + 1, cells, valueOf, collector);
     }
@@ -59,7 +61,7 @@ void BranchEvaluator::walkAlike(const CompiledPiece &piece, const CellBounds<typ
     sweepCells(piece, {bounds.lower, count, period}, valueOf, collector);
   } else {
     SweepDomain oneTile{0, 0, &tensors};
-    Collector<SweepDomain> ofTile{oneTile, collector.columnsPerTile, {}, {}};
+    Collector<SweepDomain> ofTile{oneTile, collector.columnsPerTile, collector.most - collector.evaluations};
     auto constants = [&](Symbol symbol) { return oneTile.constant(valueOf(symbol)); };
     sweepCells(piece, {{bounds.lower}, count, period}, constants, ofTile);
     collectTile(ofTile, collector);
@@ -112,7 +114,7 @@ void BranchEvaluator::sweepCells(const CompiledPiece &piece, const CellSweep &sw
     const Rectangle alike{all.step, all.turn, domain.cells + 1, domain.cellTurns + 1};
     domain.cells = domain.cellTurns = 0;
     collectAlike(runs, alike, collector);
-    return alike;
+    return collector.isSpent() ? Rectangle{} : alike;
   });
 }
 

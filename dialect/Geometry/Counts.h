@@ -13,12 +13,14 @@ struct TileCounts {
   WideInt visited = 0, full = 0;
   bool isBound = false;    ///< lists are too long to be read, tensors not given, or:
   bool isCutShort = false; ///< more evaluations than are allowed. At most so many are visited, at least so many full
+  int64_t evaluations = 0; ///< that it took
 
   void add(const TileCounts &other, WideInt times = 1) {
     visited += times * other.visited;
     full += times * other.full;
     isBound |= other.isBound;
     isCutShort |= other.isCutShort;
+    evaluations += other.evaluations;
   }
 };
 

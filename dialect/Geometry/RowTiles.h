@@ -9,6 +9,10 @@
 
 namespace heddle::attn {
 
+inline Direction opposite(Direction direction) {
+  return direction == Direction::Forward ? Direction::Transposed : Direction::Forward;
+}
+
 /// The rows that tiles are made of, in one direction.
 struct RowAxis {
   int64_t origin, count;

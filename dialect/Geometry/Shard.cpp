@@ -5,12 +5,9 @@
 #include "dialect/Geometry/RowTiles.h"
 
 #include <algorithm>
-#include <map>
 
 namespace heddle::attn {
 namespace {
-
-using RunsByClass = std::map<std::pair<int64_t, int64_t>, std::vector<TileRun>>; ///< by rate and residue
 
 /// Calls use(rows) for every class of a rate that has rows in the range.
 template <class Use> void forEachRowClass(RowAxis axis, IndexRange rows, int64_t rate, Use use) {
@@ -30,25 +27,6 @@ std::vector<TileRun> clipped(const std::vector<TileRun> &runs, TileRun to) {
     if (const TileRun cut{std::max(run.begin, to.begin), std::min(run.end, to.end)}; cut.begin < cut.end)
       result.push_back(cut);
   return result;
-}
-
-std::vector<TileRun> joined(std::vector<TileRun> runs) {
-  std::sort(runs.begin(), runs.end(), [](TileRun a, TileRun b) { return a.begin < b.begin; });
-  std::vector<TileRun> result;
-  for (const TileRun &run : runs)
-    if (result.empty() || result.back().end < run.begin)
-      result.push_back(run);
-    else
-      result.back().end = std::max(result.back().end, run.end);
-  return result;
-}
-
-std::vector<LatticeColumns> columnsOf(RunsByClass &classes) {
-  std::vector<LatticeColumns> columns;
-  for (auto &[lattice, runs] : classes)
-    if (!runs.empty())
-      columns.push_back({lattice.first, lattice.second, joined(std::move(runs))});
-  return columns;
 }
 
 int64_t lengthOf(const std::vector<TileRun> &runs) {
@@ -85,9 +63,8 @@ ShardVisitor::ShardVisitor(const PatternAnalysis &analysis, Direction direction,
 
 ShardVisit ShardVisitor::visit(int64_t head, IndexRange rows, IndexRange columns) const {
   const RowAxis axis = rowAxis(sizes, direction);
-  const Direction other = direction == Direction::Forward ? Direction::Transposed : Direction::Forward;
   rows = existing(rows, axis.count);
-  columns = existing(columns, rowAxis(sizes, other).count);
+  columns = existing(columns, rowAxis(sizes, opposite(direction)).count);
   if (rows.begin >= rows.end || columns.begin >= columns.end)
     return {};
   if (lacksTensors(analysis, sizes))
@@ -104,7 +81,7 @@ ShardVisit ShardVisitor::visit(int64_t head, IndexRange rows, IndexRange columns
         result.isExact &= piece.isExact;
       }
     });
-  result.columns = columnsOf(classes);
+  result.columns = latticeColumns(std::move(classes));
   result.keepsAll = std::any_of(parts.branches.begin(), parts.branches.end(), [&](const Part &branch) {
     bool isFull = true;
     forEachRowClass(axis, rows, branch.rowRate, [&](RowSpan span) {
@@ -115,6 +92,37 @@ ShardVisit ShardVisitor::visit(int64_t head, IndexRange rows, IndexRange columns
     return isFull;
   });
   return result;
+}
+
+std::vector<TileRun> ShardVisitor::wholeColumns(int64_t head, IndexRange rows) const {
+  const RowAxis axis = rowAxis(sizes, direction);
+  rows = existing(rows, axis.count);
+  if (rows.begin >= rows.end || lacksTensors(analysis, sizes))
+    return {};
+  std::vector<TileRun> whole = {{0, rowAxis(sizes, opposite(direction)).count}};
+  for (const Part &branch : variants[variantOf(analysis, sizes, head)].branches) {
+    if (branch.columnRate > 1)
+      return {};
+    forEachRowClass(axis, rows, branch.rowRate, [&](RowSpan span) {
+      std::vector<TileRun> both;
+      for (const TileRun &run : branch.visitor.visit(head, span, 1).full)
+        for (const TileRun &common : clipped(whole, run))
+          both.push_back(common);
+      whole = std::move(both);
+    });
+  }
+  return whole;
+}
+
+std::vector<int64_t> ShardVisitor::headValues(int64_t head) const {
+  const unsigned variant = variantOf(analysis, sizes, head);
+  std::vector<int64_t> values = {variant};
+  for (const auto *parts : {&variants[variant].pieces, &variants[variant].branches})
+    for (const Part &part : *parts) {
+      const std::vector<int64_t> more = part.visitor.headValues(head);
+      values.insert(values.end(), more.begin(), more.end());
+    }
+  return values;
 }
 
 ShardVisit ShardVisitor::visitHeads(IndexRange rows, IndexRange columns) const {
@@ -130,7 +138,7 @@ ShardVisit ShardVisitor::visitHeads(IndexRange rows, IndexRange columns) const {
       runs.insert(runs.end(), lattice.runs.begin(), lattice.runs.end());
     }
   }
-  all.columns = columnsOf(classes);
+  all.columns = latticeColumns(std::move(classes));
   return all;
 }
 

@@ -4,21 +4,12 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "dialect/Geometry/Variant.h"
+#include "dialect/Geometry/IndexRange.h"
+#include "dialect/Geometry/LatticeColumns.h"
 #include "dialect/Geometry/TileVisitor.h"
+#include "dialect/Geometry/Variant.h"
 
 namespace heddle::attn {
-
-/// Numbers [begin, end) of rows or columns, counted from the first of the whole call.
-struct IndexRange {
-  int64_t begin, end;
-};
-
-/// The columns residue + rate * n with n in one of the runs, which ascend, are disjoint and not adjacent.
-struct LatticeColumns {
-  int64_t rate, residue;
-  std::vector<TileRun> runs;
-};
 
 struct ShardVisit {
   std::vector<LatticeColumns>
@@ -40,6 +31,11 @@ public:
   ShardVisit visit(int64_t head, IndexRange rows, IndexRange columns) const;
   /// What any head keeps; all is kept if every head keeps it.
   ShardVisit visitHeads(IndexRange rows, IndexRange columns) const;
+  /// Columns that every one of the rows keeps in every branch of the head; not all of them where pieces overlap, or lie
+  /// on lattices.
+  std::vector<TileRun> wholeColumns(int64_t head, IndexRange rows) const;
+  /// Heads with equal values are visited alike.
+  std::vector<int64_t> headValues(int64_t head) const;
 
 private:
   struct Part {

@@ -11,13 +11,13 @@ TileVisitor::TileVisitor(const VariantRanges &variant, unsigned branch, Directio
 TileVisitor::TileVisitor(TileVisitor &&) noexcept = default;
 TileVisitor::~TileVisitor() = default;
 
-TileVisit TileVisitor::visit(int64_t head, RowTile tile, int64_t columnsPerTile) const {
+TileVisit TileVisitor::visit(int64_t head, RowTile tile, int64_t columnsPerTile, int64_t most) const {
   const ClassTiles tiles(rowAxis(sizes, direction), rowRate, tile.rowClass, tile.block);
   const int64_t first = tiles.first + tiles.step * tile.index;
-  return visit(head, RowSpan{first, std::min(first + tiles.span, tiles.lastRow)}, columnsPerTile);
+  return visit(head, RowSpan{first, std::min(first + tiles.span, tiles.lastRow)}, columnsPerTile, most);
 }
 
-TileVisit TileVisitor::visit(int64_t head, RowSpan rows, int64_t columnsPerTile) const {
+TileVisit TileVisitor::visit(int64_t head, RowSpan rows, int64_t columnsPerTile, int64_t most) const {
   PlainDomain domain{&sizes.tensors};
   auto visit = evaluator->visit(
       domain,
@@ -26,7 +26,7 @@ TileVisit TileVisitor::visit(int64_t head, RowSpan rows, int64_t columnsPerTile)
           return rows.first;
         return symbol.kind == Symbol::TileLast ? rows.last : symbolValue(sizes, head, symbol);
       },
-      columnsPerTile);
+      columnsPerTile, most);
   TileVisit result;
   result.evaluations = visit.evaluations;
   for (const auto &run : visit.visited)

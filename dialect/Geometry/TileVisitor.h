@@ -17,7 +17,7 @@ struct TileRun {
 /// What one tile of rows does in one branch. Runs are ascending, disjoint and not adjacent.
 struct TileVisit {
   std::vector<TileRun> visited, full;
-  int64_t evaluations = 0; ///< of pieces, what it cost
+  int64_t evaluations = 0; ///< of pieces and of loops over cells, what it cost
 };
 
 /// A tile of rows: rows rowClass + rowRate * Q for Q in [index * block, (index + 1) * block), as far as they exist.
@@ -39,9 +39,10 @@ public:
   TileVisitor(TileVisitor &&) noexcept;
   ~TileVisitor();
 
-  /// The column tiles for one tile of rows, which must hold at least one row.
-  TileVisit visit(int64_t head, RowTile tile, int64_t columnsPerTile) const;
-  TileVisit visit(int64_t head, RowSpan rows, int64_t columnsPerTile) const;
+  /// The column tiles for one tile of rows, which must hold at least one row. Ends early, and means nothing, once it has
+  /// taken more evaluations than `most`.
+  TileVisit visit(int64_t head, RowTile tile, int64_t columnsPerTile, int64_t most = INT64_MAX) const;
+  TileVisit visit(int64_t head, RowSpan rows, int64_t columnsPerTile, int64_t most = INT64_MAX) const;
   /// Of the class of columns that rows from this position on visit.
   int64_t columnResidue(int64_t head, int64_t firstRow) const;
   /// Heads of this variant with equal values visit alike.

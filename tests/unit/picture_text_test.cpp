@@ -3,6 +3,7 @@
 // against the other texts; colours of comparisons as people with other colour vision see them.
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/PatternDiff.h"
+#include "compiler/Views/RingPlan.h"
 #include "compiler/Views/SvgText.h"
 #include "support/PatternFiles.h"
 
@@ -175,6 +176,22 @@ TEST_CASE("names and sizes of any length are broken into lines") {
   const std::string document = shown(*file, requestOf(*file, 1, 24, 24));
   CHECK(textProblem(document) == "");
   CHECK(document.find("<title>" + name) != std::string::npos);
+}
+
+TEST_CASE("who asks whom for keys, of few ranks and of more than there are cells") {
+  auto file = parsed("attn.pattern @" + std::string(90, 'n') +
+                     "(%left: i32) { %m = attn.window [%left, 0] attn.softmax union(%m) }");
+  for (int64_t ranks : {1, 5, 70, 300}) {
+    RingRequest request;
+    request.sizes = {1, 4096, 4096, 0, 0, {40}};
+    request.call.rates = {1, 0, 1};
+    request.ranks = ranks;
+    auto ring = planRing(*file, request);
+    REQUIRE(ring.isOk());
+    const std::string document = ringSvg(*file, request, **ring);
+    CHECK(textProblem(document) == "");
+    CHECK(document.find("keys of rank 0 to " + std::to_string(ranks - 1)) != std::string::npos);
+  }
 }
 
 TEST_CASE("lines are broken at blanks, and words only where they are longer than a line") {

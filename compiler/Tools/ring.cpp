@@ -1,0 +1,307 @@
+//===- ring.cpp - heddle ring ---------------------------------------------===//
+// Plans one attention call whose sequence lies on many ranks: the layout, what ranks send each other, predicted times.
+// Needs no GPU.
+//===----------------------------------------------------------------------===//
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Tools/CountJson.h"
+#include "compiler/Tools/Messages.h"
+#include "compiler/Tools/Options.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/Verb.h"
+#include "compiler/Views/RingPlan.h"
+#include "dialect/IR/RealWord.h"
+#include "runtime/Core/Positions.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace heddle::cli {
+namespace {
+
+constexpr int64_t kMostRanks = 1024, kMostHeads = int64_t(1) << 14;
+constexpr size_t kFewRanks = 8; ///< of which JSON has every step
+
+struct RingOptions {
+  PatternOptions pattern;
+  SizeOptions sizes;
+  OriginOption origin;
+  int64_t ranks = 0, seqlen = 0, batch = 1, heads = 1, headDim = 128;
+  std::optional<int64_t> kvHeads, valueDim, stripe, limit;
+  std::string dtype = "bf16", layout = "auto", links, gpu = "h200", output;
+  std::optional<double> rate;
+  double efficiency = 0.65;
+  bool backward = false, allRanks = false, json = false;
+};
+
+/// "50" or "50,10": GB/s, and microseconds.
+std::optional<std::pair<double, double>> parseLinks(const std::string &text) {
+  char *end = nullptr;
+  const double rate = std::strtod(text.c_str(), &end);
+  double latency = 0;
+  if (*end == ',' && end[1])
+    latency = std::strtod(end + 1, &end);
+  const bool isRead = !text.empty() && *end == '\0' && rate >= 1e-3 && rate <= 1e6 && latency >= 0 && latency <= 1e6;
+  return isRead ? std::optional(std::pair(rate, latency)) : std::nullopt;
+}
+
+CLI::Validator linkRates() {
+  auto check = [](std::string &text) {
+    return parseLinks(text) ? std::string()
+                            : "expected GB/s each way from 0.001 to 1e6, and microseconds of a message behind a comma, "
+                              "such as 50,10, got '" +
+                                  text + "'";
+  };
+  return CLI::Validator(check, "", "GBPS[,US]");
+}
+
+Status setRates(const RingOptions &options, views::RingRequest &request) {
+  views::RingRates &rates = request.call.rates;
+  std::tie(rates.linkGBps, rates.latencyUs) = *parseLinks(options.links);
+  if (options.rate) {
+    rates.tflops = *options.rate;
+    request.rateNote = "as given";
+    return {};
+  }
+  if (request.call.dtype == DType::fp32)
+    return Status::invalidArgument("the data sheets here have no rate of fp32 kernels: give one with --rate");
+  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
+  rates.tflops = gpu->bf16Tflops * options.efficiency;
+  char note[96];
+  std::snprintf(note, sizeof note, "assumed: %.3g%% of the %.4g of %s", options.efficiency * 100, gpu->bf16Tflops,
+                std::string(gpu->fullName).c_str());
+  request.rateNote = note;
+  return {};
+}
+
+Result<views::RingRequest> requestOf(const RingOptions &options, const PatternFile &file) {
+  views::RingRequest request;
+  ProblemShape shape;
+  shape.batch = options.batch;
+  shape.heads = options.heads;
+  shape.kvHeads = options.kvHeads.value_or(shape.heads);
+  shape.seqlenQ = shape.seqlenK = options.seqlen;
+  shape.qOrigin = options.origin.position.value_or(0);
+  HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
+  HEDDLE_TRY(checkShape(file, shape));
+  HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::leaveOut}, shape));
+  request.sizes = sizesOf(file, shape);
+  HEDDLE_TRY(checkMaskTensors(file, request.sizes));
+  request.sizes.mostEvaluations = options.limit.value_or(request.sizes.mostEvaluations);
+  request.call.kind = *findKind(options.backward ? "backward" : "forward");
+  request.call.batch = shape.batch;
+  request.call.heads = shape.heads;
+  request.call.kvHeads = shape.kvHeads;
+  request.call.headDim = options.headDim;
+  request.call.valueDim = options.valueDim.value_or(options.headDim);
+  request.call.dtype = *parseDType(options.dtype);
+  request.ranks = options.ranks;
+  request.layout = options.layout;
+  request.stripe = options.stripe;
+  HEDDLE_TRY(setRates(options, request));
+  return request;
+}
+
+Json sizesJson(const PatternFile &file, const views::RingRequest &request) {
+  Json parameters = Json::object();
+  attn::PatternOp pattern = file.pattern();
+  for (size_t i = 0; i < request.sizes.parameters.size(); ++i)
+    if (!pattern.isOperand(i))
+      parameters[pattern.getParameterName(i).str()] = pattern.isRealParameter(i)
+                                                          ? Json(attn::realOfWord(request.sizes.parameters[i]))
+                                                          : Json(request.sizes.parameters[i]);
+  const views::RingCall &call = request.call;
+  return {{"batch", call.batch},
+          {"seqlen", request.sizes.seqlenQ},
+          {"heads", call.heads},
+          {"kv_heads", call.kvHeads},
+          {"head_dim", call.headDim},
+          {"value_dim", call.valueDim},
+          {"dtype", dtypeName(call.dtype)},
+          {"parameters", parameters}};
+}
+
+Json layoutsJson(const views::RingRequest &request, const views::RingPlan &ring) {
+  Json list = Json::array();
+  for (const attn::LayoutFigures &figures : ring.figures)
+    list.push_back({{"layout", figures.name},
+                    {"balance", figures.balance ? Json(*figures.balance) : Json()},
+                    {"bytes", countJson(figures.travelling * request.call.bytesOfKey())},
+                    {"ring_ms", figures.ms ? Json(*figures.ms) : Json()}});
+  return list;
+}
+
+Json predictedJson(const views::RingPlan &ring) {
+  Json list = Json::array();
+  for (const views::RingScheme &scheme : ring.times.schemes) {
+    list.push_back({{"scheme", scheme.name}, {"ms", scheme.ms ? Json(*scheme.ms) : Json()}});
+    if (!scheme.ms)
+      list.back()["reason"] = scheme.whyNot;
+  }
+  return list;
+}
+
+Json stepsJson(const views::RingRequest &request, const views::RingPlan &ring, size_t rank) {
+  Json list = Json::array();
+  const size_t ranks = ring.plan->ranks();
+  const std::vector<views::RingSlot> slots = views::ringSlots(*ring.plan, request.call, rank);
+  for (size_t index = 0; index < ranks; ++index) {
+    const size_t peer = (rank + ranks - index) % ranks;
+    const attn::ShardStep &step = ring.plan->step(rank, peer);
+    if (step.columns == 0)
+      continue;
+    list.push_back({{"step", index},
+                    {"from", peer},
+                    {"keys", step.columns},
+                    {"head_keys", countJson(step.headColumns)},
+                    {"exact", step.isExact},
+                    {"all_kept", step.isWhole},
+                    {"bytes", rank == peer ? Json(0) : countJson(step.headColumns * request.call.bytesOfKey())},
+                    {"kept_pairs", countJson(step.pairs)}});
+    if (slots.empty())
+      continue;
+    list.back()["compute_ms"] = slots[index].computeMs;
+    list.back()["move_ms"] = slots[index].moveMs;
+    list.back()["bound"] = slots[index].isWaiting() ? "communication" : "compute";
+  }
+  return list;
+}
+
+Json ranksJson(const views::RingRequest &request, const views::RingPlan &ring, bool withSteps) {
+  Json list = Json::array();
+  for (size_t rank = 0; rank < ring.plan->ranks(); ++rank) {
+    const views::RankTime &time = ring.times.ranks[rank];
+    const std::optional<attn::WideInt> pairs = ring.plan->pairsOf(rank);
+    Json rows = Json::array();
+    for (const attn::IndexRange &range : ring.layout.ranks[rank])
+      rows.push_back({range.begin, range.end});
+    list.push_back({{"rank", rank},
+                    {"rows", rows},
+                    {"kept_pairs", countJson(pairs)},
+                    {"receives_bytes", countJson(time.receives)},
+                    {"sends_bytes", countJson(time.sends)},
+                    {"compute_ms", pairs ? Json(time.computeMs) : Json()},
+                    {"wait_ms", pairs ? Json(time.waitMs()) : Json()},
+                    {"ms", pairs ? Json(time.ms) : Json()}});
+    if (withSteps)
+      list.back()["steps"] = stepsJson(request, ring, rank);
+  }
+  return list;
+}
+
+Json ringJson(const PatternFile &file, const views::RingRequest &request, const views::RingPlan &ring, bool withAll) {
+  const std::optional<double> balance = ring.plan->balance();
+  const views::RingRates &rates = request.call.rates;
+  attn::WideInt pairs = 0;
+  for (size_t rank = 0; rank < ring.plan->ranks(); ++rank)
+    pairs += ring.plan->pairsOf(rank).value_or(0);
+  return {{"pattern", attn::PatternOp(file.pattern()).getSymName().str()},
+          {"file", file.path()},
+          {"kind", request.call.kind->name},
+          {"sizes", sizesJson(file, request)},
+          {"ranks", request.ranks},
+          {"layout", ring.name},
+          {"why", ring.why},
+          {"layouts", layoutsJson(request, ring)},
+          {"kept_pairs", balance ? countJson(pairs) : Json()},
+          {"balance", balance ? Json(*balance) : Json()},
+          {"rates", {{"tflops", rates.tflops}, {"link_gbps", rates.linkGBps}, {"latency_us", rates.latencyUs}}},
+          {"predicted", predictedJson(ring)},
+          {"best", ring.times.best ? Json(ring.times.schemes[*ring.times.best].name) : Json()},
+          {"by_rank", ranksJson(request, ring, withAll || ring.plan->ranks() <= kFewRanks)}};
+}
+
+Status write(const RingOptions &options, const PatternFile &file, const views::RingRequest &request) {
+  ProgressLine progress;
+  views::RingRequest shown = request;
+  shown.progress = [&](double share) { progress.show(share, "what ranks ask of each other"); };
+  auto ring = views::planRing(file, shown);
+  progress.finish();
+  if (!ring)
+    return ring.status();
+  if (!options.output.empty())
+    HEDDLE_TRY(writeArtifact(options.output, views::ringSvg(file, shown, **ring)));
+  if (options.json)
+    printJson(ringJson(file, shown, **ring, options.allRanks));
+  else if (options.output != "-")
+    std::cout << views::ringText(file, shown, **ring, options.allRanks);
+  return {};
+}
+
+int runPlan(const RingOptions &options) {
+  std::vector<std::string> uses = options.sizes.files();
+  uses.push_back(options.pattern.path());
+  if (Status output = checkOutput("-o", options.output, uses); !output.isOk())
+    return fail(output);
+  if (Status name = checkEnding("-o", options.output, {".svg"}, kFromSvg); !name.isOk())
+    return failUsage(name);
+  const auto [file, exitCode] = loadForCall(options.pattern, options.origin, options.sizes);
+  if (!file)
+    return exitCode;
+  Result<views::RingRequest> request = requestOf(options, *file);
+  return finish(request ? write(options, *file, *request) : request.status());
+}
+
+void addSizes(CLI::App &command, RingOptions &options) {
+  CLI::Range counts(int64_t(1), int64_t(1) << 20), heads(int64_t(1), kMostHeads);
+  addCount(command, "--ranks", options.ranks, "P", "Ranks that share the sequence, at most 1024")
+      ->required()
+      ->check(CLI::Range(int64_t(1), kMostRanks));
+  addCount(command, "--seqlen", options.seqlen, "N", "Tokens of all ranks together: queries and keys")
+      ->required()
+      ->check(CLI::Range(int64_t(1), kFarthestPosition));
+  addCount(command, "--heads", options.heads, "H", "Query heads (default 1)")->check(heads);
+  addCount(command, "--kv-heads", options.kvHeads, "H", "Heads of k and v (default: as --heads)")->check(heads);
+  addCount(command, "--head-dim", options.headDim, "D", "Channels of a head of q and k (default 128)")->check(counts);
+  addCount(command, "--value-dim", options.valueDim, "D", "Channels of v and out [as --head-dim]")->check(counts);
+  addCount(command, "--batch", options.batch, "B", "Batch elements (default 1)")->check(counts);
+  command.add_option("--dtype", options.dtype, "Element type (default bf16)")
+      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  options.sizes.add(command);
+  options.origin.add(command);
+}
+
+Action addRingPlan(CLI::App &command) {
+  auto options = std::make_shared<RingOptions>();
+  options->pattern.add(command);
+  addSizes(command, *options);
+  std::vector<std::string> layouts = views::ringLayouts();
+  layouts.push_back("auto");
+  addValue(command, "--layout", options->layout, "NAME",
+           "Which rows a rank has: contiguous, zigzag, striped, or auto, that sends least of the fastest ones")
+      ->capture_default_str()
+      ->check(oneOf("layout", layouts));
+  addCount(command, "--stripe", options->stripe, "N", "Rows of a stripe of the striped layout [128 or more]")
+      ->check(CLI::Range(int64_t(1), kFarthestPosition));
+  addValue(command, "--links", options->links, "GBPS[,US]",
+           "1e9 bytes per second that a rank sends, and receives, and microseconds of a message [0]")
+      ->required()
+      ->check(linkRates());
+  addValue(command, "--rate", options->rate, "TFLOPS",
+           "Rate of kernels on kept pairs [--efficiency of the data sheet of --gpu]")
+      ->check(realBetween(1e-3, 1e6));
+  addValue(command, "--gpu", options->gpu, "NAME", "GPU of the rate")->capture_default_str()->check(gpuName());
+  addValue(command, "--efficiency", options->efficiency, "SHARE",
+           "Share of its matrix rate that kernels are assumed to reach")
+      ->capture_default_str()
+      ->check(realBetween(0.01, 1));
+  addCount(command, "--limit", options->limit, "N",
+           "Kept pairs of a layout are unknown beyond so many evaluations of closed forms [2^19]")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+  command.add_flag("--backward", options->backward, "Gradients: those of k and v go home in fp32");
+  command.add_flag("--all-ranks", options->allRanks,
+                   "Every rank and every step, not only the heaviest and the lightest ranks");
+  addValue(command, "-o,--output", options->output, "FILE.svg", "Write a picture of who asks whom, too, or - instead");
+  addJsonOption(command, options->json);
+  return [options] { return runPlan(*options); };
+}
+
+constexpr Verb kOperations[] = {
+    {"plan", "Say who sends what to whom, and what it takes at given rates", addRingPlan},
+};
+
+} // namespace
+
+Action addRing(CLI::App &command) { return addOperations(command, {std::begin(kOperations), std::end(kOperations)}); }
+
+} // namespace heddle::cli

@@ -1,0 +1,50 @@
+//===- RingPlan.h - one attention call on many ranks ------------*- C++ -*-===//
+// Owns what `heddle ring plan` answers: the layout, what ranks ask of each other, and predicted times, from the analysis
+// and given rates alone.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/Pattern/PatternFile.h"
+#include "compiler/Views/RingTimes.h"
+
+#include <memory>
+
+namespace heddle::views {
+
+struct RingRequest {
+  attn::ProblemSizes sizes;
+  RingCall call;
+  int64_t ranks = 1;
+  std::string layout =
+      "auto"; ///< a name of ringLayouts(), or auto: chooseLayout() of them all by the time of their rings
+  std::optional<int64_t> stripe; ///< rows; as defaultStripe()
+  std::string rateNote = {};     ///< where the kernel rate is from
+  std::function<void(double share)> progress = {};
+};
+
+/// contiguous, zigzag, striped.
+const std::vector<std::string> &ringLayouts();
+
+/// Holds what its plan refers to, so it stays where it was made.
+struct RingPlan {
+  attn::ShardLayout layout;
+  std::string name, why;                    ///< of the layout
+  std::vector<attn::LayoutFigures> figures; ///< of each layout that was looked at
+  std::optional<attn::ShardPlan> plan;      ///< never none
+  RingTimes times;
+};
+
+/// As ShardPlan::create and the layouts fail. `file` and the request outlive the plan.
+Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRequest &request);
+
+/// Ranks from the most kept pairs to the fewest; by what they receive where pairs are unknown.
+std::vector<size_t> heaviestFirst(const RingPlan &ring);
+
+/// Every rank, and every step of each; or the totals and the heaviest and lightest ranks.
+std::string ringText(const PatternFile &file, const RingRequest &request, const RingPlan &ring, bool withAll);
+/// Who takes how much of whose keys, as SVG.
+std::string ringSvg(const PatternFile &file, const RingRequest &request, const RingPlan &ring);
+/// "1,048,576 tokens on 64 ranks, zigzag".
+std::string ringWords(const RingRequest &request, const RingPlan &ring);
+
+} // namespace heddle::views

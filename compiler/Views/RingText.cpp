@@ -1,0 +1,182 @@
+//===- RingText.cpp - a plan of ranks for people --------------------------===//
+#include "compiler/Views/ExplanationPrint.h"
+#include "compiler/Views/Picture.h"
+#include "compiler/Views/RingPlan.h"
+#include "runtime/Core/CountText.h"
+
+#include <cstdio>
+
+namespace heddle::views {
+namespace {
+
+using attn::ShardStep;
+using attn::WideInt;
+
+constexpr size_t kShownRanks = 3; ///< of the heaviest, and of the lightest
+
+std::string real(const char *form, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, form, value);
+  return text;
+}
+
+std::string milliseconds(double ms) {
+  return ms >= 1000 ? real("%.2f s", ms / 1000) : ms >= 1 ? real("%.2f ms", ms) : real("%.1f us", ms * 1000);
+}
+
+std::string bytesOf(WideInt bytes) { return bytesText(static_cast<double>(bytes)); }
+
+std::string cell(const std::string &text, size_t width) {
+  return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
+}
+
+class RingWriter {
+public:
+  RingWriter(const PatternFile &file, const RingRequest &request, const RingPlan &ring)
+      : file(file), request(request), ring(ring) {}
+
+  std::string write(bool withAll) {
+    header();
+    travel();
+    predicted();
+    const std::vector<size_t> order = heaviestFirst(ring);
+    text += "\n  rank      kept pairs     receives        sends    computes       waits        ring\n";
+    const bool isShort = !withAll && order.size() > 2 * kShownRanks + 2;
+    for (size_t place = 0; place < order.size(); ++place) {
+      const size_t rank = isShort ? order[place] : place;
+      if (!isShort || place < kShownRanks || place + kShownRanks >= order.size())
+        rankLine(rank);
+      else if (place == kShownRanks)
+        text += "  ... " + counted(order.size() - 2 * kShownRanks, "rank") +
+                " between the heaviest and the lightest ones: --all-ranks or --json\n";
+      if (withAll)
+        steps(rank);
+    }
+    return text;
+  }
+
+private:
+  void line(const char *label, const std::string &value) {
+    text += "  " + std::string(label) + std::string(17 - std::string(label).size(), ' ') + value + "\n";
+  }
+
+  void header() {
+    const RingCall &call = request.call;
+    text += "ring plan of " + titleOf(file, request.sizes) + " (" + file.path() + ")\n";
+    line("problem", (call.batch > 1 ? "batch " + grouped(call.batch) + ", " : "") + ringWords(request, ring) + ", " +
+                        counted(call.heads, "head") + " (" + grouped(call.kvHeads) + " for k and v), head_dim " +
+                        std::to_string(call.headDim) +
+                        (call.valueDim == call.headDim ? "" : ", value_dim " + std::to_string(call.valueDim)) + ", " +
+                        dtypeName(call.dtype) + ", " + call.kind->name);
+    line("layout", ring.name + (ring.figures.size() > 1 ? ": " + ring.why : ""));
+    for (const attn::LayoutFigures &figures : ring.figures)
+      if (ring.figures.size() > 1)
+        line("", figures.name + std::string(11 - figures.name.size(), ' ') + "balance " +
+                     (figures.balance ? real("%.3f", *figures.balance) : "unknown") + ", " +
+                     bytesOf(figures.travelling * call.bytesOfKey()) + " of k and v travel" +
+                     (figures.ms ? ", ring " + milliseconds(*figures.ms) : ""));
+  }
+
+  void travel() {
+    const attn::ShardPlan &plan = *ring.plan;
+    WideInt pairs = 0, most = 0, sum = 0;
+    size_t steps = 0, empty = 0, inexact = 0;
+    for (size_t rank = 0; rank < plan.ranks(); ++rank) {
+      pairs += plan.pairsOf(rank).value_or(0);
+      most = std::max(most, ring.times.ranks[rank].receives);
+      sum += ring.times.ranks[rank].receives;
+      for (size_t peer = 0; peer < plan.ranks(); ++peer) {
+        steps += rank != peer;
+        empty += rank != peer && plan.step(rank, peer).columns == 0;
+        inexact += rank != peer && !plan.step(rank, peer).isExact;
+      }
+    }
+    if (const std::optional<double> balance = plan.balance())
+      line("kept pairs", grouped(pairs) + ", the heaviest rank has " + real("%.3f", *balance) + " of the mean");
+    else
+      line("kept pairs", "unknown: no closed form, or one that takes more evaluations than --limit");
+    line("travels",
+         bytesOf(sum) + " in all, " + bytesOf(most) + " to the rank that receives most" +
+             (inexact ? "; at most, as " + counted(inexact, "exchange") + " may hold keys that no row keeps" : ""));
+    line("exchanges", grouped(empty) + " of " + grouped(steps) + " never happen: no row keeps a key there");
+  }
+
+  void predicted() {
+    const RingRates &rates = request.call.rates;
+    line("rates", "kernels " + real("%.4g", rates.tflops) + " TFLOP/s (" + request.rateNote + "), links " +
+                      real("%.4g", rates.linkGBps) + " GB/s each way and " + real("%.4g", rates.latencyUs) +
+                      " us a message");
+    for (const RingScheme &scheme : ring.times.schemes)
+      line("predicted", schemeWords(scheme));
+    if (!ring.times.best)
+      return;
+    line("best", std::string(ring.times.schemes[*ring.times.best].name) + gainWords());
+  }
+
+  std::string gainWords() const {
+    if (!ring.times.gain)
+      return "";
+    return *ring.times.gain >= 1 ? ", the next one takes " + real("%.3g", *ring.times.gain + 1) + " times as long"
+                                 : ", the next one takes " + real("%.1f", *ring.times.gain * 100) + "% longer";
+  }
+
+  std::string schemeWords(const RingScheme &scheme) const {
+    const std::string name = scheme.name + std::string(11 - std::string(scheme.name).size(), ' ');
+    if (!scheme.ms)
+      return name + "- (" + scheme.whyNot + ")";
+    if (scheme.name != std::string("ring"))
+      return name + milliseconds(*scheme.ms);
+    int64_t slots = 0, waiting = 0;
+    for (const RankTime &rank : ring.times.ranks) {
+      slots += rank.slots;
+      waiting += rank.waiting;
+    }
+    return name + milliseconds(*scheme.ms) + ", " + grouped(waiting) + " of " + counted(slots, "step") +
+           " of all ranks wait for a link";
+  }
+
+  void rankLine(size_t rank) {
+    const RankTime &time = ring.times.ranks[rank];
+    const std::optional<WideInt> pairs = ring.plan->pairsOf(rank);
+    text += cell(std::to_string(rank), 6) + cell(pairs ? grouped(*pairs) : "unknown", 16) +
+            cell(bytesOf(time.receives), 13) + cell(bytesOf(time.sends), 13) +
+            cell(pairs ? milliseconds(time.computeMs) : "-", 12) + cell(pairs ? milliseconds(time.waitMs()) : "-", 12) +
+            cell(pairs ? milliseconds(time.ms) : "-", 12) + "\n";
+  }
+
+  void steps(size_t rank) {
+    const std::vector<RingSlot> slots = ringSlots(*ring.plan, request.call, rank);
+    for (size_t index = 0; index < ring.plan->ranks(); ++index) {
+      const size_t peer = (rank + ring.plan->ranks() - index) % ring.plan->ranks();
+      const ShardStep &step = ring.plan->step(rank, peer);
+      if (step.columns == 0)
+        continue;
+      text += "        step " + std::to_string(index) + ", keys of rank " + std::to_string(peer) + ": " +
+              grouped(step.columns) + (step.columns == ring.layout.rowsOf(peer) ? " (all)" : "") +
+              (step.isExact ? "" : " at most") +
+              (rank == peer ? "" : ", " + bytesOf(step.headColumns * request.call.bytesOfKey())) + ", " +
+              (step.pairs ? counted(*step.pairs, "pair") : "pairs unknown") + (step.isWhole ? ", no mask" : "");
+      if (!slots.empty())
+        text +=
+            ", " + milliseconds(slots[index].ms()) + (slots[index].isWaiting() ? " of communication" : " of computing");
+      text += "\n";
+    }
+  }
+
+  const PatternFile &file;
+  const RingRequest &request;
+  const RingPlan &ring;
+  std::string text;
+};
+
+} // namespace
+
+std::string ringWords(const RingRequest &request, const RingPlan &ring) {
+  return counted(request.sizes.seqlenQ, "token") + " on " + counted(request.ranks, "rank") + ", " + ring.name;
+}
+
+std::string ringText(const PatternFile &file, const RingRequest &request, const RingPlan &ring, bool withAll) {
+  return RingWriter(file, request, ring).write(withAll);
+}
+
+} // namespace heddle::views

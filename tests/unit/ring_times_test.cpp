@@ -1,0 +1,106 @@
+// Predicted times against arithmetic by hand: of one step, of a whole call, forward and backward, in all three schemes.
+#include "compiler/Views/RingPlan.h"
+#include "support/PatternFiles.h"
+
+using namespace heddle;
+using namespace heddle::test;
+using namespace heddle::views;
+
+namespace {
+
+/// 4 ranks of 16 tokens, 8 query heads, 4 of k and v, head dim 32: a key of a head is 128 bytes of bf16; 1 GB/s is 1e6
+/// bytes in a ms, and at 1e-3 TFLOP/s a ms is 1e6 FLOPs.
+RingRequest requestOf(double tflops, double latencyUs = 0) {
+  RingRequest request;
+  request.sizes = {8, 64, 64, 0, 0, {}};
+  request.call.heads = 8;
+  request.call.kvHeads = 4;
+  request.call.headDim = request.call.valueDim = 32;
+  request.call.rates = {1, latencyUs, tflops};
+  request.ranks = 4;
+  request.layout = "contiguous";
+  return request;
+}
+
+std::unique_ptr<RingPlan> planned(const PatternFile &file, const RingRequest &request) {
+  auto ring = planRing(file, request);
+  REQUIRE_MESSAGE(ring.isOk(), ring.status().message());
+  return ring.take();
+}
+
+double msOf(const RingPlan &ring, const std::string &name) {
+  for (const RingScheme &scheme : ring.times.schemes)
+    if (scheme.name == name)
+      return scheme.ms.value_or(-1);
+  return -2;
+}
+
+constexpr double kKeys = 16 * 4 * 128 / 1e6;          ///< ms of the keys of a rank over a link
+constexpr double kPairs = 16 * 16 * 8 * 4 * 32 / 1e6; ///< ms of a step of which all pairs are kept, forward
+
+} // namespace
+
+TEST_CASE("all pairs kept: a ring hides what is shorter than a step, and waits for the rest") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  const auto fast = planned(*full, requestOf(1e-3));
+  CHECK(msOf(*fast, "ring") == doctest::Approx(4 * kPairs));
+  CHECK(msOf(*fast, "all-gather") == doctest::Approx(3 * kKeys + 4 * kPairs));
+  // A token has 8 * 32 channels of q and of out, 4 * 64 of k and v, in 2 bytes; 3 of 4 parts of 16 tokens leave.
+  CHECK(msOf(*fast, "ulysses") == doctest::Approx(4 * kPairs + 12 * (512 + 512 + 512) / 1e6));
+  CHECK(fast->times.schemes[*fast->times.best].name == std::string("ring"));
+  CHECK(*fast->times.gain == doctest::Approx(12 * 1536 / 1e6 / (4 * kPairs)));
+  const auto slow = planned(*full, requestOf(1));
+  CHECK(msOf(*slow, "ring") == doctest::Approx(3 * kKeys + kPairs / 1000));
+  CHECK(slow->times.ranks[0].waiting == 3);
+  CHECK(slow->times.ranks[0].waitMs() == doctest::Approx(3 * (kKeys - kPairs / 1000)));
+  CHECK(slow->times.schemes[*slow->times.best].name == std::string("ulysses"));
+}
+
+TEST_CASE("a message costs its latency, of which an all-gather has three, an all-to-all one") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  const auto free = planned(*full, requestOf(1)), late = planned(*full, requestOf(1, 50));
+  CHECK(msOf(*late, "ring") - msOf(*free, "ring") == doctest::Approx(3 * 0.05));
+  CHECK(msOf(*late, "all-gather") - msOf(*free, "all-gather") == doctest::Approx(3 * 0.05));
+  CHECK(msOf(*late, "ulysses") - msOf(*free, "ulysses") == doctest::Approx(2 * 0.05));
+}
+
+TEST_CASE("gradients of keys go home in fp32 behind the next step, the last ones behind all") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  RingRequest request = requestOf(1e3);
+  request.call.kind = *findKind("backward");
+  const auto ring = planned(*full, request);
+  // Slots move keys, keys, keys and gradients, gradients, gradients: of 4 bytes to 2.
+  CHECK(msOf(*ring, "ring") == doctest::Approx((2 * 1 + 3 + 2 * 2) * kKeys).epsilon(1e-3));
+  CHECK(ring->times.ranks[2].receives == 3 * 16 * 4 * (128 + 256));
+  CHECK(msOf(*ring, "all-gather") == doctest::Approx(9 * kKeys).epsilon(1e-3));
+}
+
+TEST_CASE("what is not kept is neither sent nor waited for; what is sent is received") {
+  const auto causal = parsed(unionText("%m = attn.causal"));
+  const auto ring = planned(*causal, requestOf(1e-3, 50));
+  CHECK(ring->times.ranks[0].receives == 0);
+  CHECK(ring->times.ranks[3].receives == 3 * 16 * 4 * 128);
+  CHECK(ring->times.ranks[3].sends == 0);
+  attn::WideInt sent = 0, received = 0;
+  for (const RankTime &rank : ring->times.ranks)
+    sent += rank.sends, received += rank.receives;
+  CHECK(sent == received);
+  CHECK(sent == ring->plan->travelling() * 128);
+  const std::vector<RingSlot> slots = ringSlots(*ring->plan, requestOf(1e-3, 50).call, 1);
+  REQUIRE(slots.size() == 5);
+  CHECK(slots[1].peer == 0);
+  CHECK(slots[2].computeMs == 0);
+  CHECK(slots[4].ms() == 0);
+  const auto segments = parsed(unionText("%a = attn.full %m = attn.segment %a by [16]"));
+  const auto alone = planned(*segments, requestOf(1e-3, 50));
+  CHECK(msOf(*alone, "ring") == doctest::Approx(kPairs));
+}
+
+TEST_CASE("heads that ranks do not divide are not exchanged") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  RingRequest request = requestOf(1);
+  request.ranks = 8;
+  const auto ring = planned(*full, request);
+  CHECK(!ring->times.schemes[2].ms);
+  CHECK(ring->times.schemes[2].whyNot == "8 ranks do not divide the 4 heads of k and v");
+}
