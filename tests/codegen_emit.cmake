@@ -3,10 +3,13 @@
 add_library(heddle_pattern_test_support STATIC
   ${CMAKE_SOURCE_DIR}/tests/unit/support/AttentionCase.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/support/HandPatterns.cpp
+  ${CMAKE_SOURCE_DIR}/tests/unit/support/HostCompiler.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/support/HostPattern.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/support/ModuleLoader.cpp)
 target_include_directories(heddle_pattern_test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests/unit)
+list(JOIN CMAKE_CXX_COMPILER_LAUNCHER " " HEDDLE_HOST_LAUNCHER)
 target_compile_definitions(heddle_pattern_test_support PRIVATE HEDDLE_HOST_CXX="${CMAKE_CXX_COMPILER}"
+  HEDDLE_HOST_COMPILE="${HEDDLE_HOST_LAUNCHER} ${CMAKE_CXX_COMPILER}" HEDDLE_HOST_FOLDER="${CMAKE_BINARY_DIR}/tests/host"
   HEDDLE_SKELETON_FOLDER="${CMAKE_SOURCE_DIR}/codegen/Skeletons")
 heddle_link_layers(heddle_pattern_test_support PUBLIC heddle_cpu heddle_emit ${CMAKE_DL_LIBS})
 heddle_link_mlir(heddle_pattern_test_support MLIRParser)
@@ -54,8 +57,7 @@ if(TARGET heddle_compiler AND TARGET heddle_oracle)
     heddle_add_unit_test(host_kernels heddle_pattern_test_support heddle_cpu_session heddle_oracle)
     target_sources(host_kernels_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/HostLaunch.cpp)
     target_compile_definitions(host_kernels_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns"
-      HEDDLE_HOST_CXX="${CMAKE_CXX_COMPILER}" HEDDLE_HOST_GPU="${CMAKE_SOURCE_DIR}/tests/unit/host_gpu"
-      HEDDLE_SKELETON_FOLDER="${CMAKE_SOURCE_DIR}/codegen/Skeletons")
+      HEDDLE_HOST_GPU="${CMAKE_SOURCE_DIR}/tests/unit/host_gpu")
     heddle_use_pch(host_kernels_test pattern_test)
     set_tests_properties(unit.host_kernels PROPERTIES TIMEOUT 1200)
   endif()

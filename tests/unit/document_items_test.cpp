@@ -10,17 +10,14 @@
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "runtime/Core/LaunchExpr.h"
+#include "support/HostCompiler.h"
 #include "support/HostDevice.h"
 #include "support/HostWorkItems.h"
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <dlfcn.h>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <unistd.h>
 
 using namespace heddle;
 
@@ -28,7 +25,7 @@ namespace {
 
 const char *kAfter = R"(
 // 0, or the number of the check that failed. begins: where documents begin, and behind them the number of rows.
-extern "C" int check(int batch, int heads, int rows, int seqlenK, int qOrigin, int itemsOfHead, const int *begins, int documents,
+extern "C" __attribute__((visibility("default"))) int check(int batch, int heads, int rows, int seqlenK, int qOrigin, int itemsOfHead, const int *begins, int documents,
                      const void *const *operands, const int *words) {
   heddle::KernelParams p{};
   p.batch = batch; p.heads = heads; p.kvHeads = 1; p.seqlenQ = rows; p.seqlenK = seqlenK; p.qOrigin = qOrigin;
@@ -61,35 +58,25 @@ using Check = int (*)(int, int, int, int, int, int, const int *, int, const void
 /// A library of the pattern's work items.
 class Items {
 public:
-  Items(const PreparedPattern &prepared, int blockM, int reversed) : rows(blockM) {
-    const std::string folder =
-        (std::filesystem::temp_directory_path() / ("heddle-documents-" + std::to_string(::getpid()))).string();
-    static int libraries = 0;
-    // a library by a name that is known is not opened again
-    const std::string base = folder + "/items" + std::to_string(libraries++);
-    std::filesystem::create_directories(folder);
-    std::ofstream(base + ".cpp") << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems
-                                 << kAfter;
-    const std::string command = std::string(HEDDLE_HOST_CXX) +
-                                " -std=c++17 -O1 -w -shared -fPIC -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR
-                                "/codegen/Skeletons -DBLOCK_M=" +
-                                std::to_string(blockM) + " -DREVERSED=" + std::to_string(reversed) +
-                                " -DDOCUMENT_TILES=1 -o " + base + ".so " + base + ".cpp";
-    REQUIRE(std::system(command.c_str()) == 0);
-    library = dlopen((base + ".so").c_str(), RTLD_NOW);
-    REQUIRE(library != nullptr);
-    check = reinterpret_cast<Check>(dlsym(library, "check"));
-    REQUIRE(static_cast<bool>(check));
-    std::filesystem::remove_all(folder);
+  Items(const PreparedPattern &prepared, int blockM, int reversed)
+      : rows(blockM), library(sourceOf(prepared, blockM, reversed)) {
+    library.find("check", check);
   }
-  Items(const Items &) = delete;
-  ~Items() { dlclose(library); }
 
   const int rows; ///< of an item
   Check check = nullptr;
 
 private:
-  void *library = nullptr;
+  static test::HostText sourceOf(const PreparedPattern &prepared, int blockM, int reversed) {
+    test::HostText source;
+    source.text =
+        std::string(test::kHostDevice) + test::kHostItemTraits + prepared.functions + test::kHostItems + kAfter;
+    source.flags = "-w -I" HEDDLE_SOURCE_DIR " -DBLOCK_M=" + std::to_string(blockM) +
+                   " -DREVERSED=" + std::to_string(reversed) + " -DDOCUMENT_TILES=1";
+    return source;
+  }
+
+  test::HostLibrary library;
 };
 
 using Entries = std::vector<int32_t>;

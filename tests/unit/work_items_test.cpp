@@ -6,15 +6,13 @@
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/PreparedPattern.h"
+#include "support/HostCompiler.h"
 #include "support/HostDevice.h"
 #include "support/HostWorkItems.h"
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <unistd.h>
 
 using namespace heddle;
 
@@ -65,24 +63,15 @@ struct Raster {
   int blockM, heads, reversed, chained = 0;
 };
 
-/// Exit code of the compiled program; -1 if it does not compile.
+/// Exit code of the compiled program.
 int compileAndRun(const PreparedPattern &prepared, Raster raster) {
-  const std::string folder =
-      (std::filesystem::temp_directory_path() / ("heddle-items-" + std::to_string(::getpid()))).string();
-  const std::string base = folder + "/items";
-  std::filesystem::create_directories(folder + "/Ptx");
-  std::ofstream(folder + "/Ptx/warp.cuh") << test::kHostWarp; // found before the skeletons'
-  std::ofstream(base + ".cpp") << test::kHostDevice << test::kHostItemTraits << prepared.functions << test::kHostItems
-                               << kAfter;
-  std::string command = std::string(HEDDLE_HOST_CXX) +
-                        " -std=c++17 -O1 -w -I " HEDDLE_SOURCE_DIR " -I " HEDDLE_SOURCE_DIR
-                        "/codegen/Skeletons -DBLOCK_M=" +
-                        std::to_string(raster.blockM) + " -DRASTER=" + std::to_string(raster.heads) +
-                        " -DREVERSED=" + std::to_string(raster.reversed) +
-                        " -DCHAINED=" + std::to_string(raster.chained) + " -o " + base + " " + base + ".cpp";
-  int code = std::system(command.c_str()) == 0 ? std::system(base.c_str()) : -1;
-  std::filesystem::remove_all(folder);
-  return code;
+  test::HostText source;
+  source.text = std::string(test::kHostDevice) + test::kHostItemTraits + prepared.functions + test::kHostItems + kAfter;
+  source.flags = "-w -I" HEDDLE_SOURCE_DIR " -DBLOCK_M=" + std::to_string(raster.blockM) +
+                 " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
+                 " -DCHAINED=" + std::to_string(raster.chained);
+  source.headers["Ptx/warp.cuh"] = test::kHostWarp;
+  return test::HostProgram(source).run();
 }
 
 } // namespace

@@ -3,26 +3,13 @@
 
 #include "tests/unit/host_gpu/HostTensorMap.h"
 
-#include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <stdexcept>
-#include <unistd.h>
 #include <vector>
 
 namespace heddle::test {
 namespace {
-
-std::string makeFolder() {
-  std::string path = (std::filesystem::temp_directory_path() / "heddle-kernel-XXXXXX").string();
-  if (!mkdtemp(path.data()))
-    throw std::runtime_error("cannot make a folder like " + path);
-  return path;
-}
 
 /// Behind the text: its entries by name.
 std::string launcherOf(const LaunchPlan &plan) {
@@ -113,31 +100,20 @@ void fillSlot(const KernelLaunch &launch, const SlotSpec &spec, const Workspace 
   }
 }
 
-} // namespace
-
-HostKernel::HostKernel(const std::string &text, LaunchPlan given) : plan(std::move(given)), folder(makeFolder()) {
-  if (const Status valid = plan.validate(); !valid.isOk())
-    throw std::runtime_error(valid.message());
-  const std::string source = folder + "/kernel.cpp", object = folder + "/kernel.so", log = folder + "/log";
-  std::ofstream(source) << "#include \"HostGpu.h\"\n" << text << launcherOf(plan);
-  const std::string command = std::string(HEDDLE_HOST_CXX) +
-                              " -std=c++17 -O1 -w -shared -fPIC -fvisibility=hidden -I" HEDDLE_HOST_GPU
-                              " -I" HEDDLE_SKELETON_FOLDER " -o " +
-                              object + " " + source + " 2> " + log;
-  if (std::system(command.c_str()) != 0) {
-    std::ifstream messages(log);
-    throw std::runtime_error(std::string(std::istreambuf_iterator<char>(messages), {}).substr(0, 4000));
-  }
-  library = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
-  launch = library ? reinterpret_cast<Launch>(dlsym(library, "host_launch")) : nullptr;
-  if (!launch)
-    throw std::runtime_error(dlerror());
+HostText sourceOf(const std::string &text, const LaunchPlan &plan) {
+  HostText source;
+  source.text = "#include \"HostGpu.h\"\n" + text + launcherOf(plan);
+  source.flags = "-w -I" HEDDLE_HOST_GPU;
+  return source;
 }
 
-HostKernel::~HostKernel() {
-  if (library)
-    dlclose(library);
-  std::filesystem::remove_all(folder);
+} // namespace
+
+HostKernel::HostKernel(const std::string &text, LaunchPlan given)
+    : plan(std::move(given)), library(sourceOf(text, plan)) {
+  if (const Status valid = plan.validate(); !valid.isOk())
+    throw std::runtime_error(valid.message());
+  library.find("host_launch", launch);
 }
 
 void HostKernel::run(const HostCall &call) const {

@@ -6,6 +6,7 @@
 #define HEDDLE_TESTS_UNIT_SUPPORT_HOSTLAUNCH_H
 
 #include "runtime/Core/LaunchPlan.h"
+#include "support/HostCompiler.h"
 
 #include <functional>
 #include <string>
@@ -23,9 +24,6 @@ class HostKernel {
 public:
   /// Compiles; throws std::runtime_error with the compiler's messages.
   HostKernel(const std::string &text, LaunchPlan plan);
-  ~HostKernel();
-  HostKernel(const HostKernel &) = delete;
-  HostKernel &operator=(const HostKernel &) = delete;
 
   /// All launches, in order; the workspace begins as NaN.
   void run(const HostCall &call) const;
@@ -34,8 +32,7 @@ private:
   using Launch = void (*)(const char *entry, const void *params, unsigned blocks, unsigned threads);
 
   LaunchPlan plan;
-  std::string folder;
-  void *library = nullptr;
+  HostLibrary library;
   Launch launch = nullptr;
 };
 

@@ -2,14 +2,8 @@
 // A PatternContext is made of the words and the pointers of a JitContext.
 #include "support/HostPattern.h"
 #include "codegen/Emit/PatternInfo.h"
+#include "support/HostCompiler.h"
 #include "support/HostDevice.h"
-#include <cstdio>
-#include <cstdlib>
-#include <dlfcn.h>
-#include <fstream>
-#include <stdexcept>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace heddle::test {
 namespace {
@@ -114,33 +108,11 @@ SHIM uint32_t shim_transposed_kept_columns(const JitContext *c, int variant, int
 }
 )";
 
-std::string makeFolder() {
-  const char *base = std::getenv("TMPDIR");
-  std::string path = std::string(base ? base : "/tmp") + "/heddle-host-XXXXXX";
-  if (!mkdtemp(path.data()))
-    throw std::runtime_error("cannot make a folder like " + path);
-  return path;
-}
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-void compileShared(const std::string &source, const std::string &object, const std::string &log) {
-  // Hidden, or g++ shares the static members of all loaded texts.
-  std::string command = std::string(HEDDLE_HOST_CXX) +
-                        " -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Wall -Wno-unused-function -I" +
-                        HEDDLE_SKELETON_FOLDER + " -o " + object + " " + source + " 2> " + log;
-  if (std::system(command.c_str()) != 0)
-    throw std::runtime_error("the emitted text does not compile:\n" + readAll(log) + readAll(source));
-}
-
 } // namespace
 
-struct HostPattern::Library {
-  std::string folder = makeFolder();
-  void *handle = nullptr;
+struct HostPattern::Library : HostLibrary {
+  using HostLibrary::HostLibrary;
+
   int (*variant)(const JitContext *) = nullptr;
   int (*queryRate)(int) = nullptr;
   int (*keyRate)(int, int) = nullptr;
@@ -164,35 +136,15 @@ struct HostPattern::Library {
   uint32_t (*transposedKeptColumns)(const JitContext *, int, int, int, int) = nullptr;
   int (*hasTransposedBandColumns)() = nullptr;
   uint32_t (*transposedBandColumns)(const JitContext *, int, int, int, int) = nullptr;
-
-  ~Library() {
-    if (handle)
-      dlclose(handle);
-    for (const char *name : {"/pattern.cpp", "/pattern.so", "/log", "/Ptx/warp.cuh"})
-      std::remove((folder + name).c_str());
-    rmdir((folder + "/Ptx").c_str());
-    rmdir(folder.c_str());
-  }
-
-  template <class Function> void find(const char *name, Function &function) {
-    function = reinterpret_cast<Function>(dlsym(handle, name));
-    if (!function)
-      throw std::runtime_error(std::string("missing in the compiled text: ") + name);
-  }
 };
 
-HostPattern::HostPattern(const std::string &text, const PatternInfo &info) : library(std::make_unique<Library>()) {
+HostPattern::HostPattern(const std::string &text, const PatternInfo &info) {
   const bool isTransposed = text.find("struct TransposedPattern") != std::string::npos;
-  std::string source = library->folder + "/pattern.cpp";
-  std::ofstream(source) << "// pattern " << info.name << kHostDevice << text << shims
-                        << (isTransposed ? transposedShims : "");
-  mkdir((library->folder + "/Ptx").c_str(), 0700);
-  std::ofstream(library->folder + "/Ptx/warp.cuh") << kHostWarp; // found before the skeletons'
-  std::string object = library->folder + "/pattern.so";
-  compileShared(source, object, library->folder + "/log");
-  library->handle = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library->handle)
-    throw std::runtime_error(dlerror());
+  HostText source;
+  source.text = "// pattern " + info.name + kHostDevice + text + shims + (isTransposed ? transposedShims : "");
+  source.flags = "-Wall -Wno-unused-function";
+  source.headers["Ptx/warp.cuh"] = kHostWarp;
+  library = std::make_unique<Library>(source);
   library->find("shim_variant", library->variant);
   library->find("shim_query_rate", library->queryRate);
   library->find("shim_key_rate", library->keyRate);
