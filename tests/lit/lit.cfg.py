@@ -32,3 +32,7 @@ compile_one = [os.path.join(config.heddle_bin, "heddle"), "compile", os.path.joi
                "--arch=" + config.baseline_arch, "--emit=ptx", "-o", os.devnull]
 if subprocess.run(compile_one, env=config.environment, capture_output=True).returncode != 3:
     config.available_features.add("nvrtc")
+
+# What ./dev test --all runs beside the rest.
+if os.environ.get("HEDDLE_TEST_ALL"):
+    config.available_features.add("all")
