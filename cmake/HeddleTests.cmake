@@ -7,6 +7,12 @@ function(heddle_add_unit_test topic)
   set_tests_properties(unit.${topic} PROPERTIES TIMEOUT 600)
 endfunction()
 
+# heddle_kills_at_calls(<test>): calls that change files go through the test, those of shared libraries too (support/CountedCalls.h).
+function(heddle_kills_at_calls test)
+  target_sources(${test} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/CountedCalls.cpp)
+  set_target_properties(${test} PROPERTIES ENABLE_EXPORTS ON)
+endfunction()
+
 # heddle_add_layers(): for tests, all layers once more as one shared library. What needs MLIR takes a fifth of a second to link,
 # and forty tests do; against this library they are linked when they change themselves, not when a layer does.
 set(HEDDLE_PLAIN_LAYERS heddle_core heddle_geometry heddle_runtime heddle_config heddle_nvrtc heddle_tuner heddle_io heddle_plan)

@@ -16,6 +16,9 @@ foreach(topic store store_crowd store_damage store_export store_files store_full
   target_include_directories(${topic}_test PRIVATE ${HEDDLE_SQLITE_INCLUDE} ${CMAKE_SOURCE_DIR}/tests/unit)
 endforeach()
 
+heddle_kills_at_calls(store_kill_test)
+heddle_kills_at_calls(store_process_test)
+
 # The recording stand-in for the CUDA driver; programs take it through HEDDLE_CUDA_DRIVER_LIBRARY.
 add_library(heddle_fake_cuda SHARED
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeDevice.cpp

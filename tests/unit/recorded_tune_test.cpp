@@ -1,18 +1,16 @@
 //===- recorded_tune_test.cpp - searches that a table answers ------------------===//
 // Whole sessions with a database, without a GPU: what they find, what they keep, and that none is begun again. Kills
-// are at random points of a session: 5, or 200 with HEDDLE_TEST_ALL=1.
+// are at calls drawn from those by which a session changes files: 5, or 200 with HEDDLE_TEST_ALL=1.
 #include "compiler/Session/RecordedTune.h"
 #include "compiler/Session/PreparedPattern.h"
-#include "process_fixture.h"
+#include "kill_fixture.h"
 #include "runtime/Core/FieldText.h"
 #include "tests/unit/recorded_workloads.h"
 #include "tests/unit/store_fixture.h"
 #include "tuner/Search/StoreSink.h"
 
-#include <chrono>
 #include <map>
 #include <random>
-#include <thread>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -152,40 +150,35 @@ TEST_CASE("a session that was cut short goes on behind its trials, and a finishe
   CHECK(tuned(path).search.measuredNow == 0);
 }
 
-TEST_CASE("killed at random points, a session loses no trial and repeats none") {
-  ScratchFolder folder;
-  const std::string path = folder / "a.db";
+TEST_CASE("killed at any call, a session loses no trial and repeats none") {
   std::mt19937 random(11);
-  std::map<std::string, int64_t> before;
-  int cutShort = 0; // kills while trials were recorded
-  const int kills = std::getenv("HEDDLE_TEST_ALL") ? 200 : 5;
+  constexpr int kOfEach = 5;
+  const int kills = std::getenv("HEDDLE_TEST_ALL") ? 200 : kOfEach;
   const size_t rows = table().trials().size();
-  for (int i = 0; i < kills; ++i) {
-    const pid_t child = startChild([&] { return tuneInto(path, 0.02).isOk() ? 0 : 1; });
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 3000));
-    kill(child, SIGKILL);
-    const int code = waitFor(child);
-    CHECK((code == 0 || code == 200 + SIGKILL));
-    auto now = trialsIn(path);
-    CHECK(now.size() >= before.size());
-    for (const auto &trial : before)
-      CHECK_MESSAGE((now.count(trial.first) && now.at(trial.first) == trial.second), trial.first);
-    cutShort += now.size() > before.size() && code != 0;
-    before = std::move(now);
-    if (before.size() == rows) { // and from the beginning
-      before.clear();
-      std::filesystem::remove(path);
+  for (int begun = 0; begun < kills; begun += kOfEach) {
+    ScratchFolder folder;
+    const std::string path = folder / "a.db";
+    const int64_t calls = callsOf([&] { return tuneInto(folder / "undisturbed.db").isOk() ? 0 : 1; });
+    std::map<std::string, int64_t> before;
+    for (int i = 0; i < kOfEach; ++i) {
+      killAtCall(random, calls / (kOfEach + 1), [&] { return tuneInto(path).isOk() ? 0 : 1; });
+      auto now = trialsIn(path);
+      CHECK(now.size() >= before.size());
+      for (const auto &trial : before)
+        CHECK_MESSAGE((now.count(trial.first) && now.at(trial.first) == trial.second), trial.first);
+      before = std::move(now);
     }
+    CHECK(!before.empty());
+    CHECK(before.size() < rows);
+    {
+      Store store = openStore(path, writing());
+      CHECK(store.verify()->problems.empty());
+    }
+    const TuneOutcome last = tuned(path);
+    CHECK(last.search.known == before.size());
+    CHECK(last.search.known + last.search.measuredNow == rows);
+    CHECK(trialsIn(path).size() == rows);
   }
-  CHECK(cutShort > 0);
-  {
-    Store store = openStore(path, writing());
-    CHECK(store.verify()->problems.empty());
-  }
-  const TuneOutcome last = tuned(path);
-  CHECK(last.search.known == before.size());
-  CHECK(last.search.known + last.search.measuredNow == rows);
-  CHECK(trialsIn(path).size() == rows);
 }
 
 TEST_CASE("processes that tune into one file at once lose no trial and double none") {
