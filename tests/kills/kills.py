@@ -1,22 +1,24 @@
-"""kills.py HEDDLE KILLS [SEED]: kills every verb that writes, KILLS times in all, at random moments of its run, also while it makes
-its file. Afterwards every verb that opens the file does so, whichever comes first; what is there is whole; the same command goes
-through; and nothing that was begun is left behind. Says how many were killed at work, and exits with 1 at the first failure."""
+"""kills.py HEDDLE LIBRARY KILLS [SEED]: kills every verb that writes, KILLS times in all, each at one of the calls by which it changes
+files, also while it makes its file. LIBRARY, which is preloaded, counts these calls (tests/unit/support/CountedCalls.h): first in a run
+that nobody disturbs, then up to the one that was drawn. Afterwards every verb that opens the file does so, whichever comes first; what is
+there is whole; the same command goes through; and nothing that was begun is left behind. Exits with 1 at the first failure."""
 import json
+import mmap
 import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "lit", "cli", "Inputs"))
 import store  # noqa: E402
 
-HEDDLE, KILLS = os.path.abspath(sys.argv[1]), int(sys.argv[2])
+HEDDLE, LIBRARY, KILLS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), int(sys.argv[3])
 SIDES = ("", "-wal", "-shm", "-journal")
 NO_STORE, NO_ROWS = ("there is no such file", "the file is empty"), "there is nothing to report"
 
@@ -43,11 +45,29 @@ def many(path, which, rows):
     database.file.close()
 
 
+class Counted:
+    """Runs of heddle whose calls are counted, with those of the processes that it starts."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "calls")
+        open(self.path, "wb").write(bytes(16))
+        self.memory = mmap.mmap(os.open(self.path, os.O_RDWR), 16)
+
+    def run(self, words, last=0):
+        """The exit code, as Popen has it, of a run that dies at call `last`, and how many calls it made."""
+        self.memory[:] = struct.pack("qq", 0, last)
+        environment = dict(os.environ, LD_PRELOAD=LIBRARY, HEDDLE_COUNTED_CALLS=self.path)
+        process = subprocess.Popen([HEDDLE, *words], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
+                                   start_new_session=True)
+        code = process.wait()
+        return code, struct.unpack("qq", self.memory[:])[0]
+
+
 class Inputs:
     """What the verbs read, made once."""
 
     def __init__(self, folder):
-        self.folder = folder
+        self.folder, self.counted = folder, Counted(folder)
         self.a, self.b = self.path("a.db"), self.path("b.db")
         many(self.a, "a", 60)
         many(self.b, "b", 60)
@@ -68,30 +88,30 @@ class Inputs:
 
 
 def verbs(inputs):
-    """Name, command whose OUT is the file, whether that is a database, and the file that is there before."""
+    """Command whose OUT is the file, whether that is a database, and the file that is there before."""
     causal = "patterns/causal.mlir"
     problem = [causal, "--batch=2", "--heads=16", "--seqlen=8192", "--head-dim=128"]
-    yield "tune --recorded, a new database", ["tune", *problem, "--recorded=" + inputs.tables, "--db=OUT"], True, None
-    yield "tune --recorded", ["tune", *problem, "--recorded=" + inputs.tables, "--db=OUT"], True, inputs.a
-    yield "sweep run --recorded", ["sweep", "run", inputs.plan, "--dir=FOLDER", "--recorded=" + inputs.tables], True, None
-    yield "sweep merge", ["sweep", "merge", inputs.plan, "--dir=" + inputs.sweep, "-o", "OUT"], True, None
-    yield "cache merge, a new database", ["cache", "merge", "OUT", inputs.a, inputs.b], True, None
-    yield "cache merge", ["cache", "merge", "OUT", inputs.b], True, inputs.a
-    yield "cache import, a new database", ["cache", "import", "--yes", "--db=OUT", inputs.b], True, None
-    yield "cache import", ["cache", "import", "--yes", "--db=OUT", inputs.b], True, inputs.a
-    yield "cache prune", ["cache", "prune", "--keep-generator=g0", "--db=OUT"], True, inputs.a
-    yield "cache export", ["cache", "export", "--db=" + inputs.a, "-o", "OUT"], True, None
-    yield "make-inputs", ["make-inputs", "--seqlen=4096", "--heads=4", "--head-dim=64", "-o", "OUT"], False, None
-    yield "show", ["show", causal, "--seqlen=512", "-o", "OUT"], False, None
-    yield "report", ["report", "--db=" + inputs.a, "--against=" + inputs.b, "-o", "OUT"], False, None
+    yield ["tune", *problem, "--recorded=" + inputs.tables, "--db=OUT"], True, None
+    yield ["tune", *problem, "--recorded=" + inputs.tables, "--db=OUT"], True, inputs.a
+    yield ["sweep", "run", inputs.plan, "--dir=FOLDER", "--recorded=" + inputs.tables], True, None
+    yield ["sweep", "merge", inputs.plan, "--dir=" + inputs.sweep, "-o", "OUT"], True, None
+    yield ["cache", "merge", "OUT", inputs.a, inputs.b], True, None
+    yield ["cache", "merge", "OUT", inputs.b], True, inputs.a
+    yield ["cache", "import", "--yes", "--db=OUT", inputs.b], True, None
+    yield ["cache", "import", "--yes", "--db=OUT", inputs.b], True, inputs.a
+    yield ["cache", "prune", "--keep-generator=g0", "--db=OUT"], True, inputs.a
+    yield ["cache", "export", "--db=" + inputs.a, "-o", "OUT"], True, None
+    yield ["make-inputs", "--seqlen=4096", "--heads=4", "--head-dim=64", "-o", "OUT"], False, None
+    yield ["show", causal, "--seqlen=512", "-o", "OUT"], False, None
+    yield ["report", "--db=" + inputs.a, "--against=" + inputs.b, "-o", "OUT"], False, None
     compiled = heddle("compile", causal, "--arch=sm_80", "--emit=ptx", "-o", inputs.path("ptx"))
     if compiled.returncode == 3:
         print("kills.py: compile and pack are left out: " + compiled.stderr.strip())
         return
-    yield "compile, a new database", ["compile", causal, "--arch=sm_80", "--db=OUT"], True, None
-    yield "compile", ["compile", causal, "--arch=sm_80", "--db=OUT"], True, inputs.a
-    yield "compile -o", ["compile", causal, "--arch=sm_80", "--emit=ptx", "-o", "OUT"], False, None
-    yield "pack", ["pack", inputs.pack_plan, "-o", "OUT"], True, None
+    yield ["compile", causal, "--arch=sm_80", "--db=OUT"], True, None
+    yield ["compile", causal, "--arch=sm_80", "--db=OUT"], True, inputs.a
+    yield ["compile", causal, "--arch=sm_80", "--emit=ptx", "-o", "OUT"], False, None
+    yield ["pack", inputs.pack_plan, "-o", "OUT"], True, None
 
 
 ENDINGS = {"show": "svg", "report": "html"}  # which these verbs ask for
@@ -117,11 +137,12 @@ class Case:
             fail("it does not go through", ran)
 
     def undisturbed(self):
-        """How long the command takes, and what it writes where that is no database."""
+        """How many calls of the command change a file, and what it writes where that is no database."""
         self.clear()
-        begin = time.time()
-        self.run()
-        return time.time() - begin, None if self.is_database else open(self.out, "rb").read()
+        code, calls = self.inputs.counted.run(self.words)
+        if code or not calls:
+            fail(f"{self.words}: exit {code} after {calls} calls that change a file")
+        return calls, None if self.is_database else open(self.out, "rb").read()
 
     def readers(self):
         spare = os.path.join(self.folder, "spare.db")
@@ -164,34 +185,35 @@ class Case:
         if left and not self.is_new_only:
             fail(f"left behind after {self.words}: {left}")
 
-    def kill(self, whole, moment):
-        """True if it was at work."""
-        self.clear()
-        process = subprocess.Popen([HEDDLE, *self.words], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        time.sleep(moment * whole)
-        os.killpg(process.pid, signal.SIGKILL)
-        return process.wait() == -signal.SIGKILL
+    def kill(self, last):
+        """At that call, or at an earlier one where threads shared the work so that there were fewer."""
+        code = 0
+        while code != -signal.SIGKILL:
+            self.clear()
+            code, calls = self.inputs.counted.run(self.words, last)
+            if code not in (0, -signal.SIGKILL) or calls == 0:
+                fail(f"{self.words}: exit {code} after {calls} calls, to be killed at {last}")
+            last = (last + 1) // 2
 
 
 def main():
-    dice = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+    dice = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
     with tempfile.TemporaryDirectory(prefix="heddle-kills-") as folder:
         inputs = Inputs(folder)
-        cases = [(name, Case(inputs, os.path.join(folder, "place"), words, is_database, before))
-                 for name, words, is_database, before in verbs(inputs)]
-        known, at_work = {}, 0
+        cases = [Case(inputs, os.path.join(folder, "place"), *verb) for verb in verbs(inputs)]
+        known = {}
         order = list(range(len(cases)))
         for kill in range(KILLS):
             if kill % len(cases) == 0:
                 dice.shuffle(order)
             number = order[kill % len(cases)]
-            name, case = cases[number]
-            whole, expected = known[number] if number in known else known.setdefault(number, case.undisturbed())
-            at_work += case.kill(whole, dice.uniform(0.1, 1))
+            case = cases[number]
+            if number not in known:
+                known[number] = case.undisturbed()
+            calls, expected = known[number]
+            case.kill(dice.randint(1, calls))
             case.check(expected, dice.sample(case.readers(), 3 if KILLS < 100 else 5))
-        print(f"{KILLS} kills of {len(cases)} verbs, {at_work} at work: every verb opened what was left")
-        if at_work * 2 < KILLS:
-            fail("too few were killed at work to say anything")
+        print(f"{KILLS} kills of {len(cases)} verbs at work: every verb opened what was left")
 
 
 main()
