@@ -7,9 +7,10 @@ function(heddle_add_unit_test topic)
   set_tests_properties(unit.${topic} PROPERTIES TIMEOUT 600)
 endfunction()
 
-# heddle_kills_at_calls(<test>): calls that change files go through the test, those of shared libraries too (support/CountedCalls.h).
-function(heddle_kills_at_calls test)
-  target_sources(${test} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/CountedCalls.cpp)
+# heddle_replace_calls(<test> <file>): what tests/unit/support/<file>.cpp defines stands for the C library's functions, those that
+# shared libraries call too. CountedCalls: tests that kill at a call that changes a file. StandingClock: tests that say what time passes.
+function(heddle_replace_calls test file)
+  target_sources(${test} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/${file}.cpp)
   set_target_properties(${test} PROPERTIES ENABLE_EXPORTS ON)
 endfunction()
 

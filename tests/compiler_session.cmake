@@ -24,7 +24,7 @@ if(TARGET heddle_compiler)
     heddle_use_pch(${topic}_test pattern_test)
   endforeach()
   set_tests_properties(unit.recorded_tune PROPERTIES TIMEOUT 1200) # 200 kills with --all
-  heddle_kills_at_calls(recorded_tune_test)
+  heddle_replace_calls(recorded_tune_test CountedCalls)
   target_compile_definitions(config_sample_test PRIVATE HEDDLE_TEST_PATTERNS="${CMAKE_SOURCE_DIR}/patterns")
   heddle_add_unit_test(assemble_patterns heddle_compiler)
   set_tests_properties(unit.assemble_patterns PROPERTIES TIMEOUT 3600) # 900 kernels with --all: a quarter of an hour on 2 cores

@@ -16,8 +16,9 @@ foreach(topic store store_crowd store_damage store_export store_files store_full
   target_include_directories(${topic}_test PRIVATE ${HEDDLE_SQLITE_INCLUDE} ${CMAKE_SOURCE_DIR}/tests/unit)
 endforeach()
 
-heddle_kills_at_calls(store_kill_test)
-heddle_kills_at_calls(store_process_test)
+heddle_replace_calls(store_kill_test CountedCalls)
+heddle_replace_calls(store_process_test CountedCalls)
+heddle_replace_calls(store_wait_test StandingClock)
 
 # The recording stand-in for the CUDA driver; programs take it through HEDDLE_CUDA_DRIVER_LIBRARY.
 add_library(heddle_fake_cuda SHARED
@@ -48,6 +49,7 @@ foreach(topic device device_launch device_graph device_tensor_map device_argumen
   target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
 endforeach()
+heddle_replace_calls(kernel_finder_test StandingClock)
 
 # What finding a kernel costs, at most 20 times what is promised (1 us hot, 5 ms cold): other work runs beside tests.
 add_test(NAME bench.lookup COMMAND heddle-lookup --patterns=40 --cold-runs=9 --hot-runs=9 --hot-limit-ns=20000 --cold-limit-us=100000)

@@ -11,7 +11,6 @@
 #include "support/HostPattern.h"
 #include "support/RangeCheck.h"
 #include <doctest/doctest.h>
-#include <chrono>
 #include <random>
 
 using namespace heddle;
@@ -332,7 +331,7 @@ TEST_CASE("documents without keys give empty rows") {
   }
 }
 
-TEST_CASE("a billion tokens in many documents are counted in no time") {
+TEST_CASE("a billion tokens in many documents take evaluations by the document") {
   auto file = parsed(patternText("%i = attn.causal"));
   Entries lengths;
   std::mt19937 random(2);
@@ -342,13 +341,12 @@ TEST_CASE("a billion tokens in many documents are counted in no time") {
     kept += attn::WideInt(lengths.back()) * (lengths.back() + 1) / 2;
   }
   const oracle::Problem problem = problemOf(*file, layoutOf(lengths, lengths), 1);
-  auto start = std::chrono::steady_clock::now();
-  CHECK(*attn::countPairs(file->analysis(), oracle::toSizes(problem)) == kept);
-  const attn::TileCounts tiles =
-      attn::countTiles(file->analysis(), oracle::toSizes(problem), {128, 128}, attn::Direction::Forward);
+  attn::ProblemSizes sizes = oracle::toSizes(problem);
+  sizes.mostEvaluations = 16 * int64_t(lengths.size());
+  CHECK(attn::countPairs(file->analysis(), sizes) == std::optional<attn::WideInt>(kept));
+  const attn::TileCounts tiles = attn::countTiles(file->analysis(), sizes, {128, 128}, attn::Direction::Forward);
   CHECK_FALSE(tiles.isBound);
   CHECK(tiles.visited * 128 * 128 >= kept);
-  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 20); // 0.3 s are measured
 }
 
 TEST_CASE("without the tensors pairs are unknown and tiles a bound") {

@@ -8,7 +8,6 @@
 #include "runtime/Core/LaunchExpr.h"
 #include "support/PatternFiles.h"
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 using namespace heddle;
@@ -127,20 +126,19 @@ TEST_CASE("kept pairs and tiles of every pattern file equal brute force") {
   }
 }
 
-TEST_CASE("a billion tokens take no time, and numbers beyond 64 bits are right") {
+TEST_CASE("a billion tokens take few evaluations, and numbers beyond 64 bits are right") {
   for (const std::string &path : libraryPatterns()) {
     CAPTURE(path);
     auto file = loaded(path);
-    auto start = std::chrono::steady_clock::now();
-    nlohmann::json json = jsonOf(*file, requestOf(*file, 8, 1000000000, 1000000000));
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    ExplainRequest request = requestOf(*file, 8, 1000000000, 1000000000);
+    request.sizes.mostEvaluations = 1 << 14; // far below any walk over tiles
+    nlohmann::json json = jsonOf(*file, request);
     auto isOf = [&](const char *name) { return path.find(name) != path.npos; };
     // lists too long, tensors not given
     const bool isUnknown = isOf("bigbird") || isOf("random_blocks") || isOf("document") || isOf("tree_decode") ||
                            isOf("csr") || isOf("topk");
     CHECK(isUnknown == json["tiles"]["is_bound"].get<bool>());
     CHECK((isUnknown ? json["kept_pairs"].is_null() : json["kept_pairs"].is_number_unsigned()));
-    CHECK(seconds < 2); // 0.05 s are measured, far below any walk over tiles; sanitizers take some ten times as long
   }
   auto file = loaded(pathOf("full"));
   nlohmann::json json = jsonOf(*file, requestOf(*file, 8, 2000000000, 2000000000));

@@ -3,6 +3,7 @@
 #include "device_fixture.h"
 #include "runtime/Api/KernelFinder.h"
 #include "store_fixture.h"
+#include "support/StandingClock.h"
 
 #include <atomic>
 #include <thread>
@@ -13,8 +14,6 @@ using test::require;
 using test::ScratchFolder;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 void publish(Store &store, const std::string &contentKey, const std::string &pattern, bool isTuned) {
   KernelRecord record = test::forwardRecord(contentKey);
@@ -59,14 +58,13 @@ struct Scene {
 
 TEST_CASE("a question asked again is answered from memory until the store is asked for changes") {
   Scene scene;
-  const Clock::time_point begin = Clock::now();
   FoundKernel first = scene.found("causal");
   CHECK(first.match == MatchKind::untunedDefault);
   publish(scene.writer, "tuned", scene.causal, true);
+  test::moveClock(KernelFinder::kTrustedFor - std::chrono::nanoseconds(1));
   FoundKernel second = scene.found("causal");
-  if (Clock::now() - begin < KernelFinder::kTrustedFor) // else this machine stood still
-    CHECK(second.kernel.record().contentKey == "untuned");
-  std::this_thread::sleep_until(Clock::now() + KernelFinder::kTrustedFor);
+  CHECK(second.kernel.record().contentKey == "untuned");
+  test::moveClock(std::chrono::nanoseconds(1));
   FoundKernel third = scene.found("causal");
   CHECK(third.kernel.record().contentKey == "tuned");
   CHECK(third.match == MatchKind::nearestBucket);

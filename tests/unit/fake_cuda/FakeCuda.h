@@ -1,7 +1,8 @@
 //===- FakeCuda.h - the control side of the recording driver ----------------===//
 // Owns what tests may ask of and order from libheddle_fake_cuda.so, a stand-in for libcuda.so.1: it counts
 // calls, keeps launches, emulates device memory in host memory and fails on command. It checks what a
-// real driver would: a current context, live handles, addresses inside allocations, the parameter size.
+// real driver would: a current context, live handles, addresses inside allocations, the parameter size. Its events tell a
+// time of its own, in which every call takes a microsecond, so that what is measured does not depend on the machine.
 // Environment, for whole programs: HEDDLE_FAKE_CUDA_FAIL="cuInit=100,cuMemAlloc_v2=2@5" (after 5 good calls; in the
 // place of a code, crash takes the process down, hang never returns, scribble flips a bit amid every allocation),
 // HEDDLE_FAKE_CUDA_DEVICES (default 2), HEDDLE_FAKE_CUDA_ARCH (default 90), HEDDLE_FAKE_CUDA_THREADS (of a block,

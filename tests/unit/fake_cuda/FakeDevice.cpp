@@ -1,7 +1,6 @@
 //===- FakeDevice.cpp - the exported driver functions: devices, contexts, memory ---===//
 #include "FakeState.h"
 
-#include <chrono>
 #include <cstdlib>
 
 using namespace heddle::cuda;
@@ -261,7 +260,7 @@ Code cuEventRecord(Event event, Stream) {
   if (!state().handles.count(event))
     return kInvalidHandle;
   event->isRecorded = true;
-  event->recordedNs = std::chrono::steady_clock::now().time_since_epoch().count();
+  event->recordedUs = state().nowUs;
   return kSuccess;
 }
 
@@ -279,7 +278,7 @@ Code cuEventElapsedTime(float *milliseconds, Event start, Event end) {
   FAKE_ENTER_CONTEXT(cuEventElapsedTime);
   if (!state().handles.count(start) || !state().handles.count(end) || !start->isRecorded || !end->isRecorded)
     return kInvalidHandle;
-  *milliseconds = float(double(end->recordedNs - start->recordedNs) * 1e-6);
+  *milliseconds = float(double(end->recordedUs - start->recordedUs) * 1e-3);
   return kSuccess;
 }
 

@@ -83,6 +83,7 @@ cuda::ContextStruct *currentContext() { return stack().depth > 0 ? stack().entri
 cuda::Code enter(const char *name) {
   Symbol *symbol = findSymbol(name, std::strlen(name));
   ++symbol->calls;
+  ++state().nowUs;
   if (symbol->failCode != 0 && symbol->failSkip-- <= 0) {
     if (symbol->failCode == kCrash)
       std::raise(SIGSEGV);

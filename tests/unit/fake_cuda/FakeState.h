@@ -69,7 +69,7 @@ struct GraphExecStruct {
 struct EventStruct {
   ContextStruct *context;
   bool isRecorded;
-  int64_t recordedNs;
+  int64_t recordedUs;
 };
 } // namespace heddle::cuda
 
@@ -124,7 +124,8 @@ struct State {
   Clear clears[64] = {};
   int clearCount = 0;
   TensorMapCall lastMap = {};
-  int captures = 0; // streams that are captured
+  int64_t nowUs = 0; // by the clock of events: every call takes a microsecond
+  int captures = 0;  // streams that are captured
   int graphExecs = 0;
 };
 
