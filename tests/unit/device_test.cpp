@@ -2,7 +2,6 @@
 #include "device_fixture.h"
 #include "runtime/Device/Driver.h"
 
-#include <thread>
 #include <vector>
 
 using namespace heddle;

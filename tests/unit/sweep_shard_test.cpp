@@ -417,9 +417,9 @@ TEST_CASE("an item is tuned in a process of its own, on one GPU") {
                 R"(echo '{"end": "budget", "winner": {"median_us": 3}}')");
   CHECK(better.entry.isDone);
   CHECK(better.runs == 2);
-  Played hung("exec sleep 60", 1);
+  Played hung("exec sleep 86400", 3);
   CHECK(hung.runs == 3);
-  CHECK(hung.entry.message == "timed out: the process that tunes did not end within 1 s and was killed");
+  CHECK(hung.entry.message == "timed out: the process that tunes did not end within 3 s and was killed");
   CHECK(Played("exit 0", 60, "-a.mlir").calls.rfind("tune ./-a.mlir --json", 0) == 0);
 
   ScratchFolder folder;
@@ -432,26 +432,24 @@ TEST_CASE("an item that hangs is killed at its limit, and the sweep goes on") {
   ScratchFolder folder;
   const std::string pids = folder / "pids";
   const TuneCommand command{playedProgram(folder, "case \"$*\" in *--seqlen=1*) echo $$ > " + pids +
-                                                      "; exec sleep 60;; esac\n"
+                                                      "; exec sleep 86400;; esac\n"
                                                       R"(echo '{"end": "budget", "winner": {"median_us": 3}}')"),
                             folder / "shard.db",
                             folder.path(),
                             {},
-                            1,
+                            5,
                             1};
   SweepOptions options = optionsFor(folder.path());
   options.gpus.resize(1);
   options.tune = [&](const TuneItem &item, const SweepGpu &gpu) { return tuneElsewhere(command, item, gpu); };
-  const auto begin = std::chrono::steady_clock::now();
   const SweepResult result = run(planOf(3), options);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
   CHECK(result.entries.size() == 3);
   CHECK(doneIn(folder.path()) == 2);
   const std::vector<SweepEntry> entries = *readJournal(shardJournal(folder.path(), {}));
   REQUIRE(entries.size() == 3);
   CHECK_FALSE(entries[0].isDone);
-  CHECK(entries[0].message == "timed out: the process that tunes did not end within 1 s and was killed");
-  CHECK(entries[0].seconds >= 1);
+  CHECK(entries[0].message == "timed out: the process that tunes did not end within 5 s and was killed");
+  CHECK(entries[0].seconds >= 5);
   const pid_t hung = std::stoi(readFile(pids));
   CHECK(kill(hung, 0) != 0);
   CHECK(errno == ESRCH);
