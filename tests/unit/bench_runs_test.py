@@ -8,12 +8,15 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 
-from bench_support import EXAMPLE, ROOT, SCRIPT, parse, script
+from bench_support import EXAMPLE, ROOT, SCRIPT, FakeTime, parse, script
 
 import portable_table
 from peers import columns, files, report
+from peers import worker as workers
 from peers.worker import Worker
 
 # A measuring process: {workload: [what to do]}; "crash P" ends while P is under way unless it is to be left out, "crash" while nothing is.
@@ -39,12 +42,22 @@ for name in (word for word in sys.argv[3:] if not word.startswith("--")):
         if what in ("crash", "died"):
             os._exit(7)
         if what == "hang":
-            time.sleep(60)
+            say(hangs=True)
+            time.sleep(86400)
         say(doing=None)
     entry = {"name": "heddle", "workload": name, "ok": True, "ms": 1, "tflops": 1, "percent_of_product": 1, "values": {"ms": 1}, "no_value": {}}
     say(row={"name": name, "shape": "", "pattern": "", "entries": [entry], "failed": failed, "judged": {"heddle": "heddle"}, "kept_pairs": 1,
              "product_tflops": 1, "clock": {}})
 """
+
+
+class HangTime(FakeTime):
+    """Passes only while a measuring process hangs."""
+    hangs = False
+
+    def sleep(self, seconds):
+        time.sleep(seconds)
+        self.now += 1000 if self.hangs else 0
 
 
 class Runs(unittest.TestCase):
@@ -56,22 +69,26 @@ class Runs(unittest.TestCase):
         self.output = os.path.join(self.folder.name, "out.json")
 
     def run_with(self, plan, *arguments, names=NAMES, limit=20, expected=0):
+        clock = HangTime()
+
         class Fake(Worker):
             asked = []
 
+            def take(self, part):
+                super().take(part)
+                clock.hangs |= "hangs" in part
+
             def command(self, names):
                 Fake.asked.append(names)
+                clock.hangs = False
                 skips = [f"--skip={json.dumps(skip)}" for skip in self.skipped]
                 return [sys.executable, "-c", FAKE_SESSION, json.dumps(plan), self.lines, *skips, *names]
-        options = parse("--db=d", "--library=l", f"--output={self.output}", "--columns=ms", "--plot=none", f"--limit={limit}", *arguments, *names)
-        self.assertNotIsInstance(options, str)
-        worker, script.Worker = script.Worker, Fake
-        text = io.StringIO()
-        try:
+        text, patch = io.StringIO(), unittest.mock.patch.object
+        with patch(script, "Worker", Fake), patch(script, "time", clock), patch(workers, "time", clock):
+            options = parse("--db=d", "--library=l", f"--output={self.output}", "--columns=ms", "--plot=none", f"--limit={limit}", *arguments, *names)
+            self.assertNotIsInstance(options, str)
             with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
                 code = script.run(options)
-        finally:
-            script.Worker = worker
         self.assertEqual(code, expected)
         self.asked, self.text = Fake.asked, text.getvalue()
         with open(self.output) as file:
@@ -205,7 +222,7 @@ class Shell(unittest.TestCase):
 
     def test_command_of_record(self):
         with tempfile.TemporaryDirectory() as folder:
-            output, words = os.path.join(folder, "out.json"), "--measure --stop-after=0.001 --plot=none"
+            output, words = os.path.join(folder, "out.json"), "--measure --stop-after=1e-9 --plot=none"
             done = subprocess.run(["bash", self.PEERS, *words.split(), output, "1", "small_causal"], capture_output=True, text=True,
                                   env=dict(os.environ, HEDDLE_BENCH_DB=folder))
             self.assertEqual((done.stderr, done.returncode), ("not measured in time: small_causal\n", 1))

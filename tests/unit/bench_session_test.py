@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 import types
 import unittest
 
@@ -87,12 +86,11 @@ class Host(gpu.Gpu):
         return "the processor"
 
     def launch_ms(self, run):
-        start = time.perf_counter()
         run()
-        return 1e3 * (time.perf_counter() - start)
+        return 1.0
 
     def product(self):
-        return lambda: time.sleep(0.001)
+        return lambda: None
 
 
 class Sessions(unittest.TestCase):

@@ -84,6 +84,21 @@ class FakeGpu:
         return 1.0
 
 
+class FakeTime:
+    """In the place of the module: stands, but for sleeps, which take no time."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    time = perf_counter
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
 class FakeFirstCalls:
     def __init__(self, answer):
         self.answer, self.asked = answer, 0

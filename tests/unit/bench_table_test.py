@@ -9,8 +9,9 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
-from bench_support import EXAMPLE, ROOT, SCRIPT, WORKLOAD, FakeFirstCalls, FakeGpu, make_cell, parse, script
+from bench_support import EXAMPLE, ROOT, SCRIPT, WORKLOAD, FakeFirstCalls, FakeGpu, FakeTime, make_cell, parse, script
 
 from peers import cell, columns, first_call, measures, own, plot, providers, report
 from peers.launch import Launch, Provider
@@ -23,7 +24,10 @@ OUT_BYTES, LSE_BYTES = 2 * 8 * 256 * 64, 4 * 8 * 256
 
 class Measures(unittest.TestCase):
     def setUp(self):
-        self.gpu = FakeGpu()
+        self.gpu, self.time = FakeGpu(), FakeTime()
+        faked = unittest.mock.patch.object(measures, "time", self.time)
+        faked.start()
+        self.addCleanup(faked.stop)
 
     def allocating(self, *, held, temporary=0, lse=None):
         def run():
@@ -54,14 +58,13 @@ class Measures(unittest.TestCase):
     def test_set_up(self):
         def mask():
             self.gpu.allocate(700)
-            time.sleep(0.01)
+            self.time.sleep(0.25)
             return self.gpu.allocate(500)
         found = measures.set_up(Launch(lambda: None, set_up=mask), self.gpu)
-        self.assertEqual((found["kept"], found["peak"]), (500, 700))
-        self.assertGreater(found["seconds"], 0.009)
+        self.assertEqual((found["kept"], found["peak"], found["seconds"]), (500, 700, 0.25))
         self.assertEqual(self.gpu.now, 0)
         made = []
-        measures.set_up(Launch(lambda: None, set_up=lambda: made.append(time.sleep(0.02))), self.gpu, limit_s=0.01)
+        measures.set_up(Launch(lambda: None, set_up=lambda: made.append(self.time.sleep(0.02))), self.gpu, limit_s=0.01)
         self.assertEqual(len(made), 2)  # once to warm up
         self.assertEqual(measures.set_up(Launch(lambda: None), self.gpu), {"seconds": 0.0, "kept": 0, "peak": 0})
 
@@ -70,8 +73,8 @@ class Measures(unittest.TestCase):
 
         def run():
             calls.append(1)
-            time.sleep(0.001)
-        self.assertGreater(measures.host_us(Launch(run), self.gpu, 1.0), 900)
+            self.time.sleep(0.25)
+        self.assertEqual(measures.host_us(Launch(run), self.gpu, 1.0), 250_000)
         self.assertEqual(len(calls), 5 * 50)
         calls.clear()
         measures.host_us(Launch(run), self.gpu, 50.0)  # slow kernels: few, so that the queue does not fill
@@ -151,19 +154,20 @@ class Columns(unittest.TestCase):
 
 
 def built(request, workload, provider, caches):
-    """A provider that is slow until its folder holds a file."""
+    """A provider that is slow until its folder holds a file, by a clock of its process."""
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"].startswith(caches) and "HEDDLE_DB" not in os.environ
     path = os.path.join(caches, "compiled")
+    first_call.time = FakeTime()
 
     def call():
         if provider == "crashes":
             os._exit(9)
         if provider == "hangs":
-            time.sleep(60)
+            time.sleep(86400)
         if provider == "raises":
             raise ValueError("not on this GPU")
         if not os.path.exists(path):
-            time.sleep(0.3)
+            first_call.time.sleep(0.3)
         return Launch(lambda: None, settle=lambda: open(path, "w").close())
     return call
 
@@ -175,13 +179,9 @@ class FirstCalls(unittest.TestCase):
 
     def test_cold_and_warm(self):
         os.environ["HEDDLE_DB"] = "/nowhere"
-        found = self.measure("works")
-        self.assertGreater(found["cold"], 0.29)
-        self.assertLess(found["warm"], 0.25)
+        self.assertEqual(self.measure("works"), {"cold": 0.3, "warm": 0.0})
         self.assertEqual(list(self.measure("works", never_cold="always there")), ["warm"])
-        without = self.measure("works", keeps_caches=False)
-        self.assertEqual(without["cold"], without["warm"])
-        self.assertGreater(without["warm"], 0.29)
+        self.assertEqual(self.measure("works", keeps_caches=False), {"cold": 0.3, "warm": 0.3})
 
     def test_processes_that_fail(self):
         for name, limit, text in (("crashes", 60, "cold: its process ended with 9"), ("raises", 60, "cold: not on this GPU"),
