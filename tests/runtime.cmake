@@ -51,17 +51,18 @@ foreach(topic device device_launch device_graph device_tensor_map device_argumen
 endforeach()
 heddle_replace_calls(kernel_finder_test StandingClock)
 
-# What finding a kernel costs, at most 20 times what is promised (1 us hot, 5 ms cold): other work runs beside tests.
-add_test(NAME bench.lookup COMMAND heddle-lookup --patterns=40 --cold-runs=9 --hot-runs=9 --hot-limit-ns=20000 --cold-limit-us=100000)
+# The program that says what finding a kernel costs. What makes it quick is counted in unit.runtime_steady_state: the times of a
+# machine that other tests run on say nothing.
+add_test(NAME bench.lookup COMMAND heddle-lookup --patterns=40 --cold-runs=3 --hot-runs=3)
 add_test(NAME bench.lookup_limit COMMAND heddle-lookup --patterns=2 --cold-runs=1 --hot-runs=1 --hot-limit-ns=1)
 set_tests_properties(bench.lookup bench.lookup_limit PROPERTIES ENVIRONMENT "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
 set_tests_properties(bench.lookup_limit PROPERTIES PASS_REGULAR_EXPRESSION "\"within_limits\": false")
 
-# What the host pays for launches, at most 100 times what is promised (3 us, 50 ms), and what must hold beside it.
+# The program that says what the host pays for launches, and what must hold beside it; its times are no part of the test.
 set(HEDDLE_HOST_COST_OPTIONS --sizes=20 --heads=2 --launches=20 --rounds=5 --lengths=200 --threads=16 --launches-of-each=60 --graph=20
   --memory-tokens=1000)
 set(HEDDLE_HOST_COST heddle-host-cost --db=${HEDDLE_HOST_PACKAGE} ${HEDDLE_HOST_COST_OPTIONS})
-add_test(NAME bench.host_cost COMMAND ${HEDDLE_HOST_COST} --prepared-limit-us=300 --first-limit-ms=5000)
+add_test(NAME bench.host_cost COMMAND ${HEDDLE_HOST_COST})
 add_test(NAME bench.host_cost_limit COMMAND ${HEDDLE_HOST_COST} --prepared-limit-us=0.001)
 add_test(NAME bench.host_cost_wrong COMMAND ${HEDDLE_HOST_COST})
 set_tests_properties(bench.host_cost bench.host_cost_limit PROPERTIES ENVIRONMENT "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
@@ -75,7 +76,7 @@ set_tests_properties(bench.host_cost_wrong PROPERTIES PASS_REGULAR_EXPRESSION "e
 list(JOIN HEDDLE_HOST_COST_OPTIONS " " HEDDLE_HOST_COST_WORDS)
 add_test(NAME device.embedding COMMAND ${CMAKE_SOURCE_DIR}/tests/device/embedding.sh WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(device.embedding PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT 120 ENVIRONMENT
-  "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_PACKAGE=${HEDDLE_HOST_PACKAGE};HEDDLE_ROWS=200;HEDDLE_REQUESTS=50;HEDDLE_HOST_COST_OPTIONS=${HEDDLE_HOST_COST_WORDS} --prepared-limit-us=300 --first-limit-ms=5000;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+  "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_PACKAGE=${HEDDLE_HOST_PACKAGE};HEDDLE_ROWS=200;HEDDLE_REQUESTS=50;HEDDLE_HOST_COST_OPTIONS=${HEDDLE_HOST_COST_WORDS} --prepared-limit-us=1e9 --first-limit-ms=1e9;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
 
 # The C interface as an application links it; the store is made through the C++ layer.
 set(HEDDLE_RUNTIME_TESTS runtime_api runtime_bad_input runtime_hpp runtime_threads)
@@ -96,6 +97,10 @@ add_test(NAME runtime.silent
   COMMAND sh -c "! nm -D --undefined-only $<TARGET_FILE:heddle_runtime_shared> | grep -E ' (_?exit|_Exit|quick_exit|abort|v?d?f?printf|puts|fputs|fputc|putchar|fwrite|perror|psignal|v?syslog|write|writev|std(out|err)|secure_getenv|environ|_ZSt4c(out|err|log))(@|$)' && test $(nm -D --undefined-only $<TARGET_FILE:heddle_runtime_shared> | grep -c ' getenv') = 1")
 add_test(NAME runtime.header_is_c
   COMMAND ${CMAKE_C_COMPILER} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h)
+
+if(TARGET runtime_steady_state_test)
+  heddle_replace_calls(runtime_steady_state_test StandingClock)
+endif()
 
 # The comparison with cuda.h happens in the compiler, where a toolkit is there.
 heddle_add_unit_test(device_cuda_h heddle_core)

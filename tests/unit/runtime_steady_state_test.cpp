@@ -1,11 +1,13 @@
-//===- runtime_steady_state_test.cpp - what a launch does not do ------------===//
-// Counts every allocation and every lock of this process, in the runtime, SQLite and the C++ library: the functions
-// below stand before those of the C library. The recording driver takes none. Numbers in brackets are the promises of
-// runtime/Include/heddle.h.
+//===- runtime_steady_state_test.cpp - what launching and finding do not do --===//
+// Counts every allocation, every lock and every read of a file of this process, in the runtime, SQLite and the C++
+// library: the functions below stand before those of the C library. The recording driver takes none, and the clock
+// stands. Numbers in brackets are the promises of runtime/Include/heddle.h.
 #include "runtime_fixture.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::fake;
@@ -14,7 +16,7 @@ using test::Session;
 
 namespace {
 
-thread_local long allocations = 0, locks = 0;
+thread_local long allocations = 0, locks = 0, reads = 0;
 
 template <class F> F *next(const char *symbol) { return reinterpret_cast<F *>(dlsym(RTLD_NEXT, symbol)); }
 
@@ -47,7 +49,115 @@ int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
   return ++locks, real(lock);
 }
 
+ssize_t pread64(int file, void *bytes, size_t count, off64_t place) {
+  return ++reads, syscall(SYS_pread64, file, bytes, count, place);
+}
+
 } // extern "C"
+
+namespace {
+
+heddle_kernel_query queryOf(const std::string &pattern) {
+  heddle_kernel_query query = test::causalQuery();
+  query.pattern = pattern.c_str();
+  return query;
+}
+
+// A store of so many patterns, each tuned for eight buckets, finished as one that is shipped.
+class ManyKernels {
+public:
+  explicit ManyKernels(int patterns) {
+    test::startFake();
+    Store store = test::openStore(path(), test::writing());
+    for (int pattern = 0; pattern < patterns; ++pattern) {
+      digests.push_back(std::string(60, 'a') + std::to_string(1000 + pattern));
+      for (int bucket = 0; bucket < 8; ++bucket) {
+        KernelRecord record = test::forwardRecord(digests.back() + "/" + std::to_string(bucket));
+        record.pattern = digests.back();
+        const Winner winner = test::someWinner(record, {bucket, 3, 2, 9}, {"Fake GPU", "sm_90", 132, 140});
+        test::require(store.publish(record, winner));
+      }
+    }
+    test::require(store.finalise());
+  }
+  std::string path() const { return folder / "kernels.db"; }
+  std::vector<std::string> digests;
+
+private:
+  test::ScratchFolder folder;
+};
+
+// Handles on such a store, closed at the end.
+struct Opened {
+  heddle_store *store = nullptr;
+  heddle_device *device = nullptr;
+  std::vector<heddle_kernel *> kernels;
+  explicit Opened(const std::string &path) {
+    REQUIRE(heddle_store_open(path.c_str(), 0, &store) == HEDDLE_OK);
+    REQUIRE(heddle_device_open(0, &device) == HEDDLE_OK);
+  }
+  ~Opened() {
+    for (heddle_kernel *kernel : kernels)
+      heddle_kernel_close(kernel);
+    heddle_device_close(device);
+    heddle_store_close(store);
+  }
+  void find(const std::string &pattern) {
+    const heddle_kernel_query query = queryOf(pattern);
+    REQUIRE_MESSAGE(heddle_kernel_find(store, device, &query, &kernels.emplace_back()) == HEDDLE_OK,
+                    heddle_last_message());
+  }
+};
+
+struct Cost {
+  long allocations, locks, reads;
+  bool operator==(const Cost &other) const {
+    return allocations == other.allocations && locks == other.locks && reads == other.reads;
+  }
+};
+
+template <class F> Cost costOf(const F &work) {
+  const Cost before{allocations, locks, reads};
+  work();
+  return {allocations - before.allocations, locks - before.locks, reads - before.reads};
+}
+
+} // namespace
+
+TEST_CASE("finding a kernel again asks neither its store nor the driver, however many are open") {
+  const ManyKernels many(100);
+  std::vector<Cost> costs;
+  for (const size_t open : {size_t(1), many.digests.size()}) {
+    Opened opened(many.path());
+    for (size_t i = 0; i < open; ++i)
+      opened.find(many.digests[i]);
+    const heddle_kernel_query query = queryOf(many.digests[open / 2]);
+    fakeCudaReset();
+    costs.push_back(costOf([&] {
+      for (int i = 0; i < 1000; ++i) {
+        heddle_kernel *kernel = nullptr;
+        REQUIRE(heddle_kernel_find(opened.store, opened.device, &query, &kernel) == HEDDLE_OK);
+        heddle_kernel_close(kernel);
+      }
+    }));
+    CHECK(fakeCudaCalls(nullptr) == 0);
+  }
+  CHECK(costs[0].reads == 0);
+  CHECK(costs[0].locks <= 4 * 1000);
+  CHECK(costs[0].allocations <= 12 * 1000);
+  CHECK(costs[0] == costs[1]);
+}
+
+TEST_CASE("opening a store and finding a kernel reads as much of a large store as of a small one") {
+  const ManyKernels few(5), many(100);
+  auto readsOf = [](const ManyKernels &store) {
+    return costOf([&] { Opened(store.path()).find(store.digests.back()); }).reads;
+  };
+  CHECK(std::filesystem::file_size(many.path()) > 10 * std::filesystem::file_size(few.path()));
+  const long ofFew = readsOf(few), ofMany = readsOf(many);
+  CHECK(ofFew > 0);
+  CHECK(ofMany <= ofFew + 8); // a level more of a few trees
+}
 
 TEST_CASE("[4] a launch allocates nothing, takes no lock and asks the driver for little but the launch") {
   Session session;
