@@ -3,12 +3,10 @@ files, also while it makes its file. LIBRARY, which is preloaded, counts these c
 that nobody disturbs, then up to the one that was drawn. Afterwards every verb that opens the file does so, whichever comes first; what is
 there is whole; the same command goes through; and nothing that was begun is left behind. Exits with 1 at the first failure."""
 import json
-import mmap
 import os
 import random
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -16,6 +14,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "lit", "cli", "Inputs"))
+import counted  # noqa: E402
 import store  # noqa: E402
 
 HEDDLE, LIBRARY, KILLS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), int(sys.argv[3])
@@ -45,29 +44,11 @@ def many(path, which, rows):
     database.file.close()
 
 
-class Counted:
-    """Runs of heddle whose calls are counted, with those of the processes that it starts."""
-
-    def __init__(self, folder):
-        self.path = os.path.join(folder, "calls")
-        open(self.path, "wb").write(bytes(16))
-        self.memory = mmap.mmap(os.open(self.path, os.O_RDWR), 16)
-
-    def run(self, words, last=0):
-        """The exit code, as Popen has it, of a run that dies at call `last`, and how many calls it made."""
-        self.memory[:] = struct.pack("qq", 0, last)
-        environment = dict(os.environ, LD_PRELOAD=LIBRARY, HEDDLE_COUNTED_CALLS=self.path)
-        process = subprocess.Popen([HEDDLE, *words], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
-                                   start_new_session=True)
-        code = process.wait()
-        return code, struct.unpack("qq", self.memory[:])[0]
-
-
 class Inputs:
     """What the verbs read, made once."""
 
     def __init__(self, folder):
-        self.folder, self.counted = folder, Counted(folder)
+        self.folder, self.counted = folder, counted.Counted(folder, LIBRARY)
         self.a, self.b = self.path("a.db"), self.path("b.db")
         many(self.a, "a", 60)
         many(self.b, "b", 60)
@@ -139,7 +120,7 @@ class Case:
     def undisturbed(self):
         """How many calls of the command change a file, and what it writes where that is no database."""
         self.clear()
-        code, calls = self.inputs.counted.run(self.words)
+        code, calls = self.inputs.counted.run([HEDDLE, *self.words])
         if code or not calls:
             fail(f"{self.words}: exit {code} after {calls} calls that change a file")
         return calls, None if self.is_database else open(self.out, "rb").read()
@@ -190,7 +171,7 @@ class Case:
         code = 0
         while code != -signal.SIGKILL:
             self.clear()
-            code, calls = self.inputs.counted.run(self.words, last)
+            code, calls = self.inputs.counted.run([HEDDLE, *self.words], last)
             if code not in (0, -signal.SIGKILL) or calls == 0:
                 fail(f"{self.words}: exit {code} after {calls} calls, to be killed at {last}")
             last = (last + 1) // 2

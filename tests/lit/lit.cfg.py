@@ -18,6 +18,7 @@ for name in ("CUDA_HOME", "HEDDLE_NVRTC_LIBRARY"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%fake_gpu", "env HEDDLE_CUDA_DRIVER_LIBRARY=" + config.fake_cuda + " HEDDLE_FAKE_CUDA_THREADS=1024"))
+config.substitutions.append(("%counted_calls", config.counted_calls))
 config.substitutions.append(("%patterns", config.patterns))
 config.substitutions.append(("%tables", os.path.join(os.path.dirname(config.patterns), "tests", "data", "tuner")))
 config.substitutions.append(("%version", config.version))

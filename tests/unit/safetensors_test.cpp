@@ -3,7 +3,6 @@
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Safetensors.h"
 #include <csignal>
-#include <ctime>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
@@ -64,16 +63,14 @@ std::string entry(const std::string &name, const std::string &dtype, const std::
 
 } // namespace
 
-TEST_CASE("the time to open a file grows with its tensors, not with their square") {
+TEST_CASE("a file of very many tensors is opened") {
   Scratch scratch;
   std::string header = "{";
-  constexpr int kTensors = 40000;
+  constexpr int kTensors = 400000; // a walk over all of them for each would take longer than a test may
   for (int i = 0; i < kTensors; ++i)
     header += (i ? ",\"t" : "\"t") + std::to_string(i) + R"(":{"dtype":"I8","shape":[1],"data_offsets":[)" +
               std::to_string(i) + "," + std::to_string(i + 1) + "]}";
-  const std::clock_t begin = std::clock();
   CHECK(openRaw(scratch, header + "}", kTensors).isOk());
-  CHECK(double(std::clock() - begin) / CLOCKS_PER_SEC < 5); // a walk over all tensors for each took 24 s
   CHECK(mentions(openRaw(scratch, header + R"(,"t7":{"dtype":"I8","shape":[0],"data_offsets":[0,0]}})", kTensors),
                  "the header names 't7' twice"));
 }
