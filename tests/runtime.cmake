@@ -19,6 +19,7 @@ endforeach()
 heddle_replace_calls(store_kill_test CountedCalls)
 heddle_replace_calls(store_process_test CountedCalls)
 heddle_replace_calls(store_wait_test StandingClock)
+set_target_properties(store_strangers_test PROPERTIES ENABLE_EXPORTS ON)
 
 # The recording stand-in for the CUDA driver; programs take it through HEDDLE_CUDA_DRIVER_LIBRARY.
 add_library(heddle_fake_cuda SHARED

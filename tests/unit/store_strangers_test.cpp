@@ -1,12 +1,17 @@
 //===- store_strangers_test.cpp - folders that others may write -------------===//
-// Another user puts a log with code of their own beside the store, again and again, while it is opened: 500 times, 5000
-// with HEDDLE_TEST_ALL=1. Numbers in brackets are the promises of runtime/Store/Store.h.
-#include "process_fixture.h"
+// Another user puts a log with code of their own beside the store while it is opened: before each of the calls by which
+// this process looks at files and reads them, which go through here, and takes it away before each of them. Numbers in
+// brackets are the promises of runtime/Store/Store.h.
 #include "runtime/Core/FieldText.h"
 #include "store_contents.h"
 #include "store_sql.h"
 
+#include <cstdarg>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <functional>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -14,6 +19,56 @@ using namespace heddle::test;
 namespace {
 
 constexpr uid_t kStranger = 65534;
+
+// What happens before the call that is numbered so, from 1 on; 0: nothing.
+struct Interruption {
+  int64_t made = 0, at = 0;
+  std::function<void()> what;
+} interruption;
+
+void beforeCall() {
+  if (++interruption.made != interruption.at)
+    return;
+  Interruption due; // whose own calls are not counted
+  std::swap(due, interruption);
+  due.what();
+  std::swap(due, interruption);
+}
+
+template <class F> F *next(const char *symbol) { return reinterpret_cast<F *>(dlsym(RTLD_NEXT, symbol)); }
+
+} // namespace
+
+extern "C" {
+#define HEDDLE_COUNTED(result, name, parameters, arguments, ...)                                                       \
+  result name parameters __VA_ARGS__ {                                                                                 \
+    static auto *real = next<result parameters>(#name);                                                                \
+    beforeCall();                                                                                                      \
+    return real arguments;                                                                                             \
+  }
+HEDDLE_COUNTED(int, stat, (const char *path, struct stat *facts), (path, facts), noexcept)
+HEDDLE_COUNTED(int, stat64, (const char *path, struct stat64 *facts), (path, facts), noexcept)
+HEDDLE_COUNTED(int, lstat, (const char *path, struct stat *facts), (path, facts), noexcept)
+HEDDLE_COUNTED(int, lstat64, (const char *path, struct stat64 *facts), (path, facts), noexcept)
+HEDDLE_COUNTED(int, fstat64, (int file, struct stat64 *facts), (file, facts), noexcept)
+HEDDLE_COUNTED(int, access, (const char *path, int how), (path, how), noexcept)
+HEDDLE_COUNTED(int, unlink, (const char *path), (path), noexcept)
+HEDDLE_COUNTED(ssize_t, read, (int file, void *bytes, size_t count), (file, bytes, count))
+HEDDLE_COUNTED(ssize_t, pread64, (int file, void *bytes, size_t count, off64_t place), (file, bytes, count, place))
+#undef HEDDLE_COUNTED
+
+int open64(const char *path, int flags, ...) { // SQLite's
+  static auto *real = next<int(const char *, int, ...)>("open64");
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  beforeCall();
+  return real(path, flags, mode);
+}
+}
+
+namespace {
 
 // The rows of a log in which k1 has other code, every checksum right.
 std::string evilLog(const ScratchFolder &folder, const std::string &path, const KernelRecord &evil) {
@@ -30,58 +85,91 @@ std::string evilLog(const ScratchFolder &folder, const std::string &path, const 
   return log;
 }
 
-// Until it is killed: a log of its own under the name of the store's.
-int plant(const std::string &path, const std::string &log) {
-  umask(0);
-  if (setgid(kStranger) != 0 || setuid(kStranger) != 0)
-    return 1;
-  for (int i = 0;; ++i) {
-    const std::string draft = path + "-draft" + std::to_string(i % 2);
-    writeFile(draft, log);
-    if (std::rename(draft.c_str(), (path + "-wal").c_str()) != 0)
-      std::remove(draft.c_str());
-    usleep(200);
-    std::remove((path + "-wal").c_str());
+// This process as the other user, for as long as this lives.
+class AsStranger {
+public:
+  AsStranger() : mask(umask(0)) { REQUIRE((setegid(kStranger) == 0 && seteuid(kStranger) == 0)); }
+  ~AsStranger() {
+    REQUIRE((seteuid(0) == 0 && setegid(0) == 0));
+    umask(mask);
   }
+
+private:
+  mode_t mask;
+};
+
+// Puts a log under the name of the store's, if the folder lets them.
+void plant(const std::string &path, const std::string &log) {
+  const AsStranger stranger;
+  const std::string draft = path + "-draft";
+  writeFile(draft, log);
+  if (std::rename(draft.c_str(), (path + "-wal").c_str()) != 0)
+    std::remove(draft.c_str());
+}
+
+void takeAway(const std::string &path) {
+  const AsStranger stranger;
+  std::remove((path + "-wal").c_str());
 }
 
 struct Tally {
   int read = 0, refused = 0, evil = 0;
 };
 
-Tally openOften(const std::string &path, const KernelRecord &own, const StoreOptions &options) {
-  Tally tally;
-  const int rounds = std::getenv("HEDDLE_TEST_ALL") ? 5000 : 500;
-  for (int i = 0; i < rounds; ++i) {
+// A folder of its own below `folder`, with a store whose rows come from a log, and somebody who plants another.
+class Scene {
+public:
+  Scene(mode_t mode, gid_t group) : path(folder / "place/a.db") {
+    const std::string place = folder / "place";
+    std::filesystem::create_directory(place);
+    KernelRecord evil = own;
+    own.cubin = std::string(500, 'a'), evil.cubin = std::string(500, 'e');
+    {
+      Store store = openStore(path, writing());
+      require(store.publish(own, someWinner(own)));
+    }
+    log = evilLog(folder, path, evil);
+    REQUIRE(chown(place.c_str(), 0, group) == 0);
+    chmod(place.c_str(), mode);
+    chmod(folder.path().c_str(), 0755);
+  }
+
+  // A log that is planted, or was and is taken away, before each call of an open; and one that is there throughout.
+  Tally openOften(const StoreOptions &options) {
+    Tally tally;
+    const int64_t calls = openOnce(options, 0, {}, tally);
+    for (int64_t at = 1; at <= calls; ++at) {
+      openOnce(options, at, [&] { plant(path, log); }, tally);
+      takeAway(path);
+      plant(path, log);
+      openOnce(options, at, [&] { takeAway(path); }, tally);
+    }
+    plant(path, log);
+    openOnce(options, 0, {}, tally);
+    return tally;
+  }
+
+private:
+  int64_t openOnce(const StoreOptions &options, int64_t at, std::function<void()> what, Tally &tally) {
+    interruption = {0, at, std::move(what)};
     const Result<Store> store = Store::open(path, options);
     const Result<KernelRecord> record = store ? store->kernel("k1") : Result<KernelRecord>(store.status());
+    const int64_t calls = std::exchange(interruption, {}).made;
     ++(record ? record->cubin == own.cubin ? tally.read : tally.evil : tally.refused);
+    return calls;
   }
-  return tally;
-}
 
-// A folder of its own below `folder`, with a store whose rows come from a log, and somebody who plants another.
-Tally race(const ScratchFolder &folder, mode_t mode, gid_t group, StoreMode storeMode, bool isAllowed = false) {
-  const std::string place = folder / ("place" + std::to_string(mode)), path = place + "/a.db";
-  std::filesystem::create_directory(place);
-  KernelRecord own = someKernel("k1"), evil = own;
-  own.cubin = std::string(500, 'a'), evil.cubin = std::string(500, 'e');
-  {
-    Store store = openStore(path, writing());
-    require(store.publish(own, someWinner(own)));
-  }
-  const std::string log = evilLog(folder, path, evil);
-  REQUIRE(chown(place.c_str(), 0, group) == 0);
-  chmod(place.c_str(), mode);
-  chmod(folder.path().c_str(), 0755);
-  const pid_t stranger = startChild([&] { return plant(path, log); });
+  ScratchFolder folder;
+  std::string path, log;
+  KernelRecord own = someKernel("k1");
+};
+
+Tally race(mode_t mode, gid_t group, StoreMode storeMode, bool isAllowed = false) {
+  Scene scene(mode, group);
   StoreOptions options;
   options.mode = storeMode;
   options.allowForeignWriters = isAllowed;
-  const Tally tally = openOften(path, own, options);
-  kill(stranger, SIGKILL);
-  waitFor(stranger);
-  return tally;
+  return scene.openOften(options);
 }
 
 } // namespace
@@ -99,8 +187,7 @@ TEST_CASE("[6] a log that another user puts beside the store while it is opened 
   for (const Place &place :
        {Place{0777, 0, false}, Place{01777, 0, true}, Place{0775, kStranger, false}, Place{0700, 0, true}})
     for (StoreMode mode : {StoreMode::readOnly, StoreMode::immutable, StoreMode::readWrite}) {
-      ScratchFolder folder;
-      const Tally tally = race(folder, place.mode, place.group, mode);
+      const Tally tally = race(place.mode, place.group, mode);
       CAPTURE(place.mode);
       CAPTURE(int(mode));
       CHECK(tally.evil == 0);
@@ -110,13 +197,12 @@ TEST_CASE("[6] a log that another user puts beside the store while it is opened 
     }
 }
 
-TEST_CASE("[6] where foreign writers are allowed, that log is read: the race above is one") {
+TEST_CASE("[6] where foreign writers are allowed, that log is read: what is tried above would be found") {
   if (geteuid() != 0) {
     MESSAGE("skipped: this process may not become another user");
     return;
   }
-  ScratchFolder folder;
-  const Tally tally = race(folder, 0777, 0, StoreMode::readOnly, /*isAllowed=*/true);
+  const Tally tally = race(0777, 0, StoreMode::readOnly, /*isAllowed=*/true);
   MESSAGE(tally.evil << " of " << tally.evil + tally.read + tally.refused << " times");
   CHECK(tally.evil > 0);
 }
