@@ -140,7 +140,7 @@ import device_arrays, numpy
 tensors = [device_arrays.bf16(numpy.zeros((1, 8, 1, 64)))] * 3
 heddle.configure(database=sys.argv[1], first="soon")
 first = heddle.kernel(*tensors, "causal")
-end = time.monotonic() + 60
+end = time.monotonic() + 600
 while heddle.kernel(*tensors, "causal").content_key == first.content_key and time.monotonic() < end:
     time.sleep(0.05)
 print(first.config.splitlines()[0], heddle.kernel(*tensors, "causal").config.splitlines()[0])

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <condition_variable>
+
 using namespace heddle;
 using namespace heddle::test;
 
@@ -22,6 +24,21 @@ static bool everyItemOnce(int workers) {
 TEST_CASE("every item is worked on once") {
   for (int workers : {1, 2, 7})
     CHECK(everyItemOnce(workers));
+}
+
+TEST_CASE("as many threads as were asked for work side by side") {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int inside = 0;
+  std::atomic<bool> wereAlone{false};
+  parallelFor(5, 5, [&](int, int64_t) {
+    std::unique_lock<std::mutex> lock(mutex);
+    ++inside;
+    changed.notify_all();
+    if (!changed.wait_for(lock, std::chrono::seconds(300), [&] { return inside == 5; })) // each has one item then
+      wereAlone = true;
+  });
+  CHECK_FALSE(wereAlone);
 }
 
 TEST_CASE("what an item throws reaches the caller, on whatever thread it was") {

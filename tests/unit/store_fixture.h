@@ -16,6 +16,7 @@ namespace heddle::test {
 inline StoreOptions writing() {
   StoreOptions options;
   options.mode = StoreMode::readWrite;
+  options.busyTimeoutMs = 600000; // a crowd of processes may be slow; only a hang is this slow
   return options;
 }
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <random>
@@ -60,9 +59,10 @@ int publishMany(const std::string &path, int process, int count, int report = -1
 }
 
 int readUntil(const std::string &path, int kernels) {
-  auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(3);
-  while (std::chrono::steady_clock::now() < deadline) {
-    Result<Store> store = Store::open(path);
+  StoreOptions reading;
+  reading.busyTimeoutMs = writing().busyTimeoutMs;
+  for (;;) {
+    Result<Store> store = Store::open(path, reading);
     if (!store && store.status().code() == StatusCode::notFound)
       continue;
     if (!store)
@@ -72,7 +72,6 @@ int readUntil(const std::string &path, int kernels) {
     if (store->counts()->kernels == kernels)
       return 0;
   }
-  return 3;
 }
 
 } // namespace
