@@ -21,6 +21,6 @@ if(TARGET heddle_shared)
   if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize") # as runtime.install
     add_test(NAME library.install COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/compiler.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
       $<TARGET_FILE:heddle_fake_cuda> ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
-    set_tests_properties(library.install PROPERTIES TIMEOUT 300 ENVIRONMENT "CMAKE_GENERATOR=${CMAKE_GENERATOR}")
+    set_tests_properties(library.install PROPERTIES TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT "CMAKE_GENERATOR=${CMAKE_GENERATOR}")
   endif()
 endif()

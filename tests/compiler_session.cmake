@@ -23,7 +23,6 @@ if(TARGET heddle_compiler)
     target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
     heddle_use_pch(${topic}_test pattern_test)
   endforeach()
-  set_tests_properties(unit.recorded_tune PROPERTIES TIMEOUT 1200) # 200 kills with --all
   heddle_replace_calls(recorded_tune_test CountedCalls)
   target_compile_definitions(config_sample_test PRIVATE HEDDLE_TEST_PATTERNS="${CMAKE_SOURCE_DIR}/patterns")
   heddle_add_unit_test(assemble_patterns heddle_compiler)

@@ -11,7 +11,7 @@ if(HEDDLE_LIT AND HEDDLE_FILECHECK)
   configure_file(${CMAKE_SOURCE_DIR}/tests/lit/lit.site.cfg.py.in ${CMAKE_BINARY_DIR}/tests/lit/lit.site.cfg.py @ONLY)
   foreach(folder IN LISTS HEDDLE_LIT_FOLDERS)
     add_test(NAME lit.${folder} COMMAND ${HEDDLE_LIT} -v ${CMAKE_BINARY_DIR}/tests/lit --filter ":: ${folder}/")
-    set_tests_properties(lit.${folder} PROPERTIES TIMEOUT 1800)
+    set_tests_properties(lit.${folder} PROPERTIES TIMEOUT ${HEDDLE_HANG_SECONDS})
   endforeach()
   set_tests_properties(lit.cli PROPERTIES COST 100)
 else()
@@ -27,4 +27,4 @@ add_test(NAME docs.reference
 
 # docs/gallery.md and its pictures are what docs/make-gallery.sh makes of patterns/.
 add_test(NAME docs.gallery COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/gallery.sh ${CMAKE_SOURCE_DIR} $<TARGET_FILE:heddle>)
-set_tests_properties(docs.gallery PROPERTIES TIMEOUT 120)
+set_tests_properties(docs.gallery PROPERTIES TIMEOUT ${HEDDLE_HANG_SECONDS})

@@ -19,7 +19,7 @@ heddle_link_layers(report-database PRIVATE heddle_session doctest::doctest)
 heddle_use_recorded_database(report-database)
 add_test(NAME report.browser
   COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/report/browser.sh $<TARGET_FILE:heddle> $<TARGET_FILE:report-database> ${CMAKE_BINARY_DIR}/tests/report)
-set_tests_properties(report.browser PROPERTIES LABELS long TIMEOUT 600 SKIP_REGULAR_EXPRESSION "^skipped:")
+set_tests_properties(report.browser PROPERTIES LABELS long TIMEOUT ${HEDDLE_HANG_SECONDS} SKIP_REGULAR_EXPRESSION "^skipped:")
 
 add_test(NAME report.no_chart_js COMMAND ${CMAKE_COMMAND} -DHEDDLE_CHART_JS=/no/such/chart.min.js -P ${CMAKE_CURRENT_SOURCE_DIR}/report/find_chart_js.cmake)
 set_tests_properties(report.no_chart_js PROPERTIES PASS_REGULAR_EXPRESSION "install[ \n]+the[ \n]+package[ \n]+libjs-chart.js")

@@ -76,7 +76,7 @@ set_tests_properties(bench.host_cost_wrong PROPERTIES PASS_REGULAR_EXPRESSION "e
 # The device test of the C interface, as far as it goes without a GPU.
 list(JOIN HEDDLE_HOST_COST_OPTIONS " " HEDDLE_HOST_COST_WORDS)
 add_test(NAME device.embedding COMMAND ${CMAKE_SOURCE_DIR}/tests/device/embedding.sh WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(device.embedding PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT 120 ENVIRONMENT
+set_tests_properties(device.embedding PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
   "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_PACKAGE=${HEDDLE_HOST_PACKAGE};HEDDLE_ROWS=200;HEDDLE_REQUESTS=50;HEDDLE_HOST_COST_OPTIONS=${HEDDLE_HOST_COST_WORDS} --prepared-limit-us=1e9 --first-limit-ms=1e9;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
 
 # The C interface as an application links it; the store is made through the C++ layer.
@@ -117,5 +117,5 @@ if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
   add_test(NAME runtime.install COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
     ${HEDDLE_HOST_PACKAGE} $<TARGET_FILE:heddle_fake_cuda> ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} "${CMAKE_BUILD_TYPE}")
   # The generator of this build: another one's program may be missing.
-  set_tests_properties(runtime.install PROPERTIES TIMEOUT 300 ENVIRONMENT "CMAKE_GENERATOR=${CMAKE_GENERATOR}")
+  set_tests_properties(runtime.install PROPERTIES TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT "CMAKE_GENERATOR=${CMAKE_GENERATOR}")
 endif()

@@ -1,5 +1,4 @@
 """Calls that continue earlier ones, and the number of processors, on numpy arrays against the definition over all keys."""
-
 import heddle
 import pytest
 from heddle import _library

@@ -52,7 +52,7 @@ TEST_CASE("an event is waited for no longer than asked") {
   CHECK(require(event.waitFor(0)));
   fake::fakeCudaFail("cuEventQuery", kNotReady, 0);
   CHECK(!require(event.waitFor(0.01)));
-  CHECK(fake::fakeCudaCalls("cuEventQuery") > 2);
+  CHECK(fake::fakeCudaCalls("cuEventQuery") >= 2);
   fake::fakeCudaFail("cuEventQuery", 719, 0);
   CHECK(event.waitFor(1).status().message().find("cuEventQuery") != std::string::npos);
 }

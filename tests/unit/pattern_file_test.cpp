@@ -101,7 +101,8 @@ TEST_CASE("the work for the patterns of a text grows with their number, not with
   CHECK(growthOf(400, visitAll) < 2.2);
 }
 
-TEST_CASE("the work for a pattern grows by less than the square of its masks, in a union, an intersection and as branches") {
+TEST_CASE(
+    "the work for a pattern grows by less than the square of its masks, in a union, an intersection and as branches") {
   for (int kind = 0; kind < 4; ++kind) {
     CAPTURE(kind);
     auto schedule = [&](int number) {
