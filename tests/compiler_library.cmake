@@ -6,6 +6,7 @@ if(TARGET heddle_shared)
   heddle_add_unit_test(library_compiler heddle_shared heddle_fake_cuda heddle_counting_nvrtc heddle_nvrtc)
   target_compile_definitions(library_compiler_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>"
     HEDDLE_COUNTING_NVRTC="$<TARGET_FILE:heddle_counting_nvrtc>")
+  set_target_properties(library_compiler_test PROPERTIES ENABLE_EXPORTS ON)
   heddle_add_unit_test(library_memory heddle_shared)
   heddle_add_unit_test(library_backward heddle_shared heddle_fake_cuda)
   target_compile_definitions(library_backward_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
