@@ -1,5 +1,6 @@
 // Clock and power from a management library, and what is said where there is none.
 #include "compiler/Measure/GpuConditions.h"
+#include "tests/unit/support/StandingClock.h"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +19,12 @@ TEST_CASE("clock and power are read, and not more often than they change") {
   const int *questions =
       static_cast<const int *>(dlsym(dlopen(HEDDLE_FAKE_NVML_LIBRARY, RTLD_NOW), "fakeNvmlQuestions"));
   REQUIRE(questions);
+  test::moveClock(std::chrono::milliseconds(19));
+  meter->read();
   CHECK(*questions == 1);
+  test::moveClock(std::chrono::milliseconds(1));
+  meter->read();
+  CHECK(*questions == 2);
 }
 
 TEST_CASE("no library and another GPU are reasons") {
