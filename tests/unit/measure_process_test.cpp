@@ -1,5 +1,6 @@
 // Candidates in a process of their own, which is heddle with the recording driver: what hangs, crashes or breaks its
-// context is one trial with its reason, the process is started again, and the search goes on.
+// context is one trial with its reason, the process is started again, and the search goes on. The limit of an answer has
+// passed when the process is known to hang: waits for sockets go through here.
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Measure/ChildProcess.h"
@@ -10,10 +11,33 @@
 #include "scratch_fixture.h"
 
 #include <filesystem>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::test;
+
+namespace {
+
+/// There while the other process is known to hang.
+const std::string &hangFile() {
+  static const ScratchFolder folder;
+  static const std::string path = folder / "hangs";
+  return path;
+}
+
+} // namespace
+
+extern "C" int poll(pollfd *files, nfds_t count, int) {
+  for (;;) {
+    constexpr long kPauseNs = 10'000'000;
+    const timespec pause = {0, kPauseNs};
+    const int ready = int(syscall(SYS_ppoll, files, count, &pause, nullptr, 0));
+    if (ready != 0 || std::filesystem::remove(hangFile()))
+      return ready;
+  }
+}
 
 namespace {
 
@@ -24,6 +48,7 @@ struct ChildDriver {
     fake::fakeCudaSetArch(80);
     setenv("HEDDLE_FAKE_CUDA_ARCH", "80", 1); // whose kernels have as many threads as the recording driver launches
     setenv("HEDDLE_FAKE_CUDA_FAIL", orders.c_str(), 1);
+    setenv("HEDDLE_FAKE_CUDA_HANGS", hangFile().c_str(), 1);
   }
   ~ChildDriver() { unsetenv("HEDDLE_FAKE_CUDA_FAIL"); }
 };
@@ -118,7 +143,7 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
 }
 
 TEST_CASE("a child that does not answer, and one that has ended, are told apart") {
-  ChildProcess silent = require(ChildProcess::start("/bin/sh", {"-c", "sleep 60"}));
+  ChildProcess silent = require(ChildProcess::start("/bin/sh", {"-c", "touch " + hangFile() + "; exec sleep 86400"}));
   CHECK(silent.ask("hello", 0.05).status().code() == StatusCode::unavailable);
   ChildProcess ended = require(ChildProcess::start("/bin/sh", {"-c", "exit 7"}));
   CHECK(ended.receive(10).status().message() == "its process ended with exit code 7");
