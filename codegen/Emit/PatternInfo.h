@@ -28,6 +28,7 @@ struct PatternInfo {
   bool hasSink = false;                      // every row has a key without a value: there is a pattern_sink
   int sinkArgument = -1;                     // the argument that the sink comes from; -1: none
   bool isDetached = false;                   // gradients of out do not go through the weights of branches
+  bool keepsByHead = true;                   // false: all heads keep the same pairs
   std::vector<PatternOperand> operands = {}; // ascending; pointers behind the words of every context
 };
 

@@ -197,7 +197,8 @@ static double elementsOf(const std::vector<int64_t> &shape) {
 }
 
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                                              const KindSpec &kind, const std::vector<Role> &also) {
+                                              const KindSpec &kind, const std::vector<Role> &also,
+                                              const std::function<void(double share)> &progress) {
   for (int64_t size :
        {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
     if (size < 0 || size > (int64_t(1) << 31))
@@ -219,8 +220,17 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
   HEDDLE_TRY(checkMemory("random inputs: " + names, all * dtypeBytes(dtype),
                          "choose a smaller batch, length, number of heads or head dim"));
   RoleTensors tensors;
-  for (const RoleSpec &role : roles)
-    tensors.of(role.role) = randomNormalTensor(elementOf(role, dtype, dtype), sizes.shapeOf(role), seed, role.name);
+  double made = 0;
+  for (const RoleSpec &role : roles) {
+    const double own = elementsOf(sizes.shapeOf(role));
+    auto show = [&](double share) {
+      if (progress && all > 0)
+        progress((made + share * own) / all);
+    };
+    tensors.of(role.role) =
+        randomNormalTensor(elementOf(role, dtype, dtype), sizes.shapeOf(role), seed, role.name, show);
+    made += own;
+  }
   return makeAttentionInputs(std::move(tensors), kind);
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "compiler/Io/HostTensor.h"
+#include <functional>
 #include <string_view>
 
 namespace heddle {
@@ -27,13 +28,16 @@ public:
   uint64_t word(uint64_t i) const;
   // Standard normal value of element `element`; uses words 3 * element to 3 * element + 2.
   float normal(uint64_t element) const;
+  // values[i] = normal(first + i) for i < count.
+  void normals(uint64_t first, int count, float *values) const;
 
 private:
   uint64_t base;
 };
 
 // Every element standard normal, rounded to `dtype`. Growing the first dimension keeps the
-// elements that were there.
-HostTensor randomNormalTensor(DType dtype, std::vector<int64_t> shape, uint64_t seed, std::string_view name);
+// elements that were there. `progress` is told how far it is, from 0 to 1, by the caller's thread.
+HostTensor randomNormalTensor(DType dtype, std::vector<int64_t> shape, uint64_t seed, std::string_view name,
+                              const std::function<void(double share)> &progress = {});
 
 } // namespace heddle

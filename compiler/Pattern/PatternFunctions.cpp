@@ -3,7 +3,16 @@
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Pattern/PatternFile.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace heddle {
+
+/// Whether the function that says which pairs are kept asks for the head.
+static bool keepsByHead(mlir::ModuleOp functions) {
+  constexpr unsigned kHead = 1; // behind the batch
+  auto keep = functions.lookupSymbol<mlir::func::FuncOp>("pattern_keep");
+  return !keep || !keep.getArgument(kHead).use_empty();
+}
 
 PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
   PatternInfo info;
@@ -15,6 +24,7 @@ PatternInfo patternInfoOf(const AttentionSchedule &schedule) {
   info.hasSink = schedule.hasSink;
   info.sinkArgument = schedule.sinkArgument;
   info.isDetached = schedule.isDetached;
+  info.keepsByHead = keepsByHead(*schedule.functions);
   for (int argument = 0; argument < info.paramCount; ++argument)
     if (const auto &operand = schedule.parameters[size_t(argument)].operand)
       info.operands.push_back({argument, operand->element});

@@ -24,7 +24,7 @@ struct DiffOptions {
   std::vector<std::string> ownSizes[2];
   int64_t seqlen = 0, seqlenK = -1, heads = 0, maxCells = 0;
   OriginOption origin;
-  std::optional<int64_t> head;
+  std::optional<int64_t> head, limit;
   bool json = false, exitCode = false;
 };
 
@@ -93,6 +93,7 @@ Status bindSides(const DiffOptions &options, std::vector<Side> &sides) {
         *sides[i].file, {assignmentsOf(options.sizes.operands, sides, i), {}, OperandSources::Missing::makeForMasks},
         shape, &sides[i].invented));
     sides[i].sizes = sizesOf(*sides[i].file, shape);
+    sides[i].sizes.mostEvaluations = options.limit.value_or(sides[i].sizes.mostEvaluations);
     sides[i].operands = shape.operands;
   }
   if (options.head && *options.head >= sides[0].sizes.heads)
@@ -136,7 +137,7 @@ std::string diffText(const std::vector<Side> &sides, const views::DiffCounts &co
   text += "kept by both     " + counted(counts.both, "pair") + "\n";
   text += "only in a        " + grouped(counts.onlyFirst) + "\n";
   text += "only in b        " + grouped(counts.onlySecond) + "\n";
-  text += "unequally often  " + (counts.unequal ? grouped(*counts.unequal) : std::string("not counted")) + "\n";
+  text += "unequally often  " + grouped(counts.unequal) + "\n";
   const attn::ProblemSizes &sizes = sides[0].sizes;
   return text + "in " + counted(sizes.heads, "head") + " of " + counted(sizes.seqlenQ, "query") + " and " +
          counted(sizes.seqlenK, "key") + ", counted " + (counts.isClosedForm ? "in closed form" : "pair by pair") +
@@ -163,14 +164,43 @@ views::PictureRequest pictureRequest(const DiffOptions &options, const std::vect
   return request;
 }
 
-/// The text unless JSON is printed, and the file if one is wanted. What has too many pairs is left out, and that is
-/// said.
+/// Shows how far pairs that are asked one by one are, and what bounds them.
+class Effort {
+public:
+  explicit Effort(const DiffOptions &options) {
+    pairs.mostPairs = options.limit.value_or(pairs.mostPairs);
+    pairs.progress = [this](double share) { progress.show(share, "pair by pair; --limit bounds it"); };
+  }
+  ~Effort() { progress.finish(); }
+
+  views::PairEffort pairs;
+
+private:
+  ProgressLine progress;
+};
+
+Result<views::DiffCounts> count(const DiffOptions &options, const views::DiffSide &first,
+                                const views::DiffSide &second) {
+  Effort effort(options);
+  return views::countDifference(first, second, effort.pairs);
+}
+
+Result<views::Picture> draw(const DiffOptions &options, const std::vector<Side> &sides, const views::DiffSide &first,
+                            const views::DiffSide &second, bool svg) {
+  Effort effort(options);
+  views::PictureRequest request = pictureRequest(options, sides, svg);
+  request.progress = effort.pairs.progress;
+  return views::drawDifference(first, second, request, effort.pairs);
+}
+
+/// The text unless JSON or nothing but counts is to be printed, and the file if one is wanted. What has too many pairs
+/// is left out, and that is said.
 Status drawPictures(const DiffOptions &options, const std::vector<Side> &sides, const views::DiffSide &first,
                     const views::DiffSide &second) {
   for (bool svg : {false, true}) {
-    if (svg ? options.svg.empty() : options.json)
+    if (svg ? options.svg.empty() : options.json || isQuiet())
       continue;
-    Result<views::Picture> picture = views::drawDifference(first, second, pictureRequest(options, sides, svg));
+    Result<views::Picture> picture = draw(options, sides, first, second, svg);
     if (picture)
       HEDDLE_TRY(writeArtifact(svg ? options.svg : "-", svg ? views::svg(*picture) : views::blockText(*picture)));
     else if (picture.status().code() != StatusCode::unsupported)
@@ -202,7 +232,7 @@ int runDiff(const DiffOptions &options) {
     return fail(bound);
   const views::DiffSide first{*(*sides)[0].file, (*sides)[0].sizes, (*sides)[0].operands};
   const views::DiffSide second{*(*sides)[1].file, (*sides)[1].sizes, (*sides)[1].operands};
-  auto counts = views::countDifference(first, second);
+  auto counts = count(options, first, second);
   if (!counts)
     return fail(counts.status());
   if (options.json)
@@ -239,6 +269,10 @@ Action addDiff(CLI::App &command) {
   addCount(command, "--max-cells", options->maxCells, "N",
            "Most cells on each side; up to as many tokens, every pair is shown [128; text: 72 x 36]")
       ->check(CLI::Range(int64_t(1), int64_t(1024)));
+  addCount(command, "--limit", options->limit, "N",
+           "Counts and pictures stop at so many evaluations of a closed form, or pairs compared one by one [2^19 "
+           "evaluations, 2^31 pairs]")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   addValue(command, "--svg", options->svg, "FILE", "Write a picture to this file too");
   command.add_flag("--exit-code", options->exitCode, "Exit with 1 if the patterns differ");
   addJsonOption(command, options->json);

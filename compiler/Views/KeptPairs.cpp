@@ -11,20 +11,19 @@ namespace heddle::views {
 
 using namespace heddle::attn;
 
-/// The kept pairs of one batch element, each asked of the compiled predicate.
-static Result<WideInt> enumeratePairs(const PatternFile &file, const ProblemSizes &sizes, const Operands &operands,
-                                      const PairEffort &effort) {
-  HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes, operands));
+/// The kept pairs of one batch element, each asked of the compiled predicate; heads that are alike once.
+static KeptPairs enumeratePairs(KeptRows &rows, const std::vector<AlikeHeads> &groups, const ProblemSizes &sizes,
+                                const PairEffort &effort) {
   std::vector<uint16_t> copies;
   WideInt total = 0;
-  for (int64_t head = 0; head < sizes.heads; ++head)
+  for (size_t group = 0; group < groups.size(); ++group)
     for (int64_t row = 0; row < sizes.seqlenQ; ++row) {
       if (effort.progress && row % 256 == 0)
-        effort.progress((double(head) + double(row) / double(sizes.seqlenQ)) / double(sizes.heads));
-      rows.read(head, row, copies);
-      total += std::accumulate(copies.begin(), copies.end(), int64_t(0));
+        effort.progress((double(group) + double(row) / double(sizes.seqlenQ)) / double(groups.size()));
+      rows.read(groups[group].first, row, copies);
+      total += WideInt(std::accumulate(copies.begin(), copies.end(), int64_t(0))) * groups[group].heads;
     }
-  return total;
+  return {total, "counted pair by pair, for batch element 0", rows.rowsRead()};
 }
 
 static bool hasLists(const PatternAnalysis &analysis) {
@@ -43,19 +42,19 @@ static bool isOfEachElement(const PatternFile &file) {
                       [&](unsigned argument) { return attn::hasExtent(pattern, argument, attn::Extent::Batch); });
 }
 
-/// What may have to be tried, over all heads.
-static WideInt pairsToTry(const PatternFile &file, const ProblemSizes &sizes) {
+/// What may have to be tried, over so many heads that differ.
+static WideInt pairsToTry(const PatternFile &file, const ProblemSizes &sizes, size_t heads) {
   const size_t branches = file.analysis().variants.front().branches.size();
-  return WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK * WideInt(branches);
+  return WideInt(heads) * sizes.seqlenQ * sizes.seqlenK * WideInt(branches);
 }
 
-static std::string whyUncounted(const PatternFile &file, const ProblemSizes &sizes, const PairEffort &effort,
-                                bool isCutShort) {
+static std::string whyUncounted(const PatternFile &file, const ProblemSizes &sizes, WideInt pairs,
+                                const PairEffort &effort, bool isCutShort) {
   const std::string why =
       isCutShort ? "its closed form takes more than " + grouped(sizes.mostEvaluations) + " evaluations"
       : hasLongLists(file.analysis(), sizes) ? "its lists have more than " + grouped(kMostListEntries) + " entries"
                                              : std::string("the pattern has a part without a closed form");
-  return "unknown: " + why + ", and " + grouped(pairsToTry(file, sizes)) + " pairs are more than the " +
+  return "unknown: " + why + ", and " + grouped(pairs) + " pairs are more than the " +
          grouped(effort.mostPairs) + " that are tried one by one";
 }
 
@@ -76,10 +75,16 @@ Result<KeptPairs> keptPairsOf(const PatternFile &file, const ProblemSizes &sizes
   if (file.lowered() != file.canonical()) // as one union: branches without common pairs are made of more pieces
     if (std::optional<WideInt> count = countPairs(analyze(file.canonical()), sizes, &isCutShort))
       return KeptPairs{count, closedFormNote(file)};
-  if (pairsToTry(file, sizes) > effort.mostPairs)
-    return KeptPairs{std::nullopt, whyUncounted(file, sizes, effort, isCutShort)};
-  HEDDLE_ASSIGN(WideInt count, enumeratePairs(file, sizes, operands, effort));
-  return KeptPairs{count, "counted pair by pair, for batch element 0"};
+  auto uncounted = [&](WideInt pairs) {
+    return KeptPairs{std::nullopt, whyUncounted(file, sizes, pairs, effort, isCutShort)};
+  };
+  if (const WideInt pairs = pairsToTry(file, sizes, 1); pairs > effort.mostPairs)
+    return uncounted(pairs);
+  HEDDLE_ASSIGN(KeptRows rows, KeptRows::create(file, sizes, operands));
+  const std::vector<AlikeHeads> groups = alikeHeads(sizes.heads, [&](int64_t head) { return rows.headValues(head); });
+  if (const WideInt pairs = pairsToTry(file, sizes, groups.size()); pairs > effort.mostPairs)
+    return uncounted(pairs);
+  return enumeratePairs(rows, groups, sizes, effort);
 }
 
 } // namespace heddle::views

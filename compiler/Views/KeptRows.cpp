@@ -4,17 +4,26 @@
 #include "codegen/Emit/PatternInfo.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Pattern/ProblemKey.h"
+#include "dialect/Geometry/TileVisitor.h"
 
 #include <algorithm>
 
 namespace heddle::views {
 
 struct KeptRows::Compiled {
-  Compiled(std::shared_ptr<const JitPattern> code, const attn::ProblemSizes &sizes, Operands operands);
+  Compiled(std::shared_ptr<const JitPattern> code, const PatternFile &file, const attn::ProblemSizes &sizes,
+           Operands operands);
+  /// Of a pattern whose pieces say all of the head; else the head itself, if the predicate asks for it.
+  std::vector<int64_t> headValues(int64_t head) const;
+
   std::shared_ptr<const JitPattern> code;
   JitContext context;
   Operands operands; ///< what the context points to
   std::vector<uint8_t> keeps;
+  int64_t rowsRead = 0;
+  const attn::PatternAnalysis &analysis;
+  attn::ProblemSizes sizes;
+  attn::HeadVisitors visitors;
 };
 
 KeptRows::KeptRows(std::unique_ptr<Compiled> compiled) : compiled(std::move(compiled)) {}
@@ -24,12 +33,13 @@ KeptRows::~KeptRows() = default;
 Result<KeptRows> KeptRows::create(const PatternFile &file, const attn::ProblemSizes &sizes, const Operands &operands) {
   HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, compileForCpu(file));
   HEDDLE_TRY(checkMaskTensors(file, sizes));
-  return KeptRows(std::make_unique<Compiled>(std::move(code), sizes, operands));
+  return KeptRows(std::make_unique<Compiled>(std::move(code), file, sizes, operands));
 }
 
-KeptRows::Compiled::Compiled(std::shared_ptr<const JitPattern> compiled, const attn::ProblemSizes &sizes,
-                             Operands given)
-    : code(std::move(compiled)), operands(std::move(given)), keeps(sizes.seqlenK) {
+KeptRows::Compiled::Compiled(std::shared_ptr<const JitPattern> compiled, const PatternFile &file,
+                             const attn::ProblemSizes &given, Operands tensors)
+    : code(std::move(compiled)), operands(std::move(tensors)), keeps(given.seqlenK), analysis(file.analysis()),
+      sizes(given), visitors(analysis, attn::Direction::Forward, this->sizes) {
   context.heads = static_cast<int32_t>(sizes.heads);
   context.seqlenQ = static_cast<int32_t>(sizes.seqlenQ);
   context.seqlenK = static_cast<int32_t>(sizes.seqlenK);
@@ -42,8 +52,21 @@ KeptRows::Compiled::Compiled(std::shared_ptr<const JitPattern> compiled, const a
       context.operands[i] = operands[argument].address();
 }
 
+std::vector<int64_t> KeptRows::Compiled::headValues(int64_t head) const {
+  if (!code->info().keepsByHead)
+    return {};
+  if (!analysis.isStructural())
+    return {head};
+  return visitors.headValues(head);
+}
+
+std::vector<int64_t> KeptRows::headValues(int64_t head) const { return compiled->headValues(head); }
+
+int64_t KeptRows::rowsRead() const { return compiled->rowsRead; }
+
 void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {
-  auto &[code, context, operands, keeps] = *compiled;
+  auto &[code, context, operands, keeps, rowsRead, analysis, sizes, visitors] = *compiled;
+  ++rowsRead;
   context.head = static_cast<int32_t>(head);
   copies.assign(keeps.size(), 0);
   for (int32_t branch = 0; branch < code->info().branchCount; ++branch) {
@@ -55,7 +78,7 @@ void KeptRows::read(int64_t head, int64_t row, std::vector<uint16_t> &copies) {
 }
 
 void KeptRows::changeScores(int64_t head, int64_t row, std::vector<double> &scores) {
-  auto &[code, context, operands, keeps] = *compiled;
+  auto &[code, context, operands, keeps, rowsRead, analysis, sizes, visitors] = *compiled;
   if (!code->info().hasScore)
     return;
   context.head = static_cast<int32_t>(head);

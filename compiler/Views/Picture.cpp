@@ -5,7 +5,6 @@
 #include "dialect/Geometry/TileVisitor.h"
 #include "runtime/Core/CountText.h"
 
-#include <map>
 #include <numeric>
 
 namespace heddle::views {
@@ -22,10 +21,13 @@ class PairPainter {
 public:
   PairPainter(KeptRows rows, const ProblemSizes &sizes) : rows(std::move(rows)), sizes(sizes) {}
 
-  Panel paint(int64_t head) {
-    Panel panel{{head}, {sizes.seqlenQ, sizes.seqlenK, 1, 1, {}}, std::nullopt};
+  std::vector<int64_t> headValues(int64_t head) const { return rows.headValues(head); }
+
+  template <class Progress> Panel paint(int64_t head, Progress progress) {
+    Panel panel{{}, {sizes.seqlenQ, sizes.seqlenK, 1, 1, {}}, std::nullopt};
     int64_t kept = 0;
     for (int64_t row = 0; row < sizes.seqlenQ; ++row) {
+      progress(double(row) / double(sizes.seqlenQ));
       rows.read(head, row, copies);
       for (uint16_t count : copies) {
         kept += count;
@@ -47,46 +49,32 @@ private:
 class TilePainter {
 public:
   TilePainter(const PatternAnalysis &analysis, const PictureRequest &request)
-      : analysis(analysis), sizes(request.sizes) {
+      : analysis(analysis), sizes(request.sizes), left(request.sizes),
+        visitors(analysis, Direction::Forward, request.sizes) {
     int64_t rowUnit = request.tile.rows, columnUnit = request.tile.columns;
     for (const Variant &variant : analysis.variants) {
       rowUnit = std::lcm(rowUnit, variant.forward.rowRate);
-      visitors.emplace_back();
-      for (unsigned branch = 0; branch < variant.forward.branches.size(); ++branch) {
-        columnUnit = std::lcm(columnUnit, variant.forward.branches[branch].columnRate);
-        visitors.back().emplace_back(variant.forward, branch, Direction::Forward, sizes);
-      }
+      for (const BranchRanges &branch : variant.forward.branches)
+        columnUnit = std::lcm(columnUnit, branch.columnRate);
     }
     cellRows = roundUp(ceilDivide(sizes.seqlenQ, request.maxRows), rowUnit);
     cellColumns = roundUp(ceilDivide(sizes.seqlenK, request.maxColumns), columnUnit);
   }
 
-  Panel paint(int64_t head) {
-    const unsigned variant = variantOf(analysis, sizes, head);
-    std::vector<int64_t> values = {variant};
-    for (const TileVisitor &branch : visitors[variant]) {
-      const std::vector<int64_t> own = branch.headValues(head);
-      values.insert(values.end(), own.begin(), own.end());
+  std::vector<int64_t> headValues(int64_t head) const { return visitors.headValues(head); }
+
+  template <class Progress> Panel paint(int64_t head, Progress progress) {
+    Panel panel{
+        {}, {ceilDivide(sizes.seqlenQ, cellRows), ceilDivide(sizes.seqlenK, cellColumns), cellRows, cellColumns, {}},
+        density(head)};
+    for (int64_t row = 0; row < panel.grid.rows; ++row) {
+      progress(double(row) / double(panel.grid.rows));
+      paintRow(panel.grid, variantOf(analysis, sizes, head), head, row);
     }
-    auto place = painted.find(values);
-    if (place == painted.end())
-      place = painted.emplace(std::move(values), paintAnew(variant, head)).first;
-    Panel panel = place->second;
-    panel.heads = {head};
     return panel;
   }
 
 private:
-  Panel paintAnew(unsigned variant, int64_t head) const {
-    Panel panel{
-        {head},
-        {ceilDivide(sizes.seqlenQ, cellRows), ceilDivide(sizes.seqlenK, cellColumns), cellRows, cellColumns, {}},
-        density(head)};
-    for (int64_t row = 0; row < panel.grid.rows; ++row)
-      paintRow(panel.grid, variant, head, row);
-    return panel;
-  }
-
   /// Rows of cells of one head.
   struct CellRow {
     unsigned variant;
@@ -121,6 +109,7 @@ private:
 
   std::vector<Votes> voteOf(const CellRow &cells, unsigned branch, int64_t columns) const {
     const VariantRanges &variant = analysis.variants[cells.variant].forward;
+    const TileVisitor &visitor = visitors.of(cells.head)[branch];
     int64_t rate = variant.branches[branch].columnRate;
     std::vector<Votes> votes(columns);
     auto forEach = [&](const std::vector<TileRun> &runs, auto count) {
@@ -130,7 +119,7 @@ private:
     };
     for (int64_t rowClass = 0; rowClass < cells.classes; ++rowClass) {
       RowTile tile{rowClass, cells.row, cellRows / variant.rowRate};
-      TileVisit visit = visitors[cells.variant][branch].visit(cells.head, tile, cellColumns / rate);
+      TileVisit visit = visitor.visit(cells.head, tile, cellColumns / rate);
       forEach(visit.visited, [](Votes &v) { ++v.visited; });
       forEach(visit.full, [&](Votes &v) {
         ++v.latticeFull;
@@ -140,19 +129,23 @@ private:
     return votes;
   }
 
-  /// One by one tiles are pairs, where the analysis visits exactly the kept ones.
-  std::optional<double> density(int64_t head) const {
+  /// One by one tiles are pairs, where the analysis visits exactly the kept ones. None if all heads together take more
+  /// evaluations than a count may.
+  std::optional<double> density(int64_t head) {
     for (const BranchRanges &branch : analysis.variants[variantOf(analysis, sizes, head)].forward.branches)
       if (branch.masked || branch.mayVisitGaps || branch.exactFromColumns > 1)
         return std::nullopt;
-    double kept = double(countTilesOfHead(analysis, sizes, head, {1, 1}, Direction::Forward).visited);
-    return kept / (double(sizes.seqlenQ) * double(sizes.seqlenK));
+    const TileCounts pairs = countTilesOfHead(analysis, left, head, {1, 1}, Direction::Forward);
+    left.mostEvaluations -= pairs.evaluations;
+    if (pairs.isBound)
+      return std::nullopt;
+    return double(pairs.visited) / (double(sizes.seqlenQ) * double(sizes.seqlenK));
   }
 
   const PatternAnalysis &analysis;
-  ProblemSizes sizes;
-  std::vector<std::vector<TileVisitor>> visitors; ///< of each variant's branches
-  std::map<std::vector<int64_t>, Panel> painted;  ///< of heads that visit alike
+  const ProblemSizes &sizes;
+  ProblemSizes left; ///< what densities of further heads may take
+  HeadVisitors visitors;
   int64_t cellRows, cellColumns;
 };
 

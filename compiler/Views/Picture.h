@@ -9,6 +9,8 @@
 #include "compiler/Io/OperandTensor.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 namespace heddle::views {
 
@@ -64,6 +66,7 @@ struct PictureRequest {
   int64_t maxRows = 128, maxColumns = 128;
   Operands operands = {};                 ///< tensors that the pattern reads
   std::vector<std::string> invented = {}; ///< what those are called that nobody gave
+  std::function<void(double share)> progress = {}; ///< how far it is, from 0 to 1
 };
 
 /// How cells of a kind look. No two kinds of a picture differ in hue alone: they differ in lightness as well, and where
@@ -93,19 +96,27 @@ std::string inventedNote(const Picture &picture);
 /// "name (size = 7)".
 std::string titleOf(const PatternFile &file, const attn::ProblemSizes &sizes);
 
-/// One panel for each group of heads that `painter.paint(head)` paints alike.
+/// One panel for each group of heads that look alike. `painter.headValues(head)`: heads with equal ones do, and are
+/// painted once, by `painter.paint(head, progress)`, which leaves the heads out.
 template <class Painter> std::vector<Panel> paintHeads(Painter &&painter, const PictureRequest &request) {
   std::vector<Panel> panels;
-  int64_t first = request.head.value_or(0), end = request.head ? *request.head + 1 : request.sizes.heads;
+  std::map<std::vector<int64_t>, size_t> known;
+  const int64_t first = request.head.value_or(0), end = request.head ? *request.head + 1 : request.sizes.heads;
   for (int64_t head = first; head < end; ++head) {
-    Panel panel = painter.paint(head);
-    auto alike = std::find_if(panels.begin(), panels.end(), [&](const Panel &other) {
-      return other.grid.cells == panel.grid.cells && other.density == panel.density;
-    });
-    if (alike == panels.end())
-      panels.push_back(std::move(panel));
-    else
-      alike->heads.push_back(head);
+    const auto [place, isNew] = known.try_emplace(painter.headValues(head), panels.size());
+    if (isNew) {
+      Panel panel = painter.paint(head, [&](double share) {
+        if (request.progress)
+          request.progress((double(head - first) + share) / double(end - first));
+      });
+      const auto alike = std::find_if(panels.begin(), panels.end(), [&](const Panel &other) {
+        return other.grid.cells == panel.grid.cells && other.density == panel.density;
+      });
+      place->second = size_t(alike - panels.begin());
+      if (alike == panels.end())
+        panels.push_back(std::move(panel));
+    }
+    panels[place->second].heads.push_back(head);
   }
   return panels;
 }

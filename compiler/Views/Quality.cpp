@@ -15,18 +15,20 @@ namespace {
 constexpr int64_t kMostQueryTiles = int64_t(1) << 18;
 
 /// The sources of each node, all heads together: a layer mixes them.
-AttentionGraph graphOf(KeptRows &kept, const attn::ProblemSizes &sizes, int64_t nodeSize, const PairEffort &effort) {
+AttentionGraph graphOf(KeptRows &kept, const QualityRequest &request, const std::vector<AlikeHeads> &heads,
+                       int64_t nodeSize) {
+  const attn::ProblemSizes &sizes = request.sizes;
   const int64_t nodes = (sizes.seqlenQ + nodeSize - 1) / nodeSize;
   std::vector<char> isSource(nodes);
   std::vector<uint16_t> copies;
   AttentionGraph graph(nodes);
   for (int64_t node = 0; node < nodes; ++node) {
     std::fill(isSource.begin(), isSource.end(), 0);
-    if (effort.progress)
-      effort.progress(double(node) / double(nodes));
+    if (request.pairs.progress)
+      request.pairs.progress(double(node) / double(nodes));
     for (int64_t row = node * nodeSize; row < std::min((node + 1) * nodeSize, sizes.seqlenQ); ++row)
-      for (int64_t head = 0; head < sizes.heads; ++head) {
-        kept.read(head, row, copies);
+      for (const AlikeHeads &alike : heads) {
+        kept.read(alike.first, row, copies);
         for (int64_t key = 0; key < sizes.seqlenK; ++key)
           isSource[key / nodeSize] |= copies[key] > 0;
       }
@@ -44,34 +46,35 @@ DepthQuality measureDepth(KeptRows &kept, const QualityRequest &request, bool is
     depth.whyNot = "queries and keys are not the same positions";
     return depth;
   }
-  if (attn::WideInt(sizes.heads) * sizes.seqlenQ * sizes.seqlenK > request.pairs.mostPairs) {
+  const std::vector<AlikeHeads> heads = alikeHeads(sizes.heads, [&](int64_t head) { return kept.headValues(head); });
+  if (attn::WideInt(heads.size()) * sizes.seqlenQ * sizes.seqlenK > request.pairs.mostPairs) {
     depth.whyNot = "more than " + grouped(request.pairs.mostPairs) + " pairs would have to be tried";
     return depth;
   }
   while (sizes.seqlenQ > kMostNodes * depth.nodeSize)
     depth.nodeSize *= 2;
-  depth.closure = closureDepth(graphOf(kept, sizes, depth.nodeSize, request.pairs), isCausal);
+  const int64_t before = kept.rowsRead();
+  depth.closure = closureDepth(graphOf(kept, request, heads, depth.nodeSize), isCausal);
+  depth.rowsRead = kept.rowsRead() - before;
   return depth;
 }
 
-/// Of one head, class by class.
-void addTiles(const attn::VariantRanges &ranges, const QualityRequest &request, int64_t head, BalanceQuality &balance,
-              int64_t &visited) {
+/// Of heads that visit alike, class by class.
+void addTiles(const std::vector<attn::TileVisitor> &branches, int64_t rowRate, const QualityRequest &request,
+              const AlikeHeads &alike, BalanceQuality &balance, int64_t &visited) {
   const attn::ProblemSizes &sizes = request.sizes;
-  std::vector<attn::TileVisitor> branches;
-  for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
-    branches.emplace_back(ranges, branch, attn::Direction::Forward, sizes);
-  for (int64_t rowClass = 0; rowClass < std::min(ranges.rowRate, sizes.seqlenQ); ++rowClass) {
-    const int64_t rows = (sizes.seqlenQ - rowClass + ranges.rowRate - 1) / ranges.rowRate;
+  for (int64_t rowClass = 0; rowClass < std::min(rowRate, sizes.seqlenQ); ++rowClass) {
+    const int64_t rows = (sizes.seqlenQ - rowClass + rowRate - 1) / rowRate;
     for (int64_t index = 0; index * request.tile.rows < rows; ++index) {
       int64_t ofTile = 0;
       for (const attn::TileVisitor &branch : branches)
         for (const attn::TileRun &run :
-             branch.visit(head, {rowClass, index, request.tile.rows}, request.tile.columns).visited)
+             branch.visit(alike.first, {rowClass, index, request.tile.rows}, request.tile.columns).visited)
           ofTile += run.end - run.begin;
-      visited += ofTile;
+      visited += ofTile * alike.heads;
       balance.most = std::max(balance.most, ofTile);
-      ++balance.queryTiles;
+      balance.queryTiles += alike.heads;
+      ++balance.tilesVisited;
     }
   }
 }
@@ -80,14 +83,18 @@ BalanceQuality measureBalance(const PatternFile &file, const QualityRequest &req
   const attn::ProblemSizes &sizes = request.sizes;
   BalanceQuality balance;
   int64_t visited = 0;
-  for (int64_t head = 0; head < sizes.heads; ++head) {
-    const attn::Variant &variant = file.analysis().variants[attn::variantOf(file.analysis(), sizes, head)];
-    if (attn::countRowTiles(sizes.seqlenQ, variant.forward.rowRate, request.tile.rows) >
-        kMostQueryTiles / sizes.heads) {
+  const attn::HeadVisitors visitors(file.analysis(), attn::Direction::Forward, sizes);
+  const std::vector<AlikeHeads> heads =
+      alikeHeads(sizes.heads, [&](int64_t head) { return visitors.headValues(head); });
+  for (const AlikeHeads &alike : heads) {
+    const attn::Variant &variant = file.analysis().variants[attn::variantOf(file.analysis(), sizes, alike.first)];
+    const int64_t rowRate = variant.forward.rowRate;
+    if (attn::countRowTiles(sizes.seqlenQ, rowRate, request.tile.rows) >
+        kMostQueryTiles / int64_t(heads.size())) {
       balance.whyNot = "more than " + counted(kMostQueryTiles, "query tile");
       return balance;
     }
-    addTiles(variant.forward, request, head, balance, visited);
+    addTiles(visitors.of(alike.first), rowRate, request, alike, balance, visited);
   }
   balance.mean = balance.queryTiles ? double(visited) / double(balance.queryTiles) : 0;
   return balance;

@@ -55,11 +55,13 @@ struct DepthQuality {
   ClosureDepth closure;
   int64_t nodeSize = 1; ///< positions in a node; more than 1: the pattern itself needs at least as many layers
   std::string whyNot;   ///< there is no depth; empty: there is one
+  int64_t rowsRead = 0; ///< of heads that differ
 };
 
 /// Visited key tiles of query tiles, over all heads.
 struct BalanceQuality {
   int64_t most = 0, queryTiles = 0;
+  int64_t tilesVisited = 0; ///< of heads that differ
   double mean = 0;
   double imbalance() const { return mean > 0 ? double(most) / mean : 1; }
   std::string whyNot;

@@ -9,11 +9,6 @@ namespace heddle::attn {
 
 namespace {
 
-WideInt seriesSum(SweepNumber start, int64_t steps, int64_t turns) {
-  return WideInt(start.value) * steps * turns + WideInt(start.slope) * turns * steps * (steps - 1) / 2 +
-         WideInt(start.turn) * steps * turns * (turns - 1) / 2;
-}
-
 /// Sum of the lengths of runs.
 SweepNumber totalLength(const std::vector<BranchEvaluator::Run<SweepNumber>> &runs, SweepDomain &domain) {
   SweepNumber total;

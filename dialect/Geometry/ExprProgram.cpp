@@ -83,6 +83,11 @@ void ExprProgram::appendDivisors(const std::vector<int64_t> &slots, const std::f
   }
 }
 
+WideInt seriesSum(const SweepNumber &start, int64_t steps, int64_t turns) {
+  return WideInt(start.value) * steps * turns + WideInt(start.slope) * turns * steps * (steps - 1) / 2 +
+         WideInt(start.turn) * steps * turns * (turns - 1) / 2;
+}
+
 SweepNumber SweepDomain::mul(Number a, Number b) {
   if (!a.isConstant() && !b.isConstant())
     stayHere();

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"
-#include "dialect/Geometry/TensorData.h"
+#include "dialect/Geometry/ProblemSizes.h"
 
 #include <algorithm>
 #include <functional>
@@ -77,6 +77,9 @@ struct SweepNumber {
   int64_t value = 0, slope = 0, turn = 0, cell = 0, cellTurn = 0;
   bool isConstant() const { return slope == 0 && turn == 0 && cell == 0 && cellTurn == 0; }
 };
+
+/// Over so many steps and turns; what cells change is left out.
+WideInt seriesSum(const SweepNumber &start, int64_t steps, int64_t turns);
 
 /// Evaluates at the corner and remembers for how many further steps and turns every comparison, floor and remainder
 /// keeps its form, so that a sum over a billion tiles takes as many evaluations as one period has bends. Cells get the

@@ -73,37 +73,53 @@ std::vector<IntExpr> headParts(const PatternAnalysis &analysis) {
   return std::move(found.parts);
 }
 
-int64_t periodOfHeads(const ExprProgram &program, const ProblemSizes &sizes) {
-  PlainDomain domain;
-  std::vector<int64_t> slots, divisors;
-  program.run(domain, [&](Symbol symbol) { return symbolValue(sizes, 0, symbol); }, slots);
-  program.appendDivisors(slots, [](unsigned) { return int64_t(1); }, divisors);
-  return choosePeriod(std::move(divisors), 1, sizes.heads);
-}
+/// What one pattern says of the head.
+struct HeadProgram {
+  explicit HeadProgram(const AnalysedCall &call) : sizes(call.sizes) {
+    places = {program.add(call.analysis.variantOfHead)};
+    for (const IntExpr &part : headParts(call.analysis))
+      places.push_back(program.add(part));
+  }
 
-} // namespace
+  void appendDivisors(std::vector<int64_t> &divisors) const {
+    PlainDomain domain;
+    std::vector<int64_t> slots;
+    program.run(domain, [&](Symbol symbol) { return symbolValue(sizes, 0, symbol); }, slots);
+    program.appendDivisors(slots, [](unsigned) { return int64_t(1); }, divisors);
+  }
 
-std::vector<HeadGroup> headGroups(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
-  ExprProgram program;
-  std::vector<unsigned> places = {program.add(analysis.variantOfHead)};
-  for (const IntExpr &part : headParts(analysis))
-    places.push_back(program.add(part));
-  std::map<std::vector<int64_t>, HeadGroup> groups;
-  const int64_t period = periodOfHeads(program, sizes);
-  std::vector<SweepNumber> slots;
-  std::vector<int64_t> values(places.size());
-  coverByRectangles(sizes.heads, period, [&](const Rectangle &all) -> Rectangle {
-    SweepDomain domain{all.steps - 1, all.turns - 1};
-    const int64_t head = all.step + period * all.turn;
+  void appendValues(SweepDomain &domain, SweepNumber head, std::vector<int64_t> &values) const {
+    std::vector<SweepNumber> slots;
     program.run(
         domain,
         [&](Symbol symbol) {
-          return symbol.kind == Symbol::Head ? SweepNumber{head, 1, period}
-                                             : domain.constant(symbolValue(sizes, 0, symbol));
+          return symbol.kind == Symbol::Head ? head : domain.constant(symbolValue(sizes, 0, symbol));
         },
         slots);
-    for (size_t i = 0; i < places.size(); ++i)
-      values[i] = domain.fixed(slots[places[i]]);
+    for (unsigned place : places)
+      values.push_back(domain.fixed(slots[place]));
+  }
+
+  const ProblemSizes &sizes;
+  ExprProgram program;
+  std::vector<unsigned> places;
+};
+
+} // namespace
+
+std::vector<HeadGroup> headGroups(const std::vector<AnalysedCall> &calls) {
+  std::vector<HeadProgram> programs;
+  std::vector<int64_t> divisors;
+  for (const AnalysedCall &call : calls)
+    programs.emplace_back(call).appendDivisors(divisors);
+  const int64_t heads = calls.front().sizes.heads, period = choosePeriod(std::move(divisors), 1, heads);
+  std::map<std::vector<int64_t>, HeadGroup> groups;
+  coverByRectangles(heads, period, [&](const Rectangle &all) -> Rectangle {
+    SweepDomain domain{all.steps - 1, all.turns - 1};
+    const int64_t head = all.step + period * all.turn;
+    std::vector<int64_t> values;
+    for (const HeadProgram &program : programs)
+      program.appendValues(domain, {head, 1, period}, values);
     HeadGroup &group = groups.try_emplace(values, HeadGroup{unsigned(values[0]), head, 0}).first->second;
     group.first = std::min(group.first, head);
     group.heads += (domain.horizon + 1) * (domain.turns + 1);
@@ -113,6 +129,10 @@ std::vector<HeadGroup> headGroups(const PatternAnalysis &analysis, const Problem
   for (const auto &[key, group] : groups)
     result.push_back(group);
   return result;
+}
+
+std::vector<HeadGroup> headGroups(const PatternAnalysis &analysis, const ProblemSizes &sizes) {
+  return headGroups({{analysis, sizes}});
 }
 
 } // namespace heddle::attn

@@ -6,9 +6,6 @@ namespace heddle::attn {
 
 namespace {
 
-/// A sum over pairs takes rows apart into at most so many classes.
-constexpr RowRateLimits kCountedClasses = {int64_t(1) << 14, int64_t(1) << 14};
-
 /// Pairs that several pieces share, counted with a sign.
 struct PairTerm {
   unsigned variant;

@@ -14,6 +14,9 @@ struct RowRateLimits {
   int64_t exact = 64, most = 4096;
 };
 
+/// A sum over pairs takes rows apart into at most so many classes.
+inline constexpr RowRateLimits kCountedClasses = {int64_t(1) << 14, int64_t(1) << 14};
+
 /// Limits for patterns of so many head groups: kernels for heads that share keys count with the common multiple of all
 /// groups.
 RowRateLimits rowRateLimits(size_t variants);

@@ -1,6 +1,7 @@
 //===- TileVisitor.cpp - single tiles of rows -----------------------------===//
 #include "dialect/Geometry/TileVisitor.h"
 #include "dialect/Geometry/CellWalk.h"
+#include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/RowTiles.h"
 
 namespace heddle::attn {
@@ -43,6 +44,29 @@ std::vector<int64_t> TileVisitor::headValues(int64_t head) const {
 int64_t TileVisitor::columnResidue(int64_t head, int64_t firstRow) const {
   return evaluator->residue(
       [&](Symbol symbol) { return symbol.kind == Symbol::TileFirst ? firstRow : symbolValue(sizes, head, symbol); });
+}
+
+HeadVisitors::HeadVisitors(const PatternAnalysis &analysis, Direction direction, const ProblemSizes &sizes)
+    : analysis(analysis), sizes(sizes), variants(analysis.variants.size()) {
+  for (size_t variant = 0; variant < variants.size(); ++variant) {
+    const VariantRanges &ranges = analysis.variants[variant].ranges(direction);
+    for (unsigned branch = 0; branch < ranges.branches.size(); ++branch)
+      variants[variant].emplace_back(ranges, branch, direction, sizes);
+  }
+}
+
+const std::vector<TileVisitor> &HeadVisitors::of(int64_t head) const {
+  return variants[variantOf(analysis, sizes, head)];
+}
+
+std::vector<int64_t> HeadVisitors::headValues(int64_t head) const {
+  const unsigned variant = variantOf(analysis, sizes, head);
+  std::vector<int64_t> values = {variant};
+  for (const TileVisitor &branch : variants[variant]) {
+    const std::vector<int64_t> own = branch.headValues(head);
+    values.insert(values.end(), own.begin(), own.end());
+  }
+  return values;
 }
 
 } // namespace heddle::attn

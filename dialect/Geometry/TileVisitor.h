@@ -4,7 +4,7 @@
 #pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"
-#include "dialect/Geometry/Ranges.h"
+#include "dialect/Geometry/Variant.h"
 
 namespace heddle::attn {
 
@@ -53,6 +53,21 @@ private:
   int64_t rowRate;
   Direction direction;
   const ProblemSizes &sizes;
+};
+
+/// The branches of all variants, so that heads that visit alike are asked about once; what it is given outlives it.
+class HeadVisitors {
+public:
+  HeadVisitors(const PatternAnalysis &analysis, Direction direction, const ProblemSizes &sizes);
+
+  const std::vector<TileVisitor> &of(int64_t head) const;
+  /// Heads with equal values visit alike in every branch.
+  std::vector<int64_t> headValues(int64_t head) const;
+
+private:
+  const PatternAnalysis &analysis;
+  const ProblemSizes &sizes;
+  std::vector<std::vector<TileVisitor>> variants;
 };
 
 } // namespace heddle::attn

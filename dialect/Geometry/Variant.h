@@ -36,6 +36,15 @@ struct HeadGroup {
   int64_t heads; ///< how many there are
 };
 
+/// A pattern with the sizes of a call, which outlive whoever is given them.
+struct AnalysedCall {
+  const PatternAnalysis &analysis;
+  const ProblemSizes &sizes;
+};
+
+/// Of heads that all these patterns treat alike; the variant is that of the first. The calls have as many heads.
+std::vector<HeadGroup> headGroups(const std::vector<AnalysedCall> &calls);
+
 /// Every head is in one group. Cost follows the groups and the bends of what depends on the head, not the number of
 /// heads.
 std::vector<HeadGroup> headGroups(const PatternAnalysis &analysis, const ProblemSizes &sizes);
