@@ -85,10 +85,11 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec 
 Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindSpec &kind = kinds().front());
 
 // Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h. Of optional roles those of `also`;
-// none of what comes from a forward call.
+// none of what comes from a forward call. `progress` is told how far they are, from 0 to 1.
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
                                               const KindSpec &kind = kinds().front(),
-                                              const std::vector<Role> &also = {});
+                                              const std::vector<Role> &also = {},
+                                              const std::function<void(double share)> &progress = {});
 
 // Of what comes from a forward call, what the inputs have not.
 std::vector<RoleSpec> missingOfForward(const AttentionInputs &inputs);

@@ -164,12 +164,12 @@ views::PictureRequest pictureRequest(const DiffOptions &options, const std::vect
   return request;
 }
 
-/// Shows how far pairs that are asked one by one are, and what bounds them.
+/// Shows how far counts and pictures are, and what bounds them.
 class Effort {
 public:
   explicit Effort(const DiffOptions &options) {
     pairs.mostPairs = options.limit.value_or(pairs.mostPairs);
-    pairs.progress = [this](double share) { progress.show(share, "pair by pair; --limit bounds it"); };
+    pairs.progress = [this](double share) { progress.show(share, "rows and pairs; --limit bounds them"); };
   }
   ~Effort() { progress.finish(); }
 
@@ -273,7 +273,7 @@ Action addDiff(CLI::App &command) {
            "Counts and pictures stop at so many evaluations of a closed form, or pairs compared one by one [2^19 "
            "evaluations, 2^31 pairs]")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
-  addValue(command, "--svg", options->svg, "FILE", "Write a picture to this file too");
+  addValue(command, "--svg", options->svg, "FILE", "Write a picture to this file too; -q leaves out that of the text");
   command.add_flag("--exit-code", options->exitCode, "Exit with 1 if the patterns differ");
   addJsonOption(command, options->json);
   return [options] { return runDiff(*options); };

@@ -128,7 +128,7 @@ int runExplain(ExplainOptions options) {
   if (!request)
     return fail(request.status());
   ProgressLine progress;
-  request->pairs.progress = [&](double share) { progress.show(share, "pair by pair; --limit bounds it"); };
+  request->pairs.progress = [&](double share) { progress.show(share, "pairs and tiles; --limit bounds them"); };
   Result<views::Explanation> explanation = views::explain(*file, *request);
   progress.finish();
   if (!explanation)

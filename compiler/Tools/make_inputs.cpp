@@ -4,13 +4,17 @@
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/ExtremeScores.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/ParallelFor.h"
 #include "runtime/Core/ParseCount.h"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -44,13 +48,25 @@ std::optional<KeySpan> parseKeySpan(const std::string &text) {
 }
 
 Status multiply(HostTensor &tensor, double factor) {
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    tensor.set(i, static_cast<float>(tensor.get(i) * factor));
-    if (!std::isfinite(tensor.get(i)))
-      return Status::invalidArgument("--scale: elements become too large for " + std::string(dtypeName(tensor.dtype)) +
-                                     ": give a smaller one");
-  }
-  return {};
+  constexpr int64_t kPiece = int64_t(1) << 12;
+  const int64_t count = tensor.elements(), pieces = (count + kPiece - 1) / kPiece;
+  std::atomic<bool> isFinite{true};
+  parallelFor(pieces, threadCountFor(pieces, 0), [&](int, int64_t piece) {
+    float values[kPiece];
+    const int64_t first = piece * kPiece;
+    const int length = static_cast<int>(std::min(kPiece, count - first));
+    loadFloats(tensor.dtype, tensor.data.data(), first, length, values);
+    for (int i = 0; i < length; ++i)
+      values[i] = static_cast<float>(values[i] * factor);
+    storeFloats(tensor.dtype, values, length, tensor.data.data(), first);
+    loadFloats(tensor.dtype, tensor.data.data(), first, length, values); // as they were rounded
+    if (!std::all_of(values, values + length, [](float value) { return std::isfinite(value); }))
+      isFinite = false;
+  });
+  if (isFinite)
+    return {};
+  return Status::invalidArgument("--scale: elements become too large for " + std::string(dtypeName(tensor.dtype)) +
+                                 ": give a smaller one");
 }
 
 /// The roles of --with.
@@ -73,8 +89,11 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
 
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options,
                                    const std::vector<Role> &also) {
-  HEDDLE_ASSIGN(AttentionInputs inputs,
-                randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind), also));
+  ProgressLine progress;
+  auto made = randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind), also,
+                                    [&](double share) { progress.show(share, "random elements"); });
+  progress.finish();
+  HEDDLE_ASSIGN(AttentionInputs inputs, std::move(made));
   if (options.scale != 1)
     for (const RoleSpec &role : inputs.given())
       HEDDLE_TRY(multiply(inputs.of(role.role), options.scale));
@@ -122,7 +141,10 @@ int runMakeInputs(const MakeInputsOptions &options) {
   Result<std::map<std::string, OperandTensor>> operands = makeOperands(sizes, options);
   if (!operands)
     return failNames(operands.status());
+  ProgressLine progress;
+  progress.show(1, "writing");
   Status written = writeAttentionInputs(options.output, *inputs, options.seed, *operands);
+  progress.finish();
   if (!written.isOk())
     return fail(written);
   std::cout << options.output;

@@ -2,6 +2,7 @@
 // Draws which pairs or tiles a pattern keeps, as SVG or in the terminal.
 //===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
+#include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
@@ -77,7 +78,10 @@ int runShow(const ShowOptions &options) {
   Result<views::PictureRequest> request = requestOf(options, *file);
   if (!request)
     return fail(request.status());
+  ProgressLine progress;
+  request->progress = [&](double share) { progress.show(share, "rows of cells"); };
   Result<views::Picture> picture = views::draw(*file, *request);
+  progress.finish();
   if (!picture)
     return fail(picture.status());
   return finish(writeArtifact(options.output, isSvg(options) ? views::svg(*picture) : views::blockText(*picture)));

@@ -134,15 +134,24 @@ static void explainVariants(const PatternFile &file, const ProblemSizes &sizes, 
 }
 
 Result<Explanation> explain(const PatternFile &file, const ExplainRequest &request) {
+  constexpr double kOfPairs = 0.5; // of the progress; counts of tiles are the rest
   Explanation result;
+  auto tell = [&](double share) {
+    if (request.pairs.progress)
+      request.pairs.progress(share);
+  };
   result.gpu = request.gpu->name;
   result.gpuFullName = request.gpu->fullName;
-  HEDDLE_ASSIGN(KeptPairs kept, keptPairsOf(file, request.sizes, request.operands, request.pairs));
+  HEDDLE_ASSIGN(KeptPairs kept, keptPairsOf(file, request.sizes, request.operands,
+                                            {request.pairs.mostPairs, [&](double share) { tell(share * kOfPairs); }}));
   result.keptPairs = kept.count;
   result.keptPairsNote = kept.note;
+  tell(kOfPairs);
   explainTiles(file, request, result);
   explainTime(file.pattern(), request, result);
+  tell(kOfPairs + 0.2);
   explainKernel(file, request, result);
+  tell(kOfPairs + 0.3);
   explainCliff(file, request, result);
   explainVariants(file, request.sizes, result);
   return result;

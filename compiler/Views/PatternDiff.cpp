@@ -17,13 +17,18 @@ void add(DiffCounts &counts, std::array<int64_t, 2> copies, WideInt pairs) {
   counts.unequal += first && second && first != second ? pairs : 0;
 }
 
-/// None: it takes too many evaluations.
-std::optional<DiffCounts> countRuns(RowRuns &runs, const DiffSide &first, const DiffSide &second) {
+/// None: it takes too many evaluations. Progress is that towards the bound.
+std::optional<DiffCounts> countRuns(RowRuns &runs, const DiffSide &first, const DiffSide &second,
+                                    const PairEffort &effort) {
+  constexpr int64_t kCallsOfProgress = 1024;
   DiffCounts counts;
   counts.isClosedForm = true;
+  int64_t calls = 0;
   for (const HeadGroup &alike :
        headGroups({{first.file.analysis(), first.sizes}, {second.file.analysis(), second.sizes}})) {
     auto use = [&](const AlikeRows &rows) {
+      if (effort.progress && ++calls % kCallsOfProgress == 0)
+        effort.progress(double(runs.evaluations()) / double(first.sizes.mostEvaluations));
       for (const KeyStretch &stretch : rows.stretches)
         add(counts, stretch.copies, rows.pairsOf(stretch) * alike.heads);
     };
@@ -90,7 +95,7 @@ Result<DiffCounts> countDifference(const DiffSide &first, const DiffSide &second
   std::optional<RowRuns> runs =
       RowRuns::create({first.file.analysis(), first.sizes}, {second.file.analysis(), second.sizes});
   if (runs)
-    if (std::optional<DiffCounts> counts = countRuns(*runs, first, second))
+    if (std::optional<DiffCounts> counts = countRuns(*runs, first, second, effort))
       return *counts;
   HEDDLE_ASSIGN(RowPairs rows, RowPairs::create(first, second, {}, effort, runs.has_value()));
   return countPairByPair(rows, first.sizes, effort);

@@ -1,9 +1,10 @@
 //===- count_effort_test.cpp - what counts take -----------------------------===//
-// Counts over long sequences and many heads are exact within few evaluations, heads that are alike are counted once,
-// and a count that takes more than it may says so.
+// Counts over long sequences and many heads are exact within few evaluations, also of what two patterns keep, heads that
+// are alike are counted once, and a count that takes more than it may says so.
 //===----------------------------------------------------------------------===//
 #include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/Geometry/Counts.h"
+#include "dialect/Geometry/RowRuns.h"
 #include "dialect/Geometry/Variant.h"
 #include "dialect/Geometry/Period.h"
 
@@ -42,6 +43,32 @@ ProblemSizes sizesOf(int64_t heads, int64_t length, int64_t mostEvaluations = kM
 }
 
 WideInt triangle(WideInt n) { return n * (n + 1) / 2; }
+
+/// Pairs of two patterns, over all heads, of which `both` keeps every one.
+struct Compared {
+  WideInt first = 0, second = 0, both = 0;
+  int64_t evaluations = 0;
+};
+
+std::optional<Compared> compare(const Parsed &first, const Parsed &second, const ProblemSizes &sizes) {
+  std::optional<RowRuns> runs = RowRuns::create({first.analysis, sizes}, {second.analysis, sizes});
+  REQUIRE(runs.has_value());
+  Compared sum;
+  for (const HeadGroup &alike : headGroups({{first.analysis, sizes}, {second.analysis, sizes}})) {
+    auto use = [&](const AlikeRows &rows) {
+      for (const KeyStretch &stretch : rows.stretches) {
+        const WideInt pairs = rows.pairsOf(stretch) * alike.heads;
+        sum.first += pairs * stretch.copies[0];
+        sum.second += pairs * stretch.copies[1];
+        sum.both += stretch.copies[0] && stretch.copies[1] ? pairs : 0;
+      }
+    };
+    if (!runs->visit(alike.first, {0, sizes.seqlenQ}, use))
+      return std::nullopt;
+  }
+  sum.evaluations = runs->evaluations();
+  return sum;
+}
 
 constexpr int64_t kBillion = int64_t(1) << 30;
 constexpr const char *kBlocksInSegments =
@@ -120,6 +147,41 @@ TEST_CASE("dilations by rates whose common multiple is large have a closed form"
     }
   CHECK(countPairs(parsed->analysis, sizesOf(1, length)) == std::optional<WideInt>(pairs));
   CHECK(countPairs(parsed->analysis, sizesOf(1, kBillion)).has_value());
+}
+
+TEST_CASE("two patterns are compared in evaluations by their bends, not by their rows") {
+  auto causal = parse("%m = attn.causal attn.softmax union(%m)");
+  auto window = parse("%m = attn.window [99, 7] attn.softmax union(%m)");
+  const auto compared = compare(*causal, *window, sizesOf(64, kBillion));
+  REQUIRE(compared.has_value());
+  CHECK(compared->evaluations < 64);
+  CHECK(compared->both == 64 * (WideInt(100) * kBillion - 4950));
+  CHECK(compared->first == 64 * triangle(kBillion));
+}
+
+TEST_CASE("lists, lattices and branches that meet are compared as they are counted one by one") {
+  constexpr const char *kBodies[] = {
+      "%w = attn.window [191, 191] %r = attn.rows [64, 0] %c = attn.cols [64, 0] %d = attn.random count 3 seed 1 per_head "
+      "%b = attn.blocks %d by [64] %m = attn.or %w, %r, %c, %b attn.softmax union(%m)",
+      "%w = attn.window [256, 256] %r = attn.rows [64, 0] %c = attn.cols [64, 0] %m = attn.or %w, %r, %c "
+      "attn.softmax union(%m)",
+      "%f = attn.full %a = attn.dilate %f by 7 at 0 %b = attn.dilate %f by 11 at 3 %c = attn.dilate %f by 13 at 1 "
+      "attn.softmax union(%a, %b, %c)",
+      "%c = attn.causal %d = attn.dilate %c by 3 rule(modulo) %s = attn.segment %d by [97] attn.softmax lse(%c, %s)"};
+  std::vector<std::unique_ptr<Parsed>> patterns;
+  for (const char *body : kBodies)
+    patterns.push_back(parse(body));
+  const ProblemSizes sizes = sizesOf(6, 4096);
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    CAPTURE(kBodies[i]);
+    const Parsed &first = *patterns[i], &second = *patterns[(i + 1) % patterns.size()];
+    const auto compared = compare(first, second, sizes);
+    REQUIRE(compared.has_value());
+    CHECK(std::optional<WideInt>(compared->first) == countPairs(first.analysis, sizes));
+    CHECK(std::optional<WideInt>(compared->second) == countPairs(second.analysis, sizes));
+  }
+  CHECK(compare(*patterns[0], *patterns[1], sizes)->evaluations < 6 * 64 * 64);
+  CHECK(!compare(*patterns[0], *patterns[1], sizesOf(6, 4096, 100)).has_value());
 }
 
 TEST_CASE("heads that are alike are one group") {

@@ -1,5 +1,6 @@
 //===- diff_test.cpp - where two patterns disagree ------------------------------===//
-// Counts of heddle diff, in closed form and pair by pair, and what its cells say, against every pair of the definition.
+// Counts of heddle diff, in closed form and pair by pair, and what its cells say, against every pair of the definition;
+// how many pairs are asked for that.
 //===----------------------------------------------------------------------===//
 #include "compiler/Oracle/PatternOracle.h"
 #include "compiler/Views/PatternDiff.h"
@@ -87,6 +88,30 @@ Cell cellOf(const DiffCounts &counts) {
                                  : Cell::Skipped;
 }
 
+Picture checkCells(const DiffSide &first, const DiffSide &second, int64_t cells) {
+  PictureRequest request;
+  request.sizes = first.sizes;
+  request.maxRows = request.maxColumns = cells;
+  auto picture = drawDifference(first, second, request);
+  REQUIRE_MESSAGE(picture.isOk(), picture.status().message());
+  Definitions definitions(first, second);
+  int64_t heads = 0, wrong = 0;
+  for (const Panel &panel : picture->panels)
+    for (int64_t head : panel.heads) {
+      ++heads;
+      for (int64_t r = 0; r < panel.grid.rows; ++r)
+        for (int64_t c = 0; c < panel.grid.columns; ++c) {
+          const Grid &g = panel.grid;
+          DiffCounts part = definitions.counts(head, r * g.cellRows, (r + 1) * g.cellRows, c * g.cellColumns,
+                                               (c + 1) * g.cellColumns);
+          wrong += g.at(r, c) != cellOf(part);
+        }
+    }
+  CHECK(heads == first.sizes.heads);
+  CHECK(wrong == 0);
+  return picture.take();
+}
+
 } // namespace
 
 TEST_CASE("every pattern file against the next") {
@@ -146,25 +171,69 @@ TEST_CASE("cells say what their pairs do") {
       parsed("attn.pattern @p() { %c = attn.causal %d = attn.dilate %c by 3 rule(modulo) attn.softmax lse(%c, %d) }");
   auto b = parsed(unionText("%m = attn.window [9, 4]"));
   DiffSide first{*a, sizesOf(*a, 3, 45, 52)}, second{*b, sizesOf(*b, 3, 45, 52)};
-  Definitions definitions(first, second);
   for (int64_t cells : {5, 20, 60}) {
-    PictureRequest request;
-    request.sizes = first.sizes;
-    request.maxRows = request.maxColumns = cells;
-    auto picture = drawDifference(first, second, request);
-    REQUIRE(picture.isOk());
-    CHECK(picture->showsPairs == (cells == 60));
-    for (const Panel &panel : picture->panels)
-      for (int64_t head : panel.heads)
-        for (int64_t r = 0; r < panel.grid.rows; ++r)
-          for (int64_t c = 0; c < panel.grid.columns; ++c) {
-            const Grid &g = panel.grid;
-            DiffCounts part = definitions.counts(head, r * g.cellRows, (r + 1) * g.cellRows, c * g.cellColumns,
-                                                 (c + 1) * g.cellColumns);
-            CHECK(g.at(r, c) == cellOf(part));
-          }
-    std::string document = svg(*picture), text = blockText(*picture);
+    const Picture picture = checkCells(first, second, cells);
+    CHECK(picture.showsPairs == (cells == 60));
+    std::string document = svg(picture), text = blockText(picture);
     CHECK(text.find(cells == 60 ? "a only in a" : "a more in a") != std::string::npos);
     CHECK(document.find("#d55e00") != std::string::npos);
   }
+}
+
+TEST_CASE("cells of every pattern file against the next, and of odd ones") {
+  std::vector<std::unique_ptr<PatternFile>> files;
+  for (const std::string &path : libraryPatterns())
+    files.push_back(loaded(path));
+  for (const std::string &text : oddPatterns())
+    files.push_back(parsed(text));
+  for (size_t i = 0; i < files.size(); ++i) {
+    CAPTURE(i);
+    CAPTURE(files[i]->path());
+    checkCells(sideOf(*files[i], 2, 45, 52), sideOf(*files[(i + 1) % files.size()], 2, 45, 52), 9);
+  }
+}
+
+TEST_CASE("pictures and counts of long sequences ask for no pair") {
+  const PairEffort none{/*mostPairs=*/0};
+  auto drawsAndCounts = [&](const char *first, const char *second, int64_t heads, int64_t length) {
+    auto a = loaded(std::string(HEDDLE_PATTERNS) + "/" + first + ".mlir"),
+         b = loaded(std::string(HEDDLE_PATTERNS) + "/" + second + ".mlir");
+    const DiffSide left = sideOf(*a, heads, length, length), right = sideOf(*b, heads, length, length);
+    PictureRequest request;
+    request.sizes = left.sizes;
+    request.maxRows = 36;
+    request.maxColumns = 72;
+    const auto counts = countDifference(left, right, none);
+    REQUIRE_MESSAGE(counts.isOk(), counts.status().message());
+    CHECK(counts->isClosedForm);
+    CHECK(counts->rowsRead == 0);
+    const auto picture = drawDifference(left, right, request, none);
+    CHECK_MESSAGE(picture.isOk(), picture.status().message());
+  };
+  drawsAndCounts("bigbird", "longformer", 8, 32768);
+  drawsAndCounts("document", "causal", 1, 32768);
+  drawsAndCounts("sliding_window", "causal", 64, int64_t(1) << 30);
+}
+
+TEST_CASE("pairs of heads that keep alike are asked once, and a closed form that is cut short says so") {
+  auto blocks = parsed(unionText(kNeighbourBlocks)), causal = parsed(unionText("%m = attn.causal"));
+  const DiffSide first{*blocks, sizesOf(*blocks, 12, 70, 70)}, second{*causal, sizesOf(*causal, 12, 70, 70)};
+  const DiffCounts counts = counted(first, second);
+  CHECK(!counts.isClosedForm);
+  CHECK(counts.rowsRead == 2 * 70);
+  CHECK(counts.both + counts.onlySecond == 12 * 70 * 71 / 2);
+  double last = 0;
+  int64_t shown = 0;
+  REQUIRE(countDifference(first, second, {kMostEnumeratedPairs, [&](double share) {
+                                            ++shown;
+                                            last = share;
+                                          }}));
+  CHECK(shown > 0);
+  CHECK(last < 1);
+  DiffSide few{*causal, sizesOf(*causal, 12, 70, 70)};
+  few.sizes.mostEvaluations = 1;
+  const auto refused = countDifference(few, second, {/*mostPairs=*/1000});
+  REQUIRE_FALSE(refused.isOk());
+  CHECK(refused.status().message().find("takes more than 1 evaluations, and 4,900 pairs are more than the 1,000") !=
+        std::string::npos);
 }

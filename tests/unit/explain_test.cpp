@@ -236,6 +236,29 @@ TEST_CASE("pairs without a closed form are counted one by one or not at all") {
   CHECK(large["kept_pairs_note"].get<std::string>().find("without a closed form") != std::string::npos);
 }
 
+TEST_CASE("pairs of heads that a predicate treats alike are tried once") {
+  auto blocks = parsed(unionText(kNeighbourBlocks));
+  auto ofHead = parsed(unionText(R"(%m = attn.predicate {
+  ^bb0(%b: i32, %h: i32, %q: i32, %k: i32):
+    %keep = arith.cmpi sle, %k, %h : i32
+    attn.yield %keep : i1
+  })"));
+  auto keptOf = [](const PatternFile &file, int64_t heads, int64_t most) {
+    auto kept = views::keptPairsOf(file, {heads, 100, 100, 0, 0, {}}, {}, {most});
+    REQUIRE_MESSAGE(kept.isOk(), kept.status().message());
+    return kept.take();
+  };
+  const auto one = keptOf(*blocks, 1, 10000), twelve = keptOf(*blocks, 12, 10000);
+  REQUIRE(twelve.count.has_value());
+  CHECK(*twelve.count == 12 * *one.count);
+  CHECK(twelve.rowsRead == 100);
+  const auto each = keptOf(*ofHead, 12, 120000);
+  REQUIRE(each.count.has_value());
+  CHECK(*each.count == 100 * 12 * 13 / 2);
+  CHECK(each.rowsRead == 1200);
+  CHECK(!keptOf(*ofHead, 12, 119999).count.has_value());
+}
+
 TEST_CASE("why tiles of keys alone are masked is said, in words and as data") {
   struct Case {
     std::string ops, why, whyPiece;

@@ -183,6 +183,16 @@ TEST_CASE("imbalance of query tiles") {
   CHECK(measured({kFull, 1, 1024}).balance.imbalance() == doctest::Approx(1));
 }
 
+TEST_CASE("heads that are alike are looked at once") {
+  const Quality one = measured({kCausal, 1, 256, 64}), many = measured({kCausal, 16, 256, 64});
+  CHECK(one.depth.rowsRead == 256);
+  CHECK(many.depth.rowsRead == 256);
+  CHECK(many.depth.closure.layers == one.depth.closure.layers);
+  CHECK(many.balance.tilesVisited == 4);
+  CHECK(many.balance.queryTiles == 16 * 4);
+  CHECK(many.balance.mean == one.balance.mean);
+}
+
 TEST_CASE("queries that are not the keys have no depth") {
   Quality quality = measured({kFull, 1, 8, 128, 24});
   CHECK(quality.depth.whyNot == "queries and keys are not the same positions");

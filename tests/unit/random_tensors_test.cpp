@@ -41,6 +41,27 @@ TEST_CASE("a tensor that several threads make is that of its stream") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("many values at once are the sums of the fields of their words, and how far they are is told") {
+  const RandomStream stream(7, "k");
+  float values[1003];
+  stream.normals(12345, 1003, values);
+  int64_t wrong = 0;
+  for (int i = 0; i < 1003; ++i) {
+    int64_t sum = -6 * 65535;
+    for (uint64_t word = 0; word < 3; ++word)
+      for (int field = 0; field < 4; ++field)
+        sum += int64_t(stream.word(3 * uint64_t(12345 + i) + word) >> (16 * field) & 0xffff);
+    wrong += values[i] != float(sum) / 65536;
+  }
+  CHECK(wrong == 0);
+  double last = -1;
+  randomNormalTensor(DType::bf16, {int64_t(3) << 18}, 9, "q", [&](double share) {
+    CHECK(share > last);
+    CHECK(share < 1);
+    last = share;
+  });
+}
+
 // Mean, variance and the distribution at -2, -1, 0, 1, 2 of a million values; five sigma of the
 // sampling error plus the 0.0025 that the header allows.
 TEST_CASE("the values are standard normal") {

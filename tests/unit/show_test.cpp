@@ -200,6 +200,24 @@ TEST_CASE("heads that look alike share a panel") {
   CHECK(headsInWords(drawn(*file, one).panels[0].heads) == "head 6");
 }
 
+TEST_CASE("heads that visit alike are painted once, and their densities take no more than one count may") {
+  auto file = parsed(unionText(
+      "%a = attn.random count 3 seed 5 per_head %b = attn.blocks %a by [64] %c = attn.causal %m = attn.or %b, %c"));
+  auto alike = parsed(unionText("%m = attn.causal"));
+  for (auto [pattern, painted] : {std::pair(file.get(), int64_t(8)), {alike.get(), int64_t(1)}}) {
+    PictureRequest request = requestOf(*pattern, 8, 4096, 4096, 0);
+    int64_t rows = 0;
+    request.progress = [&](double) { ++rows; };
+    const Picture picture = drawn(*pattern, request);
+    CHECK(rows == painted * picture.panels[0].grid.rows);
+    for (const Panel &panel : picture.panels)
+      CHECK(panel.density.has_value());
+    request.sizes.mostEvaluations = 1;
+    for (const Panel &panel : drawn(*pattern, request).panels)
+      CHECK(!panel.density.has_value());
+  }
+}
+
 TEST_CASE("SVG is well formed and text fits the terminal") {
   for (const std::string &path : libraryPatterns()) {
     CAPTURE(path);
