@@ -63,10 +63,10 @@ private:
     const int64_t begin = ceilDivide(cell * cellColumns - stretch.residue, stretch.rate),
                   end = ceilDivide((cell + 1) * cellColumns - stretch.residue, stretch.rate);
     for (int64_t turn = 0; begin < end && turn < rows.turns; ++turn) {
-      const IndexRange before = stepsUpTo(end - 1, stretch.begin.value + stretch.begin.turn * turn,
-                                          stretch.begin.slope, rows.steps);
-      const IndexRange behind = stepsUpTo(-begin - 1, -stretch.end.value - stretch.end.turn * turn,
-                                          -stretch.end.slope, rows.steps);
+      const IndexRange before =
+          stepsUpTo(end - 1, stretch.begin.value + stretch.begin.turn * turn, stretch.begin.slope, rows.steps);
+      const IndexRange behind =
+          stepsUpTo(-begin - 1, -stretch.end.value - stretch.end.turn * turn, -stretch.end.slope, rows.steps);
       if (std::max(before.begin, behind.begin) < std::min(before.end, behind.end))
         return true;
     }

@@ -54,8 +54,8 @@ static std::string whyUncounted(const PatternFile &file, const ProblemSizes &siz
       isCutShort ? "its closed form takes more than " + grouped(sizes.mostEvaluations) + " evaluations"
       : hasLongLists(file.analysis(), sizes) ? "its lists have more than " + grouped(kMostListEntries) + " entries"
                                              : std::string("the pattern has a part without a closed form");
-  return "unknown: " + why + ", and " + grouped(pairs) + " pairs are more than the " +
-         grouped(effort.mostPairs) + " that are tried one by one";
+  return "unknown: " + why + ", and " + grouped(pairs) + " pairs are more than the " + grouped(effort.mostPairs) +
+         " that are tried one by one";
 }
 
 static std::string closedFormNote(const PatternFile &file) {

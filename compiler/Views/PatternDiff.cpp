@@ -65,9 +65,9 @@ Status checkPairs(WideInt heads, const ProblemSizes &sizes, const PairEffort &ef
   const std::string why = isCutShort ? "the closed form of the two patterns takes more than " +
                                            grouped(sizes.mostEvaluations) + " evaluations"
                                      : std::string("the two patterns together have no closed form");
-  return Status::unsupported(why + ", and " + counted(pairs, "pair") + " are more than the " +
-                             grouped(effort.mostPairs) +
-                             " that are compared one by one; take a smaller --seqlen, fewer --heads or a larger --limit");
+  return Status::unsupported(
+      why + ", and " + counted(pairs, "pair") + " are more than the " + grouped(effort.mostPairs) +
+      " that are compared one by one; take a smaller --seqlen, fewer --heads or a larger --limit");
 }
 
 } // namespace

@@ -65,7 +65,8 @@ public:
 
   template <class Progress> Panel paint(int64_t head, Progress progress) {
     Panel panel{
-        {}, {ceilDivide(sizes.seqlenQ, cellRows), ceilDivide(sizes.seqlenK, cellColumns), cellRows, cellColumns, {}},
+        {},
+        {ceilDivide(sizes.seqlenQ, cellRows), ceilDivide(sizes.seqlenK, cellColumns), cellRows, cellColumns, {}},
         density(head)};
     for (int64_t row = 0; row < panel.grid.rows; ++row) {
       progress(double(row) / double(panel.grid.rows));

@@ -64,8 +64,8 @@ struct PictureRequest {
   std::optional<int64_t> head; ///< only this one
   attn::TileShape tile;        ///< cells are multiples of it, unless every pair is shown
   int64_t maxRows = 128, maxColumns = 128;
-  Operands operands = {};                 ///< tensors that the pattern reads
-  std::vector<std::string> invented = {}; ///< what those are called that nobody gave
+  Operands operands = {};                          ///< tensors that the pattern reads
+  std::vector<std::string> invented = {};          ///< what those are called that nobody gave
   std::function<void(double share)> progress = {}; ///< how far it is, from 0 to 1
 };
 

@@ -89,8 +89,7 @@ BalanceQuality measureBalance(const PatternFile &file, const QualityRequest &req
   for (const AlikeHeads &alike : heads) {
     const attn::Variant &variant = file.analysis().variants[attn::variantOf(file.analysis(), sizes, alike.first)];
     const int64_t rowRate = variant.forward.rowRate;
-    if (attn::countRowTiles(sizes.seqlenQ, rowRate, request.tile.rows) >
-        kMostQueryTiles / int64_t(heads.size())) {
+    if (attn::countRowTiles(sizes.seqlenQ, rowRate, request.tile.rows) > kMostQueryTiles / int64_t(heads.size())) {
       balance.whyNot = "more than " + counted(kMostQueryTiles, "query tile");
       return balance;
     }

@@ -9,6 +9,9 @@
 
 namespace heddle::attn {
 
+/// As many take about the time of an evaluation of a piece.
+constexpr int64_t kStretchesOfEvaluation = 8;
+
 using Run = BranchEvaluator::Run<SweepNumber>;
 using Runs = std::vector<Run>;
 
@@ -23,9 +26,7 @@ struct RowRuns::Part {
 struct RowRuns::Side {
   explicit Side(const AnalysedCall &call) : call(call), variants(call.analysis.variants.size()) {}
 
-  const std::vector<Part> &partsFor(int64_t head) const {
-    return variants[variantOf(call.analysis, call.sizes, head)];
-  }
+  const std::vector<Part> &partsFor(int64_t head) const { return variants[variantOf(call.analysis, call.sizes, head)]; }
   /// False: it has no closed form.
   bool addParts() {
     for (size_t v = 0; v < variants.size(); ++v) {
@@ -243,8 +244,7 @@ Rectangle RowRuns::visitCorner(Sweep &sweep, const Rectangle &all, const std::fu
       spent += std::max<int64_t>(visit.evaluations, 1);
       if (spent > most)
         return {};
-      const int64_t residue =
-          part.evaluator.residue([&](Symbol symbol) { return valueAt(position)(symbol).value; });
+      const int64_t residue = part.evaluator.residue([&](Symbol symbol) { return valueAt(position)(symbol).value; });
       if (!visit.visited.empty())
         kept.push_back({side, part.branch, part.columnRate, residue, std::move(visit.visited)});
     }
@@ -254,7 +254,7 @@ Rectangle RowRuns::visitCorner(Sweep &sweep, const Rectangle &all, const std::fu
   if (spent > most)
     return {};
   std::vector<KeyStretch> stretches = stretchesOf(domain, kept, keyRate);
-  spent += int64_t(stretches.size());
+  spent += int64_t(stretches.size()) / kStretchesOfEvaluation;
   const AlikeRows rows{row, sweep.step, sweep.period, domain.horizon + 1, domain.turns + 1, std::move(stretches)};
   use(rows);
   return {all.step, all.turn, rows.steps, rows.turns};

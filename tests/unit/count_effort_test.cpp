@@ -161,7 +161,8 @@ TEST_CASE("two patterns are compared in evaluations by their bends, not by their
 
 TEST_CASE("lists, lattices and branches that meet are compared as they are counted one by one") {
   constexpr const char *kBodies[] = {
-      "%w = attn.window [191, 191] %r = attn.rows [64, 0] %c = attn.cols [64, 0] %d = attn.random count 3 seed 1 per_head "
+      "%w = attn.window [191, 191] %r = attn.rows [64, 0] %c = attn.cols [64, 0] %d = attn.random count 3 seed 1 "
+      "per_head "
       "%b = attn.blocks %d by [64] %m = attn.or %w, %r, %c, %b attn.softmax union(%m)",
       "%w = attn.window [256, 256] %r = attn.rows [64, 0] %c = attn.cols [64, 0] %m = attn.or %w, %r, %c "
       "attn.softmax union(%m)",
