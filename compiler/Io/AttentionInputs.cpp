@@ -197,8 +197,7 @@ static double elementsOf(const std::vector<int64_t> &shape) {
 }
 
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                                              const KindSpec &kind, const std::vector<Role> &also,
-                                              const std::function<void(double share)> &progress) {
+                                              const KindSpec &kind, const RandomInputs &random) {
   for (int64_t size :
        {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
     if (size < 0 || size > (int64_t(1) << 31))
@@ -208,7 +207,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
   std::vector<RoleSpec> roles;
   for (const KindRole &role : kind.roles)
     if (includes(role.access, Access::read) && !comesFromForward(kind, role.role) &&
-        (role.presence == Presence::required || std::find(also.begin(), also.end(), role.role) != also.end()))
+        (role.presence == Presence::required || std::count(random.also.begin(), random.also.end(), role.role)))
       roles.push_back(specOf(role));
   for (const RoleSpec &role : roles) {
     const double elements = elementsOf(sizes.shapeOf(role));
@@ -224,8 +223,8 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
   for (const RoleSpec &role : roles) {
     const double own = elementsOf(sizes.shapeOf(role));
     auto show = [&](double share) {
-      if (progress && all > 0)
-        progress((made + share * own) / all);
+      if (random.progress && all > 0)
+        random.progress((made + share * own) / all);
     };
     tensors.of(role.role) =
         randomNormalTensor(elementOf(role, dtype, dtype), sizes.shapeOf(role), seed, role.name, show);

@@ -84,12 +84,17 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec 
 // Reads the tensors that a call reads and checks them; messages also name the file.
 Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindSpec &kind = kinds().front());
 
-// Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h. Of optional roles those of `also`;
-// none of what comes from a forward call. `progress` is told how far they are, from 0 to 1.
+// What random tensors are made beside those that every call of a kind reads, and who is told how far they are, from 0
+// to 1.
+struct RandomInputs {
+  std::vector<Role> also = {}; // optional roles
+  std::function<void(double share)> progress = {};
+};
+
+// Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h. None of what comes from a forward
+// call.
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                                              const KindSpec &kind = kinds().front(),
-                                              const std::vector<Role> &also = {},
-                                              const std::function<void(double share)> &progress = {});
+                                              const KindSpec &kind = kinds().front(), const RandomInputs &random = {});
 
 // Of what comes from a forward call, what the inputs have not.
 std::vector<RoleSpec> missingOfForward(const AttentionInputs &inputs);

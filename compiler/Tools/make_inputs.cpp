@@ -90,8 +90,8 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options,
                                    const std::vector<Role> &also) {
   ProgressLine progress;
-  auto made = randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind), also,
-                                    [&](double share) { progress.show(share, "random elements"); });
+  auto made = randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind),
+                                    {also, [&](double share) { progress.show(share, "random elements"); }});
   progress.finish();
   HEDDLE_ASSIGN(AttentionInputs inputs, std::move(made));
   if (options.scale != 1)

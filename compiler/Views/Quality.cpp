@@ -61,7 +61,7 @@ DepthQuality measureDepth(KeptRows &kept, const QualityRequest &request, bool is
 
 /// Of heads that visit alike, class by class.
 void addTiles(const std::vector<attn::TileVisitor> &branches, int64_t rowRate, const QualityRequest &request,
-              const AlikeHeads &alike, BalanceQuality &balance, int64_t &visited) {
+              const AlikeHeads &alike, BalanceQuality &balance) {
   const attn::ProblemSizes &sizes = request.sizes;
   for (int64_t rowClass = 0; rowClass < std::min(rowRate, sizes.seqlenQ); ++rowClass) {
     const int64_t rows = (sizes.seqlenQ - rowClass + rowRate - 1) / rowRate;
@@ -71,10 +71,10 @@ void addTiles(const std::vector<attn::TileVisitor> &branches, int64_t rowRate, c
         for (const attn::TileRun &run :
              branch.visit(alike.first, {rowClass, index, request.tile.rows}, request.tile.columns).visited)
           ofTile += run.end - run.begin;
-      visited += ofTile * alike.heads;
+      balance.visited += ofTile * alike.heads;
       balance.most = std::max(balance.most, ofTile);
       balance.queryTiles += alike.heads;
-      ++balance.tilesVisited;
+      ++balance.tilesSeen;
     }
   }
 }
@@ -82,7 +82,6 @@ void addTiles(const std::vector<attn::TileVisitor> &branches, int64_t rowRate, c
 BalanceQuality measureBalance(const PatternFile &file, const QualityRequest &request) {
   const attn::ProblemSizes &sizes = request.sizes;
   BalanceQuality balance;
-  int64_t visited = 0;
   const attn::HeadVisitors visitors(file.analysis(), attn::Direction::Forward, sizes);
   const std::vector<AlikeHeads> heads =
       alikeHeads(sizes.heads, [&](int64_t head) { return visitors.headValues(head); });
@@ -93,9 +92,9 @@ BalanceQuality measureBalance(const PatternFile &file, const QualityRequest &req
       balance.whyNot = "more than " + counted(kMostQueryTiles, "query tile");
       return balance;
     }
-    addTiles(visitors.of(alike.first), rowRate, request, alike, balance, visited);
+    addTiles(visitors.of(alike.first), rowRate, request, alike, balance);
   }
-  balance.mean = balance.queryTiles ? double(visited) / double(balance.queryTiles) : 0;
+  balance.mean = balance.queryTiles ? double(balance.visited) / double(balance.queryTiles) : 0;
   return balance;
 }
 

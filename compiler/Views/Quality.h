@@ -61,7 +61,8 @@ struct DepthQuality {
 /// Visited key tiles of query tiles, over all heads.
 struct BalanceQuality {
   int64_t most = 0, queryTiles = 0;
-  int64_t tilesVisited = 0; ///< of heads that differ
+  int64_t visited = 0;   ///< by all of them
+  int64_t tilesSeen = 0; ///< query tiles of heads that differ
   double mean = 0;
   double imbalance() const { return mean > 0 ? double(most) / mean : 1; }
   std::string whyNot;

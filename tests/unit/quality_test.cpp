@@ -188,7 +188,7 @@ TEST_CASE("heads that are alike are looked at once") {
   CHECK(one.depth.rowsRead == 256);
   CHECK(many.depth.rowsRead == 256);
   CHECK(many.depth.closure.layers == one.depth.closure.layers);
-  CHECK(many.balance.tilesVisited == 4);
+  CHECK(many.balance.tilesSeen == 4);
   CHECK(many.balance.queryTiles == 16 * 4);
   CHECK(many.balance.mean == one.balance.mean);
 }

@@ -317,7 +317,7 @@ TEST_CASE("inputs of a backward pass may lack what a forward call writes, and th
   const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16};
   const KindSpec &kind = **findKind("backward");
   for (const std::vector<Role> &also : {std::vector<Role>{}, std::vector<Role>{Role::dLse}}) {
-    AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind, also);
+    AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind, {also});
     CHECK(inputs.given().size() == 4 + also.size());
     CHECK(inputs.isGiven(Role::dLse) == !also.empty());
     REQUIRE(writeAttentionInputs(path, inputs, 1).isOk());

@@ -52,7 +52,7 @@ struct Call {
     if (!shape.operands.empty() && shape.batch == 1)
       fitting.batch = 1;
     auto made =
-        randomAttentionInputs(fitting, dtype, 5, kind, hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>());
+        randomAttentionInputs(fitting, dtype, 5, kind, {hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>()});
     REQUIRE_MESSAGE(made.isOk(), made.status().message());
     inputs = made.take();
     compute(kinds().front(), inputs);
