@@ -35,7 +35,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
     request.bandedGrain = std::gcd(request.bandedGrain, request.transposedBandedGrain);
   }
   if (shape.queries)
-    request.balance.queries = shape.queries;
+    request.balance.queries = ProblemBucket::rowsOfDefault(shape.queries);
   return request;
 }
 

@@ -5,6 +5,7 @@
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Views/Explanation.h"
+#include "runtime/Core/KernelRecord.h"
 
 namespace heddle::views {
 
@@ -23,7 +24,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.valueDim = request.valueDim;
   static_cast<PatternRates &>(kernel) = ratesOf(file, passes);
   if (request.sizes.seqlenQ)
-    kernel.balance.queries = request.sizes.seqlenQ;
+    kernel.balance.queries = ProblemBucket::rowsOfDefault(request.sizes.seqlenQ);
   return kernel;
 }
 

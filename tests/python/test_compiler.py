@@ -1,4 +1,5 @@
 """Kernels of the compiler for tensors on a GPU, through the recording driver, which takes launches and runs nothing."""
+import ast
 import ctypes
 import os
 import subprocess
@@ -170,12 +171,43 @@ def test_a_better_kernel_is_used_when_calls_ask_again(monkeypatch):
     _engine.engine()._found.clear()
 
 
-def test_lengths_share_questions():
+def test_no_call_is_answered_for_another_one(monkeypatch):
+    """Whoever asks first."""
     engine = _engine.engine()
-    engine._found.clear()
-    for n in range(1, 300):
-        engine.find(_question(draw(n, 1, 1, 1)))
-    assert len(engine._found) < 4 * 9 and [_engine.rounded(n) for n in (0, 7, 8, 9, 10, 15, 16, 1023, 2.5)] == [0, 7, 8, 8, 10, 14, 16, 896, 2.5]
+    monkeypatch.setattr(engine, "_found", {})
+    monkeypatch.setattr(engine, "ask", lambda question: (question.sizes, question.values))
+    for n in (79, 64, 65, 128, 127, 300, 256, 257, 79):
+        for left in (1000, 1023):
+            question = _question(draw(n, 1, 1, 1), "sliding_window", left=left)
+            assert engine.find(question).kernel == (question.sizes, question.values) and question.sizes["seqlen_q"] == n and question.values["left"] == left
+
+
+FIRST = """
+import heddle, sys
+sys.path.insert(0, "tests/python")
+import device_arrays, numpy
+from heddle import _call, _direct, _engine
+heddle.configure(read_only=True, first="best")
+
+def find(n):
+    spec = _call.CallSpec(*[device_arrays.bf16(numpy.zeros((1, n, 1, 128)))] * 3, heddle.library("causal"))
+    return _engine.engine().find(_direct.call_of(spec).question()).kernel.content_key
+
+found = []
+for order in ((79, 64), (64, 79)):
+    _engine.engine()._found.clear()
+    found.append({n: find(n) for n in order})
+print(found)
+"""
+
+
+def test_who_asks_first_does_not_choose_the_default_of_others(root, tmp_path):
+    """Defaults change at 64 queries, of which 79 has the three highest bits."""
+    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_FAKE_CUDA_ARCH="90", HEDDLE_DB=str(tmp_path / "none.db"))
+    done = subprocess.run([sys.executable, "-c", FIRST], env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found, others = ast.literal_eval(done.stdout)
+    assert found == others and found[64] != found[79]
 
 
 def test_calls_take_a_better_kernel_when_it_is_due(monkeypatch):
@@ -293,9 +325,9 @@ def test_a_workspace_of_another_gpu_is_refused(monkeypatch):
     assert str(raised.value) == "attention arguments: workspace: expected a tensor in GPU 1 as q, got one in GPU 0"
 
 
-def _question(tensors):
+def _question(tensors, pattern="causal", **arguments):
     from heddle import _direct, patterns
-    return _direct.call_of(_call.CallSpec(*tensors, patterns.resolved("causal"))).question()
+    return _direct.call_of(_call.CallSpec(*tensors, patterns.resolved(pattern), arguments=arguments)).question()
 
 
 def test_threads_compile_once(tmp_path):

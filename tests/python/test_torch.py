@@ -243,13 +243,13 @@ def test_launches_of_the_quick_way(device):
 
 
 def test_a_text_that_grows(device):
-    """Every step has one more key: results are right, and the kernel is asked for a few times only."""
+    """Every step has one more key: results are right, and the kernel is asked for once."""
     from heddle import _engine
     q, k, v = draw(dtype=torch.bfloat16, n=200)
     for n in range(1, 200):
-        out = heddle.attention(q[:, :n], k[:, :n], v[:, :n], "sliding_window", left=5)
-    torch.testing.assert_close(out.double(), masked(q[:, :n], k[:, :n], v[:, :n], near(n, 5)), atol=2e-2, rtol=0)
-    assert len(_engine.engine()._found) < 4 * 8
+        out = heddle.attention(q[:, :9], k[:, :n], v[:, :n], "sliding_window", left=5)
+    torch.testing.assert_close(out.double(), masked(q[:, :9], k[:, :n], v[:, :n], near(n, 5)[:9]), atol=2e-2, rtol=0)
+    assert len(_engine.engine()._found) == 1
 
 
 def test_a_better_kernel_is_taken_when_a_search_has_ended(device, monkeypatch):

@@ -62,6 +62,25 @@ TEST_CASE("the default is chained where one kernel keeps little of what it visit
     }
 }
 
+TEST_CASE("calls that share a filed default are given the same one, whoever asks first") {
+  const PreparedPattern causal = prepared("causal");
+  KernelShape shape;
+  shape.arch = *findGpuArch("sm_90a");
+  for (int64_t dim : {64, 128, 256})
+    for (int64_t queries : {1, 63, 64, 65, 79, 128, 129, 150, 192, 200, 256, 257, 1 << 20}) {
+      CAPTURE(dim);
+      CAPTURE(queries);
+      shape.headDim = shape.valueDim = dim;
+      shape.queries = queries;
+      auto own = configFor(causal, shape, "");
+      shape.queries = ProblemBucket::rowsOfDefault(queries);
+      auto filed = configFor(causal, shape, "");
+      REQUIRE(own.isOk());
+      REQUIRE(filed.isOk());
+      CHECK(own->text == filed->text);
+    }
+}
+
 TEST_CASE("a preparation for defaults makes functions of passes only where the default chains them") {
   for (const char *name : {"longvit_1k", "longnet"}) {
     CAPTURE(name);

@@ -8,6 +8,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
+#include "runtime/Core/KernelRecord.h"
 
 #include <algorithm>
 
@@ -29,11 +30,11 @@ struct Asked {
   bool hasShortRows = balance.hasEqualTiles && balance.hasFewTiles && dim > 64;
   bool isBoundBySoftmax = request.element().largestExponent >= kFloatExponent && !request.hasScores && dim <= 64 &&
                           !balance.hasFewTiles && !balance.hasLongRows;
-  bool mayBeCut = isOf(256) && sm90CanSplit(request); // fewer query tiles than SMs
+  bool mayBeCut = areFew(balance.queries) && sm90CanSplit(request); // fewer query tiles than SMs
   bool sharesParts = balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;
 
-  /// Calls have at most so many queries.
-  bool isOf(int64_t queries) const { return balance.queries > 0 && balance.queries <= queries; }
+  /// Calls have so few queries that defaults are made for them.
+  static bool areFew(int64_t queries) { return ProblemBucket::rowsOfDefault(queries) < ProblemBucket::kManyRows; }
   /// Rows and keys of one head group that are neither strided nor in blocks.
   bool isPlain() const {
     return request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1 && !isInBlocks;
@@ -77,7 +78,7 @@ constexpr int64_t kAny = INT64_MAX;
 bool always(const Asked &) { return true; }
 bool isPlain(const Asked &asked) { return asked.isPlain(); }
 bool hasShortRows(const Asked &asked) { return asked.hasShortRows; }
-bool isOfFew(const Asked &asked) { return asked.isOf(kConsumerRows); }
+bool isOfFew(const Asked &asked) { return asked.balance.queries > 0 && asked.balance.queries <= kConsumerRows; }
 
 constexpr Rule kRules[] = {
     // The range functions of head groups and strides take more registers of the producing warpgroup; beside four

@@ -79,11 +79,10 @@ class Question(NamedTuple):
     values: dict
 
     def key(self):
-        """Of questions with one answer: sizes within a quarter of each other are not told apart, so that a text that grows is asked about
-        a few times only. Where keys begin is: some kernels want it at a multiple of their tiles."""
-        values = tuple(sorted((name, rounded(value)) for name, value in self.values.items()))
-        return (self.pattern.key, self.device, self.dtype, self.kind, self.head_dim, self.value_dim,
-                tuple(map(rounded, self.sizes.values())), self.sizes["k_origin"], values)
+        """Of questions with one answer. Which sizes have one in common the library knows: nothing is rounded here, or whoever asks first
+        would decide for others."""
+        return (self.pattern.key, self.device, self.dtype, self.kind, self.head_dim, self.value_dim, tuple(sorted(self.sizes.items())),
+                tuple(sorted(self.values.items())))
 
     def problem(self):
         """The struct, and what its pointers need alive."""
@@ -94,11 +93,6 @@ class Question(NamedTuple):
         problem = S.sized(S.Problem, dtype=self.dtype, kind=self.kind, head_dim=self.head_dim, value_dim=self.value_dim, **self.sizes)
         problem.operands, problem.operand_count = operands, len(given)
         return problem
-
-
-def rounded(size):
-    """The three highest bits of an int; numbers as they are."""
-    return size >> max(0, size.bit_length() - 3) << max(0, size.bit_length() - 3) if isinstance(size, int) and size > 0 else size
 
 
 def set_operand(operand, argument, value):
@@ -127,6 +121,7 @@ class Engine:
 
     def find(self, question):
         """The Found of a question. Threads that ask the same one together may both ask the library, which compiles once."""
+        question = self._asked(question)
         key = question.key()
         found = self._found.get(key)
         if found is None:
@@ -134,6 +129,10 @@ class Engine:
                 self._found = {}
             found = self._found.setdefault(key, Found(self, question))
         return found
+
+    def _asked(self, question):
+        """What the answer depends on."""
+        return question
 
     def ask(self, question):
         """The Kernel for a question, one object for each kernel and way of finding it."""
@@ -194,10 +193,14 @@ class StoreEngine(Engine):
         for path in paths[1:]:
             library.call("heddle_store_add", self.store, _path(path), flags)
 
-    def _ask(self, question):
+    def _asked(self, question):
+        """Without a compiler nothing counts what is visited, so a text that grows by its keys is asked about once."""
         sizes = {name: question.sizes[name] for name in ("batch", "heads", "kv_heads", "seqlen_q")}
+        return question._replace(sizes=sizes, values={})
+
+    def _ask(self, question):
         query = S.sized(S.KernelQuery, dtype=question.dtype, pattern=question.pattern.key.encode(), kind=question.kind,
-                        head_dim=question.head_dim, value_dim=question.value_dim, **sizes)
+                        head_dim=question.head_dim, value_dim=question.value_dim, **self._asked(question).sizes)
         device = self.device(question.device)
         return self.library.opened("heddle_kernel_find", self.store, device, C.byref(query))
 
