@@ -1,6 +1,7 @@
 """Tensors that people bring and that are not what they look like: each is right, or an error that says what works."""
 import copy
 import pickle
+import sys
 
 import heddle
 import pytest
@@ -87,10 +88,107 @@ def test_a_tensor_or_a_function_in_place_of_a_pattern(tensors):
     refused(heddle.InvalidArgumentError, "heddle.words.predicate(function) makes a mask of one", lambda: heddle.attention(q, k, v, lambda b, h, i, j: i >= j))
 
 
-def test_a_tensor_as_scale():
+SCORED = """attn.pattern @scored(%temp: f32 {attn.default = 1.0 : f32}, %left: i32 {attn.default = 3 : i32}) q_origin(given) {
+  %s = attn.scaled
+  %t = attn.score_map %s with %temp : f32 {
+    ^bb0(%score: f32, %b: i32, %h: i32, %q: i32, %k: i32, %by: f32):
+      %r = arith.mulf %score, %by : f32
+      attn.yield %r : f32
+  }
+  %m = attn.window [%left, 0]
+  attn.softmax union(%m) of %t
+}
+"""
+
+
+def numbers_of(tensors):
+    """What makes a tensor or an array without dimensions, of the library that `tensors` are of."""
+    if isinstance(tensors[0], np.ndarray):
+        return np.array
+    return sys.modules["torch"].tensor
+
+
+def written(tensor, value):
+    """In place: the same object, another number."""
+    tensor[...] = value
+
+
+@pytest.mark.parametrize("name, plain", [("scale", 0.3), ("temp", 0.7), ("left", 5), ("q_origin", 2), ("k_origin", 1)])
+def test_numbers_in_tensors_without_dimensions(tensors, name, plain):
+    """Their value counts as it is at the call, also where the call is one that is kept for its numbers."""
+    make, pattern = numbers_of(tensors), heddle.pattern(SCORED)
+    given = make(plain)
+    for value in (plain, 2 * plain, plain):
+        written(given, value)
+        called, expected = {"q_origin": 0, name: given}, {"q_origin": 0, name: value}
+        found, wanted = (heddle.attention(*tensors, pattern, return_lse=True, **numbers) for numbers in (called, expected))
+        for one, two in zip(found, wanted):
+            assert np.array_equal(np.asarray(one), np.asarray(two))
+        results = [heddle.attention_backward(wanted[0], *tensors, *wanted, pattern, **numbers) for numbers in (called, expected)]
+        for one, two in zip(*results):
+            assert np.array_equal(np.asarray(one), np.asarray(two))
+        assert np.array_equal(np.asarray(heddle.prepare(*tensors, pattern, **called)()), np.asarray(wanted[0]))
+
+
+def test_numbers_of_words_and_bound_values_in_tensors_without_dimensions(tensors):
+    make = numbers_of(tensors)
+    words = heddle.words
+    assert str(words.window(left=make(7))) == str(words.window(left=7))
+    assert str(words.union(words.causal, scores=words.softcap(make(30.0)), sink=make(0.5))) == str(
+        words.union(words.causal, scores=words.softcap(30.0), sink=0.5))
+    assert words.static(make(0.5)) == words.static(0.5) and words.causal.dilate(make(4), at=make(1)) == words.causal.dilate(4, at=1)
+    assert heddle.library("sliding_window", left=make(7)) == heddle.library("sliding_window", left=7)
+
+
+@pytest.mark.parametrize("wrong, got", [(3.5, "3.5"), (True, "True")])
+def test_numbers_of_other_kinds_in_tensors_without_dimensions(tensors, wrong, got):
+    make, pattern = numbers_of(tensors), heddle.pattern(SCORED)
+    refused(heddle.InvalidArgumentError, "left: expected an int, got ", lambda: heddle.attention(*tensors, pattern, q_origin=0, left=make(wrong)))
+    refused(heddle.InvalidArgumentError, "k_origin: expected an int, got ", lambda: heddle.attention(*tensors, "causal", k_origin=make(wrong)))
+    refused(heddle.InvalidArgumentError, "scale: expected a finite number above 0", lambda: heddle.attention(*tensors, "causal", scale=make([0.5, 0.5])))
+    refused(heddle.InvalidArgumentError, f"got {type(make([1])).__name__} of [1]", lambda: heddle.attention(*tensors, "causal", k_origin=make([1])))
+    refused(heddle.InvalidArgumentError, f"got {type(make([1])).__name__} of [2]", lambda: heddle.attention(*tensors, pattern, q_origin=0, temp=make([0.5, 0.5])))
+
+
+def test_numbers_that_require_gradients():
     torch = pytest.importorskip("torch")
     q, k, v = (torch.from_numpy(each) for each in draw())
-    refused(heddle.InvalidArgumentError, "got tensor(0.1000)", lambda: heddle.attention(q, k, v, "causal", scale=torch.tensor(0.1)))
+    pattern, learned = heddle.pattern(SCORED), torch.nn.Parameter(torch.tensor(0.7))
+    said = "got a Parameter that requires a gradient, which no number passes on; its .detach() is taken"
+    refused(heddle.InvalidArgumentError, f"pattern scored: temp: expected a finite number, {said}, and heddle.attention_backward(..., gradients_of=('temp',)) has",
+            lambda: heddle.attention(q, k, v, pattern, q_origin=0, temp=learned))
+    refused(heddle.InvalidArgumentError, f"{said}, and q times it, with scale=1.0, has one", lambda: heddle.attention(q, k, v, "causal", scale=learned))
+    refused(heddle.InvalidArgumentError, said, lambda: heddle.words.softcap(learned))
+    refused(heddle.InvalidArgumentError, said, lambda: heddle.prepare(q, k, v, pattern, q_origin=0, temp=learned))
+    wanted = heddle.attention(q, k, v, pattern, q_origin=0, temp=learned.item())
+    with torch.no_grad():
+        assert torch.equal(heddle.attention(q, k, v, pattern, q_origin=0, temp=learned), wanted)
+    assert torch.equal(heddle.attention(q, k, v, pattern, q_origin=0, temp=learned.detach()), wanted)
+    scaled = heddle.attention(q * learned, k, v, "causal", scale=1.0)
+    torch.testing.assert_close(scaled, heddle.attention(q, k, v, "causal", scale=learned.detach()))
+    assert torch.isfinite(torch.autograd.grad(scaled.sum(), learned)[0])
+
+
+def test_numbers_whose_value_would_have_to_be_waited_for():
+    torch = pytest.importorskip("torch")
+    q, k, v = (torch.from_numpy(each) for each in draw())
+    away = torch.tensor(1, device="meta")
+    for name in ("scale", "k_origin"):
+        refused(heddle.InvalidArgumentError, "got a Tensor on meta, whose value would have to be waited for; its .item() is taken",
+                lambda: heddle.attention(q, k, v, "causal", **{name: away}))
+    refused(heddle.InvalidArgumentError, "left: expected an int, got a Tensor on meta", lambda: heddle.attention(q, k, v, "sliding_window", left=away))
+
+
+def test_right_shapes_with_other_strides_are_told_by_these(tensors):
+    q, k, v = tensors
+    out, lse = heddle.attention(q, k, v, "causal", return_lse=True)
+    turned = np.asarray(lse).transpose(0, 2, 1).copy().transpose(0, 2, 1)
+    turned = turned if isinstance(q, np.ndarray) else type(q)(turned.transpose(0, 2, 1).copy()).transpose(1, 2)
+    said = "expected row-major fp32 of [1, 2, 30] (batch, heads, seqlen_q), got fp32 of [1, 2, 30] with strides [60, 1, 2] in the place of [60, 30, 1]"
+    for call in (heddle.attention, heddle.prepare):
+        refused(heddle.InvalidArgumentError, "lse: " + said, lambda: call(q, k, v, "causal", lse=turned))
+    refused(heddle.InvalidArgumentError, "carry: lse: " + said, lambda: heddle.attention(q, k, v, "causal", k_origin=30, carry=(out, turned)))
+    refused(heddle.InvalidArgumentError, "lse: " + said, lambda: heddle.attention_backward(out, q, k, v, out, turned, "causal"))
 
 
 def test_nested_and_mapped_tensors_of_pytorch():

@@ -26,6 +26,7 @@ BREAKS = {
     "words made inside": (lambda q, k, v: heddle.attention(q, k, v, causal & window(left=5)), ""),
     "words beside values": (lambda q, k, v: heddle.attention(q, k, v, WORDS, left=7), "heddle.pattern("),
     "out": (into_new_memory, "take what the call returns"),
+    "a tensor as scale": (lambda q, k, v: heddle.attention(q, k, v, NEAR, scale=q[0, 0, 0, 0].abs()), "q times it"),
     "prepare": (lambda q, k, v: heddle.prepare(q, k, v, NEAR)(), "heddle.prepare is no node of a graph"),
     "words in flex_attention": (lambda q, k, v: heddle.flex_attention(*(each.transpose(1, 2) for each in (q, k, v)), block_mask=WORDS, enable_gqa=True),
                                 "heddle.pattern("),

@@ -1,12 +1,10 @@
 """One call: its tensors as views, checked, and the argument struct of heddle.h that stands for it."""
 import ctypes as C
-import math
-import numbers
-import operator
 from typing import NamedTuple, Optional, Tuple
 
 from . import _engine, _header, _kinds, _library
 from . import _structs as S
+from ._options import bad, checked_scale, position, stream_address, with_numbers  # noqa: F401 - of this module for its users
 from ._specs import CallSpec, GradientSpec  # noqa: F401 - of this module for its users
 from .errors import InvalidArgumentError, UnsupportedError
 
@@ -25,10 +23,6 @@ class View(NamedTuple):
 
 _CODES = {"bf16": S.BF16, "fp16": S.FP16, "fp32": S.FP32}
 _MLIR_TYPES = {"bf16": "bf16", "f16": "fp16", "f32": "fp32", "i32": "i32", "i64": "i64"}
-
-
-def bad(what):
-    return InvalidArgumentError(f"attention arguments: {what}")
 
 
 def place(device):
@@ -114,9 +108,11 @@ def _check_dtype(role, view, inputs):
 def _check_array(role, view, inputs):
     """Kernels read and write it as rows behind one another."""
     shape = role.shape(inputs.sizes)
-    if view.dtype != "fp32" or tuple(view.shape) != shape or not is_row_major(view):
-        how = "; have the earlier call write it into an out= of fp32" if role.name == "carry_out" else ""
-        raise bad(f"{role.label}: expected row-major fp32 of {list(shape)} ({', '.join(role.extents)}){how}, got {view.dtype} of {list(view.shape)}")
+    is_other = view.dtype != "fp32" or tuple(view.shape) != shape
+    if is_other or not is_row_major(view):
+        how = "; have the earlier call write it into an out= of fp32" if is_other and role.name == "carry_out" else ""
+        strides = "" if is_other else f" with strides {list(view.stride)} in the place of {list(row_major(shape))}"
+        raise bad(f"{role.label}: expected row-major fp32 of {list(shape)} ({', '.join(role.extents)}){how}, got {view.dtype} of {list(view.shape)}{strides}")
     check_place(role.label, view, inputs.first.device)
 
 
@@ -159,6 +155,15 @@ def check_place(name, view, device):
     """`device`: of q."""
     if view.device != device:
         raise bad(f"{name}: expected a tensor in {place(device)} as q, got one in {place(view.device)}")
+
+
+def row_major(shape):
+    """The strides of rows behind one another."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
 
 
 def is_row_major(view):
@@ -238,8 +243,8 @@ class Call:
                 _describe(getattr(args, role.name), views[role.name])
             elif role.name in views:
                 setattr(args, role.name, views[role.name].ptr)
-        args.q_origin, args.k_origin = _origin(self.pattern, spec.q_origin), _position("k_origin", spec.k_origin)
-        args.scale = _scale(spec.scale)
+        args.q_origin, args.k_origin = _origin(self.pattern, spec.q_origin), position("k_origin", spec.k_origin)
+        args.scale = checked_scale(spec.scale)
         for name, view in inputs.tensors.items():
             check_operand(self.pattern, self.pattern.argument(name), view, inputs)
         self._set_operands(inputs.tensors)
@@ -290,56 +295,15 @@ def _origin(pattern, q_origin):
     if pattern.takes_q_origin:
         if q_origin is None:
             raise bad(f"q_origin: pattern {pattern.name} takes the position of query 0, none is given")
-        return _position("q_origin", q_origin)
+        return position("q_origin", q_origin)
     if q_origin is not None:
         raise bad(f"q_origin: pattern {pattern.name} takes none, only patterns with q_origin(given) do; got {q_origin}")
     return 0
 
 
-def _position(name, value):
-    """An int of 32 bits: ctypes would cut longer ones off."""
-    try:
-        position = operator.index(value)
-    except TypeError:
-        raise bad(f"{name}: expected an int, got {value!r}") from None
-    if not -2**31 <= position < 2**31:
-        raise bad(f"{name}: expected 32 bits, got {position}")
-    return position
-
-
-def _scale(scale):
-    """As f32; 0 stands for None, so no number may become 0 on the way."""
-    if scale is None:
-        return 0.0
-    is_number = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
-    value = _float(scale) if is_number else math.nan
-    if not math.isfinite(value) or not 0 < C.c_float(value).value < math.inf:
-        raise bad(f"scale: expected a finite number above 0 (or None for 1 / sqrt(head_dim)), got {scale!r}")
-    return value
-
-
-def _float(number):
-    """Infinity for ints that no float reaches."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf
-
-
 def no_copy(prepared):
     """The __reduce__ of prepared calls."""
     raise UnsupportedError("a prepared call stands for its tensors where they are: it cannot be pickled or copied, heddle.prepare makes another")
-
-
-def stream_address(stream):
-    """An address; None and 0 are the default stream."""
-    try:
-        address = operator.index(0 if stream is None else stream)
-    except TypeError:
-        raise bad(f"stream: expected an address (an int; None for the default stream), got {stream!r}") from None
-    if not 0 <= address < 2**64:
-        raise bad(f"stream: expected an address (an int; None for the default stream), got {address}")
-    return address
 
 
 class Frozen:

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from . import _library
+from . import _library, _scalars
 from .errors import InvalidArgumentError, UnavailableError
 
 _EXPLAIN = ("seqlen", "seqlen_k", "heads", "kv_heads", "head_dim", "value_dim", "dtype", "batch", "block_m", "block_n", "q_origin", "gpu")
@@ -42,7 +42,7 @@ def _options(pattern, sizes, known):
     pattern.refuse_unclear("sizes", set(known) & sizes.keys() - {"seqlen"})
     for name, value in sizes.items():
         if name in known:
-            options.append(f"--{name.replace('_', '-')}={value}")
+            options.append(f"--{name.replace('_', '-')}={_scalars.plain(value)}")
         elif name in pattern.by_name:
             values[name] = value
         else:

@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Any, NamedTuple, Optional, Tuple
 
-from . import _call, _engine, _kinds, _library, patterns
+from . import _call, _engine, _kinds, _library, _scalars, patterns
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
@@ -22,7 +22,7 @@ def is_traced():
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
-def _is_torch(tensor):
+def is_torch(tensor):
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(tensor, torch.Tensor)
 
@@ -56,17 +56,20 @@ def no_stream(what):
 
 
 def _resolved(spec, what, **others):
-    """With a Pattern that has no argument which the call may have been given; `others`: as of CallSpec.refuse_unclear."""
+    """With a Pattern that has no argument which the call may have been given, and with Python's numbers; `others`: as of
+    CallSpec.refuse_unclear."""
     if type(spec.pattern) is not Pattern:
         spec = spec._replace(pattern=patterns.resolved(spec.pattern))
     if spec.pattern.also_of_calls:
         spec.refuse_unclear(what, **others)
-    return spec
+    return _call.with_numbers(spec)
 
 
 def attention(spec, return_lse):
     if type(spec.pattern) is not Pattern or spec.pattern.also_of_calls:  # seldom: this is asked by every call
         spec = _resolved(spec, "attention", return_lse=return_lse or None)
+    else:
+        spec = _call.with_numbers(spec)
     if type(spec.q) in _plain_types and spec.stream is None and not _is_watched():
         return _eager(spec, return_lse)
     return _other(spec, return_lse)
@@ -74,7 +77,7 @@ def attention(spec, return_lse):
 
 def _other(spec, return_lse):
     """Fake and functional tensors of PyTorch, other libraries, and the first call with PyTorch."""
-    if _is_torch(spec.q):
+    if is_torch(spec.q):
         if spec.stream is not None:
             raise no_stream("attention")
         _load_eager()
@@ -91,7 +94,7 @@ def _other(spec, return_lse):
 
 def backward(spec):
     spec = _resolved(spec, "attention_backward")
-    if _is_torch(spec.q):
+    if is_torch(spec.q):
         if spec.stream is not None:
             raise no_stream("attention_backward")
         if spec.add_to is not None or spec.deterministic:
@@ -104,7 +107,7 @@ def backward(spec):
 
 
 def _bound(spec):
-    if _is_torch(spec.q):
+    if is_torch(spec.q):
         from . import _torch
         return _torch.Bound(spec)
     from . import _generic
@@ -116,7 +119,7 @@ def prepare(spec, kind):
     spec = _resolved(spec, "prepare")
     if spec.carry is not None:
         spec = spec._replace(carry=_call.pair_of(spec.carry))
-    if spec.stream is not None and _is_torch(spec.q):
+    if spec.stream is not None and is_torch(spec.q):
         raise no_stream("prepare")
     bound = _bound(spec)
     bound.freeze()
@@ -129,7 +132,7 @@ def launch(bound):
 
 def call_of(spec):
     """The Call of a question about kernels; its results are not there."""
-    if _is_torch(spec.q):
+    if is_torch(spec.q):
         from . import _torch
         view = _torch.view
     else:
@@ -217,6 +220,7 @@ class Search(NamedTuple):
 def tune(spec, search):
     library = _library.compiler_library("heddle.tune")
     budget, wait, strategy, wanted = search
+    budget = _scalars.finite(budget, "tune: budget", "seconds")
     spec = _resolved(spec, "tune", strategy=strategy, budget=None if budget == 20.0 else budget, wait=None if wait else wait,
                      **wanted.given())
     question = _question(spec, wanted)

@@ -4,7 +4,7 @@ import ctypes as C
 import sys
 import warnings
 
-from ._call import View
+from ._call import View, row_major
 from .errors import InvalidArgumentError, UnsupportedError
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
@@ -71,14 +71,6 @@ def _of_array(array, name):
         if stride % size:
             raise InvalidArgumentError(f"{name}: expected strides of whole elements, got {stride} bytes")
     return View(interface["data"][0], dtype, shape, tuple(stride // size for stride in strides), None)
-
-
-def row_major(shape):
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 def _space_of(like):

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any, NamedTuple, Optional
 
-from . import _driver, _library
+from . import _driver, _library, _scalars
 from . import _structs as S
 from .errors import Error, InvalidArgumentError, UnavailableError
 
@@ -233,16 +233,18 @@ class Settings(NamedTuple):
     def checked(self):
         if self.first not in _FIRST:
             raise InvalidArgumentError(f"configure: first: expected 'soon', 'best' or 'stored', got {self.first!r}")
-        for name, count in (("workers", self.workers), ("threads", self.threads)):
-            if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**31:
+        counts = {name: _scalars.whole(getattr(self, name)) for name in ("workers", "threads")}
+        for name, count in counts.items():
+            if count is None or not 0 <= count < 2**31:
                 every = " (all processors)" if name == "threads" else ""
-                raise InvalidArgumentError(f"configure: {name}: expected a whole number of 0{every} or more, got {count!r}")
+                got = _scalars.shown(getattr(self, name))
+                raise InvalidArgumentError(f"configure: {name}: expected a whole number of 0{every} or more, got {got}")
         shipped = (self.shipped,) if isinstance(self.shipped, (str, os.PathLike)) else tuple(self.shipped)
         for name, path in (("database", self.database), ("program", self.program), *(("shipped", each) for each in shipped)):
             if path is not None and not isinstance(path, (str, os.PathLike)):
                 raise InvalidArgumentError(f"configure: {name}: expected a path, got {path!r}")
         flags = {name: bool(getattr(self, name)) for name in ("read_only", "immutable", "allow_foreign_writers", "graphs")}
-        return self._replace(shipped=shipped, **flags)
+        return self._replace(shipped=shipped, **counts, **flags)
 
 
 _lock = threading.Lock()

@@ -4,11 +4,11 @@ A node knows the text of its op, with places for what it stands on; the printer 
 it is used, and makes arguments of the run-time sizes, numbers and tensors in the order in which they are met.
 """
 import math
-import numbers
 import re
 from dataclasses import dataclass, field
 from typing import Optional, Tuple, Union
 
+from . import _scalars
 from .errors import InvalidArgumentError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -185,36 +185,13 @@ class Printer:
         return "\n".join([f"attn.pattern @{name}({arguments}){origin} {{", *self.lines, "  " + end, "}"]) + "\n"
 
 
-def whole(value):
-    """An int of anything that is one, numpy's among them; None of everything else, bool too."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        return None
-    try:
-        return value.__index__()
-    except TypeError:  # tensors of several elements, or of floats
-        return None
-
-
-def finite(value, what, wanted="a float"):
-    """A float of any real number that is finite; InvalidArgumentError of everything else, bool too."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidArgumentError(f"{what}: expected {wanted}, got {value!r}")
-    try:
-        found = float(value)
-    except OverflowError:
-        raise InvalidArgumentError(f"{what}: expected {wanted}, got an int that no float holds") from None
-    if not math.isfinite(found):
-        raise InvalidArgumentError(f"{what}: expected a finite number, got {value!r}")
-    return found
-
-
 def size(value, role, least=0):
     """What a word makes of an int: a run-time size called after its role, but 0, which says that something is not there."""
     if isinstance(value, Size) or isinstance(value, Static) and isinstance(value.value, int):
         return value
-    found = whole(value)
+    found = _scalars.whole(value)
     if found is None:
-        raise InvalidArgumentError(f"{role}: expected an int, heddle.size or heddle.static, got {value!r}")
+        raise InvalidArgumentError(f"{role}: expected an int, heddle.size or heddle.static, got {_scalars.shown(value)}")
     if not least <= found <= _INT32_MAX:
         raise InvalidArgumentError(f"{role}: expected {least} to 2^31 - 1, got {found}")
     return Static(0) if found == 0 else Size(found, role=role)
@@ -223,7 +200,7 @@ def size(value, role, least=0):
 def number(value, role, least=None, most=None):
     """Likewise of a float."""
     if isinstance(value, (Number, Static, Tensor)):
-        return Static(finite(value.value, role)) if isinstance(value, Static) else value
-    value = finite(value, role, "a float, heddle.number or heddle.static")
+        return Static(_scalars.finite(value.value, role)) if isinstance(value, Static) else value
+    value = _scalars.finite(value, role, "a float, heddle.number or heddle.static")
     inside = (least is None or value >= least) and (most is None or value <= most)
     return Number(value, role=role, min=least, max=most) if inside else Static(value)

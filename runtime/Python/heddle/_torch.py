@@ -9,7 +9,7 @@ import time
 import torch
 from torch.autograd import forward_ad
 
-from . import _call, _dlpack, _engine
+from . import _call, _engine
 from .errors import InvalidArgumentError, UnsupportedError
 
 _DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32",
@@ -159,7 +159,7 @@ def _prepare(spec):
         raise UnsupportedError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
     inputs = _call.inputs_of(spec, view)
     shape = inputs.shape("out")
-    results = {"out": inputs.first._replace(shape=shape, stride=_dlpack.row_major(shape)) if spec.out is None else view(spec.out, "out")}
+    results = {"out": inputs.first._replace(shape=shape, stride=_call.row_major(shape)) if spec.out is None else view(spec.out, "out")}
     if spec.lse is not None:
         results["lse"] = view(spec.lse, "lse")
     given = (spec.q, spec.k, spec.v, spec.out, spec.lse, *(spec.carry or ()), *(spec.arguments[name] for name in inputs.tensors))

@@ -3,7 +3,7 @@ import warnings
 
 import torch
 
-from . import _call, _dlpack, _torch
+from . import _call, _torch
 from .errors import UnsupportedError
 
 
@@ -24,7 +24,7 @@ def _prepare(spec):
     results = {}
     for role in inputs.kind.made:
         shape = inputs.shape(role.name)
-        results[role.name] = inputs.first._replace(shape=shape, stride=_dlpack.row_major(shape))
+        results[role.name] = inputs.first._replace(shape=shape, stride=_call.row_major(shape))
     return _Ready(_call.Call(spec, inputs, results), spec)
 
 

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import torch
 
-from . import _torch, _torch_backward, patterns
+from . import _options, _scalars, _torch, _torch_backward, patterns
 from ._call import CallSpec, GradientSpec
 from .errors import InvalidArgumentError, UnsupportedError
 
@@ -31,7 +31,12 @@ def _called(node):
     names = [part.split(",") if part else [] for part in node.names.split(";")]
     arguments = {name: value for part, values in zip(names, (node.sizes, node.numbers, node.tensors)) for name, value in zip(part, values)}
     made = patterns.pattern(text=node.pattern, name=node.pattern_name) if node.pattern_name else patterns.resolved(node.pattern)
-    return made, arguments
+    return made, {name: made.checked(name, value) if _is_number(value) else value for name, value in arguments.items()}
+
+
+def _is_number(value):
+    """A tensor without dimensions: what a graph computes of numbers of the pattern. Its tensors have some."""
+    return isinstance(value, torch.Tensor) and value.dim() == 0
 
 
 def _names_of_tensors(names):
@@ -147,6 +152,11 @@ def _parts(spec):
     tensors = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
     numbers = {key: value for key, value in values.items() if isinstance(value, float)}
     sizes = {key: value for key, value in values.items() if key not in tensors and key not in numbers}
+    for key, value in tensors.items():
+        if _is_number(value) and value.requires_grad and torch.is_grad_enabled():
+            raise _options.bad(f"{key}: expected a number, got a tensor {_scalars.OWES_GRADIENT}")
+    if isinstance(spec.scale, torch.Tensor):
+        raise _options.bad("scale: expected a number, which a graph holds, got a tensor; q times it, with scale=1.0, is the same")
     names = ";".join(",".join(part) for part in (sizes, numbers, tensors))
     return (list(tensors.values()), text, name, names, list(sizes.values()), list(numbers.values()), spec.scale, spec.q_origin, spec.k_origin)
 

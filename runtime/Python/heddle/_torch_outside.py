@@ -15,8 +15,9 @@ def _outside(function, reason):
 
 _FROZEN = "heddle.{} is no node of a graph: heddle.attention is, with a name or a heddle.Pattern that was made outside"
 
-attention = _outside(_direct.attention, "heddle.attention: with words as its pattern, out= or lse= it is no node of a graph; give a heddle.Pattern, made "
-                                        "outside: heddle.pattern(causal & window(left=1023)), and take what the call returns")
+attention = _outside(_direct.attention, "heddle.attention: with words as its pattern, out=, lse= or a tensor as its scale it is no node of a graph; give a "
+                                        "heddle.Pattern, made outside: heddle.pattern(causal & window(left=1023)), a number or q times it, and take what "
+                                        "the call returns")
 prepare = _outside(_direct.prepare, _FROZEN.format("prepare"))
 kernel = _outside(_direct.kernel, _FROZEN.format("kernel"))
 backward = _outside(_direct.backward, "heddle.attention_backward: with words as its pattern it is no node of a graph; give a heddle.Pattern, made outside")

@@ -75,7 +75,7 @@ def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=
 def _in_graph(spec, return_lse):
     """A node; what cannot be one breaks the graph of torch.compile."""
     is_fixed = isinstance(spec.pattern, (str, Pattern))
-    if _direct.is_traced() and not (is_fixed and spec.out is None and spec.lse is None):
+    if _direct.is_traced() and not (is_fixed and spec.out is None and spec.lse is None and not _direct.is_torch(spec.scale)):
         from . import _torch_outside
         return _torch_outside.attention(spec, return_lse)
     if spec.stream is not None:

@@ -8,7 +8,7 @@ import types
 import weakref
 from typing import Optional, Sequence, Union
 
-from . import _header, _library, _mlir
+from . import _header, _library, _scalars
 from . import _structs as S
 from ._files import is_taken, library_names, library_path, text_of
 from ._suggest import did_you_mean
@@ -101,13 +101,14 @@ class Pattern:
         return (self._number if argument.kind == "number" else self._size)(argument, value)
 
     def _number(self, argument, value):
-        number = _mlir.finite(value, f"pattern {self.name}: {argument.name}", "a finite number")
+        gradient = f", and heddle.attention_backward(..., gradients_of=({argument.name!r},)) has its gradient"
+        number = _scalars.finite(value, f"pattern {self.name}: {argument.name}", "a finite number", gradient)
         return self._bounded(argument, number, -math.inf, math.inf)
 
     def _size(self, argument, value):
-        whole = _mlir.whole(value)
+        whole = _scalars.whole(value)
         if whole is None:
-            raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected an int, got {value!r}")
+            raise InvalidArgumentError(f"pattern {self.name}: {argument.name}: expected an int, got {_scalars.shown(value)}")
         return self._bounded(argument, whole, -2**31, 2**31 - 1)
 
     def _bounded(self, argument, value, low, high):

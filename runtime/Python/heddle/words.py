@@ -8,7 +8,7 @@ literal. Rates, offsets, sizes of blocks and 0 are literals. docs/reference.md h
 from dataclasses import dataclass
 from typing import Optional, Sequence, Tuple, Union
 
-from . import _mlir
+from . import _mlir, _scalars
 from ._mlir import Node, Number, Size, Static, Tensor
 from .errors import InvalidArgumentError
 
@@ -36,7 +36,7 @@ def number(name: str, default: Optional[float] = None, *, min: Optional[float] =
     """A run-time f32 with a name of its own."""
     name = _mlir.check_name(name, "number")
     what = f"number {name}: "
-    given = (None if value is None else _mlir.finite(value, what + of) for value, of in ((default, "default"), (min, "min"), (max, "max")))
+    given = (None if value is None else _scalars.finite(value, what + of) for value, of in ((default, "default"), (min, "min"), (max, "max")))
     default, min, max = given
     return Number(default, name, min=min, max=max, doc=_doc(doc, f"number {name}"))
 
@@ -52,14 +52,14 @@ def tensor(name: str, type: str, *, doc: Optional[str] = None) -> Tensor:
 
 def static(value: Union[int, float]) -> Static:
     """A literal of the kernel, where a number would be a run-time value."""
-    found = _mlir.whole(value)
-    return Static(_mlir.finite(value, "static", "an int or a float") if found is None else found)
+    found = _scalars.whole(value)
+    return Static(_scalars.finite(value, "static", "an int or a float") if found is None else found)
 
 
 def _size_of(value, what):
-    found = None if value is None else _mlir.whole(value)
+    found = None if value is None else _scalars.whole(value)
     if found is None and value is not None:
-        raise InvalidArgumentError(f"{what}: expected an int, got {value!r}")
+        raise InvalidArgumentError(f"{what}: expected an int, got {_scalars.shown(value)}")
     return found
 
 
@@ -157,7 +157,7 @@ def cols(first: Union[int, Size, Static] = 0, last: Union[int, Size, Static] = 0
 def box(first_q, end_q, first_k, end_k) -> Mask:
     """Keeps (q, k) when first_q <= q < end_q and first_k <= k < end_k. Literals unless they are `size`."""
     given = zip(("first_q", "end_q", "first_k", "end_k"), (first_q, end_q, first_k, end_k))
-    values = tuple(_mlir.size(value, role) if _mlir.whole(value) is None else Static(_mlir.whole(value)) for role, value in given)
+    values = tuple(_mlir.size(value, role) if _scalars.whole(value) is None else Static(_scalars.whole(value)) for role, value in given)
     return Mask("box", "attn.box [{v[0]}, {v[1]}, {v[2]}, {v[3]}]", values=values)
 
 
@@ -167,15 +167,15 @@ def prefix(length: Union[int, Size, Static]) -> Mask:
 
 
 def _residue(what, by, at, rule, rules):
-    rate, residue = _mlir.whole(by), _mlir.whole(at)
+    rate, residue = _scalars.whole(by), _scalars.whole(at)
     if rate is None or rate < 1:
-        raise InvalidArgumentError(f"{what}: expected a rate >= 1, got {by!r}")
+        raise InvalidArgumentError(f"{what}: expected a rate >= 1, got {_scalars.shown(by)}")
     if (at is None) == (rule is None):
         raise InvalidArgumentError(f"{what}: expected one of `at`, a residue class, and `rule`, one of {', '.join(rules)}")
     if rule is not None and rule not in rules:
         raise InvalidArgumentError(f"{what}: rule: expected one of {', '.join(rules)}, got {rule!r}")
     if at is not None and (residue is None or not 0 <= residue < rate):
-        raise InvalidArgumentError(f"{what}: at: expected 0 to {rate - 1}, got {at!r}")
+        raise InvalidArgumentError(f"{what}: at: expected 0 to {rate - 1}, got {_scalars.shown(at)}")
     return f"by {rate} at {residue}" if rule is None else f"by {rate} rule({rule})"
 
 
@@ -188,7 +188,7 @@ def stride(axis: str, by: int, at: Optional[int] = None, rule: Optional[str] = N
 
 def random(count: Union[int, Size, Static], seed: Union[int, Size, Static] = 0, per_head: bool = False) -> Mask:
     """`count` random keys of each query: the same on every machine; inside `blocks`, key blocks of each query block."""
-    seed_value = Size(0, role="seed") if _mlir.whole(seed) == 0 else _mlir.size(seed, "seed")
+    seed_value = Size(0, role="seed") if _scalars.whole(seed) == 0 else _mlir.size(seed, "seed")
     text = "attn.random count {v[0]} seed {v[1]}" + (" per_head" if per_head else "")
     return Mask("random", text, values=(_mlir.size(count, "count"), seed_value))
 
