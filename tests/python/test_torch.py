@@ -266,6 +266,18 @@ def test_a_better_kernel_is_taken_when_a_search_has_ended(device, monkeypatch):
     assert len(asked) == 1
 
 
+def test_kernels_that_are_asked_about_follow_pytorch_s_flag_of_determinism(device, monkeypatch):
+    from heddle import _engine
+    tensors, kinds = draw(dtype=torch.bfloat16), []
+    monkeypatch.setattr(_engine.engine(), "ask", lambda question: kinds.append(question.kind))
+    for is_asked_for in (False, True):
+        torch.use_deterministic_algorithms(is_asked_for)
+        heddle.kernel(*tensors, "causal", backward=True)
+    torch.use_deterministic_algorithms(False)
+    heddle.kernel(*tensors, "causal", backward=True, deterministic=True)
+    assert kinds == [b"backward", b"backward_deterministic", b"backward_deterministic"]
+
+
 def test_threads_have_their_own_calls(device):
     wrong = []
 

@@ -1,11 +1,14 @@
 """Autograd through heddle.attention: against SDPA in float64 and against finite differences, as one graph with torch.compile, under checkpoints;
 and what has no gradients, which says so."""
+import math
+
 import heddle
 import pytest
 from heddle.words import bias, causal, number, softcap, tensor, union, window
 from heddle.words import lse as lse_of
 
 torch = pytest.importorskip("torch")
+from heddle import _torch  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 pytestmark = pytest.mark.compiler
@@ -238,6 +241,38 @@ def test_dilated_and_mixed_modules_train():
         losses.append(loss.item())
     assert all(each.grad is not None and torch.isfinite(each.grad).all() for each in module.parameters())
     assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.fixture
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def filled(run):
+    """Numbers of elements of what PyTorch fills meanwhile."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as seen:
+        run()
+    sizes = [math.prod(event.input_shapes[0]) for event in seen.events() if event.name == "aten::fill_"]
+    return [size for size in sizes if size]
+
+
+def test_deterministic_algorithms_fill_nothing_that_calls_write(deterministic):
+    """As they fill what torch.empty gives: results, a workspace, and copies of gradients that come in strides."""
+    tensors = draw()
+    out, lse = heddle.attention(*tensors, NEAR, return_lse=True)
+    come = other(out.transpose(1, 2)).transpose(1, 2), other(lse.mT).mT
+    assert filled(lambda: torch.empty(5)) == [5]
+    for _ in range(2):  # the second is one of calls that are kept
+        assert not filled(lambda: torch.autograd.grad(heddle.attention(*tensors, NEAR, return_lse=True), tensors, come))
+    assert not filled(lambda: _torch.Results((300,), torch.uint8, torch.device("cpu")).new())
+    made = _torch.Results((2, 0, 3), torch.bfloat16, torch.device("cpu")).new()
+    assert made.shape == (2, 0, 3) and made.dtype == torch.bfloat16
+    found = torch.autograd.grad(heddle.attention(*tensors, NEAR, return_lse=True), tensors, come)
+    torch.use_deterministic_algorithms(False)
+    for one, two in zip(found, torch.autograd.grad((out, lse), tensors, come)):
+        assert torch.equal(one, two) and one.stride() == two.stride()
 
 
 def test_what_has_no_gradients_says_so():

@@ -162,11 +162,16 @@ def gradients(backward, gradients_of, deterministic):
     return Gradients(bool(backward), names, bool(deterministic))
 
 
+def _asks_for_order(tensor):
+    """PyTorch's flag, which holds for calls on its tensors."""
+    return is_torch(tensor) and sys.modules["torch"].are_deterministic_algorithms_enabled()
+
+
 def _question(spec, wanted):
     question = call_of(spec).question()
     if not wanted.backward:
         return question
-    kind = _kinds.of_gradients(False, wanted.deterministic)
+    kind = _kinds.of_gradients(False, wanted.deterministic or _asks_for_order(spec.q))
     return question._replace(kind=_call.kind_text(kind, spec.pattern, wanted.gradients_of))
 
 

@@ -3,6 +3,7 @@
 A call with the sizes, strides and values of an earlier one of the same thread changes addresses in an argument struct and launches.
 """
 import ctypes as C
+import math
 import threading
 import time
 
@@ -17,6 +18,7 @@ _DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32",
 _MOST_CALLS = 512  # kept by a thread
 _empty_like = torch.empty_like
 _grad_enabled = torch.is_grad_enabled
+_is_deterministic = torch.are_deterministic_algorithms_enabled
 _now = time.monotonic
 
 try:
@@ -75,6 +77,18 @@ def refuse_derivatives(tensors):
         raise no_tangents()
 
 
+def _unfilled(shape, dtype, device):
+    """torch.empty without what torch.use_deterministic_algorithms adds to it, a pass that fills all of the memory
+    (torch.utils.deterministic.fill_uninitialized_memory): calls write all of a result, and read of a workspace what they wrote."""
+    memory = torch.UntypedStorage(math.prod(shape) * dtype.itemsize, device=device)
+    return torch.empty(0, dtype=dtype, device=device).set_(memory, 0, shape, _call.row_major(shape))
+
+
+def copied(tensor):
+    """Row-major, in memory of its own."""
+    return Results(tuple(tensor.shape), tensor.dtype, tensor.device).new().copy_(tensor)
+
+
 class Results:
     """Makes row-major tensors of one shape. From the second one on of a template, which takes torch.empty_like half the time of torch.empty
     and one element of memory; a size that comes once, as of a text that grows, needs none."""
@@ -84,6 +98,8 @@ class Results:
         self._template, self._is_first = None, True
 
     def new(self):
+        if _is_deterministic():
+            return _unfilled(*self._made)
         if self._template is not None:
             return _empty_like(self._template)
         shape, dtype, device = self._made

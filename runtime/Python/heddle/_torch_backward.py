@@ -44,7 +44,13 @@ def _readable(tensor):
         return tensor
     tensor, size = tensor.resolve_neg(), tensor.element_size()
     is_aligned = tensor.stride(-1) == 1 and tensor.data_ptr() % 16 == 0 and not any(stride * size % 16 for stride in tensor.stride()[:-1])
-    return tensor if is_aligned else tensor.clone(memory_format=torch.contiguous_format)
+    return tensor if is_aligned else _torch.copied(tensor)
+
+
+def _in_rows(tensor):
+    """Of a gradient that has no strides in a call."""
+    is_strided = isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided
+    return _torch.copied(tensor) if is_strided and not tensor.is_contiguous() else tensor
 
 
 def gradients(spec):
@@ -62,8 +68,7 @@ def gradients(spec):
 
 def _gradients(spec):
     """d_q, d_k, d_v, and those of the numbers and tensors of the pattern that are asked for, in fp32."""
-    d_lse = spec.d_lse.contiguous() if isinstance(spec.d_lse, torch.Tensor) else spec.d_lse
-    spec = spec._replace(d_out=_readable(spec.d_out), d_lse=d_lse)
+    spec = spec._replace(d_out=_readable(spec.d_out), d_lse=_in_rows(spec.d_lse))
     try:
         key = _key(spec)
         ready = _torch.kept(key) or _torch.keep(key, _prepare(spec))
