@@ -1,15 +1,5 @@
 # The Python package against the libraries of this build. Needs python3 with pytest and numpy (python3-pytest,
 # python3-numpy); what needs PyTorch is skipped by the tests themselves where it is missing.
-find_package(Python3 COMPONENTS Interpreter QUIET)
-set(HEDDLE_PYTEST_PYTHON "")
-foreach(python IN ITEMS ${Python3_EXECUTABLE} /usr/bin/python3)
-  if(NOT HEDDLE_PYTEST_PYTHON)
-    execute_process(COMMAND ${python} -c "import numpy, pytest" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
-    if(status EQUAL 0)
-      set(HEDDLE_PYTEST_PYTHON ${python})
-    endif()
-  endif()
-endforeach()
 
 # heddle_add_python_test(<name> <library>): all of tests/python with that library.
 function(heddle_add_python_test name library)

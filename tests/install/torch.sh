@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# torch.sh <source> <build> <library>...: tests/python with PyTorch, which the distribution lacks, once for every library. Python is
+# torch.sh <source> <build> <library>...: tests/python and bench.session with PyTorch, whatever the distribution has, the former once for every library. Python is
 # $HEDDLE_TORCH_PYTHON where that names one with torch, numpy and pytest, else that of an environment in <build>/torch, filled from PyPI
 # once (3 GB to fetch, 6 GB on the disk). Skipped where neither is to be had; then no test may be skipped for want of PyTorch.
 set -euo pipefail
@@ -27,6 +27,7 @@ if ! has_torch "$python"; then
 fi
 
 "$python" -c 'import torch; print("torch", torch.__version__)'
+"$python" "$source/tests/unit/bench_session_test.py"
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 for library in "$@"; do

@@ -1,5 +1,6 @@
 """Which library and which parts are there. HEDDLE_LIBRARY names the library; tests of the compiler, of numpy or of PyTorch are skipped,
 with the reason, where these are missing."""
+import importlib.metadata
 import os
 import sys
 
@@ -11,6 +12,17 @@ if not os.environ.get("HEDDLE_TEST_INSTALLED"):  # else the package that is inst
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import heddle  # noqa: E402
+
+
+def _version_of_torch():
+    try:
+        return tuple(map(int, importlib.metadata.version("torch").split(".")[:2]))
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None
+
+
+if (_version_of_torch() or (2, 4)) < (2, 4):  # that of a distribution: tests skip as if there were none
+    sys.modules["torch"] = None
 
 
 def pytest_configure(config):

@@ -1,4 +1,6 @@
 """What torch.compile makes of calls: nodes of one graph, breaks of it, and errors that say which would be a node."""
+import inspect
+
 import heddle
 import pytest
 from heddle.words import causal, window
@@ -7,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.compiler
 
+SAYS_WHY = "reason" in inspect.signature(torch.compiler.disable).parameters  # from PyTorch 2.8 on
 WORDS = causal & window(left=5)
 NEAR = heddle.pattern(WORDS) if heddle.has_compiler() else None
 
@@ -52,7 +55,7 @@ def test_what_breaks_the_graph_is_no_full_graph(name):
     function, said = BREAKS[name]
     with pytest.raises(Exception) as raised:
         torch.compile(function, backend="eager", fullgraph=True)(*draw())
-    assert isinstance(raised.value, torch._dynamo.exc.Unsupported) and said in str(raised.value)
+    assert isinstance(raised.value, torch._dynamo.exc.Unsupported) and (said in str(raised.value) or not SAYS_WHY)
 
 
 def test_a_prepared_call_breaks_the_graph_and_reads_its_tensors():
@@ -62,7 +65,7 @@ def test_a_prepared_call_breaks_the_graph_and_reads_its_tensors():
     for _ in range(3):
         q += 1
         torch.testing.assert_close(compiled(v[:, :1, :1] * 0), heddle.attention(q, k, v, NEAR))
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="heddle.Prepared is no node of a graph"):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="heddle.Prepared is no node of a graph" if SAYS_WHY else ""):
         torch.compile(lambda: call(), backend="eager", fullgraph=True)()
 
 

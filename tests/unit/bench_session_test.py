@@ -1,5 +1,5 @@
 """The measuring process of bench/peers.py with providers of a plug-in, and peers that are composed of several calls, with the processor in
-place of a GPU. Skipped without torch."""
+place of a GPU. Skipped without a torch that has FlexAttention."""
 import io
 import json
 import os
@@ -14,8 +14,9 @@ sys.dont_write_bytecode = True
 
 try:
     import torch
-except ImportError:
-    print("skipped: no torch")
+    import torch.nn.attention.flex_attention  # noqa: F401 - from 2.5 on
+except ImportError as error:
+    print("skipped:", error)
     sys.exit(0)
 
 from peers import columns, gpu, gradients, masks, peers, permuted, reference, session  # noqa: E402

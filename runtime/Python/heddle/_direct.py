@@ -12,14 +12,14 @@ from .patterns import Pattern
 
 def is_compiling():
     """Inside torch.compile or torch.export; torch itself is not imported for the question."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_compiling()
+    compiler = getattr(sys.modules.get("torch"), "compiler", None)
+    return compiler is not None and compiler.is_compiling()
 
 
 def is_traced():
     """By torch.compile, which runs symbols through Python's code; torch.export does so where it is strict."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_dynamo_compiling()
+    compiler = getattr(sys.modules.get("torch"), "compiler", None)
+    return compiler is not None and compiler.is_dynamo_compiling()
 
 
 def is_torch(tensor):

@@ -13,6 +13,9 @@ from torch.autograd import forward_ad
 from . import _call, _engine
 from .errors import InvalidArgumentError, UnsupportedError
 
+if not hasattr(torch.library, "custom_op"):
+    raise UnsupportedError(f"heddle takes tensors of PyTorch 2.4 or newer, this is {torch.__version__}")
+
 _DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32",
            torch.int64: "i64"}
 _MOST_CALLS = 512  # kept by a thread

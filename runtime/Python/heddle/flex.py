@@ -6,7 +6,7 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple, Union
 
 import torch
 
-from . import _flex
+from . import _direct, _flex
 from .calls import attention
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
@@ -95,7 +95,7 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale: Op
 
     Returns out, (out, lse) with return_lse, or (out, AuxOutput) with return_aux. kernel_options have no effect: heddle tunes.
     """
-    if kernel_options is not None and not torch.compiler.is_compiling():
+    if kernel_options is not None and not _direct.is_compiling():
         _warn_of_options()
     _check_requests(return_lse, return_aux)
     for name, each in (("query", query), ("key", key), ("value", value)):
@@ -140,7 +140,7 @@ def _pattern_of(block_mask, score_mod):
     """(the pattern, the tensors that it reads beside those of the call's arguments)."""
     if score_mod is None and isinstance(block_mask, (str, Pattern)):
         return block_mask, {}  # nothing to make: inside one graph too
-    if torch.compiler.is_compiling():
+    if _direct.is_compiling():
         from . import _torch_outside
         return _torch_outside.pattern_now(block_mask, score_mod)
     return _flex.pattern_now(block_mask, score_mod)
