@@ -58,6 +58,16 @@ def test_what_breaks_the_graph_is_no_full_graph(name):
     assert isinstance(raised.value, torch._dynamo.exc.Unsupported) and (said in str(raised.value) or not SAYS_WHY)
 
 
+def test_a_tensor_without_dimensions_is_a_number_that_one_graph_reads_at_each_call():
+    tensors, left = draw(), torch.tensor(5)
+    compiled = torch.compile(lambda q, k, v, left: heddle.attention(q, k, v, NEAR, left=left), backend="eager", fullgraph=True)
+    for value in (5, 7, 5):
+        left.fill_(value)
+        torch.testing.assert_close(compiled(*tensors, left), heddle.attention(*tensors, NEAR, left=value))
+    with pytest.raises(heddle.InvalidArgumentError, match="left: expected .* that requires a gradient"):
+        torch.compile(lambda q, k, v, left: heddle.attention(q, k, v, NEAR, left=left), backend="eager")(*tensors, torch.nn.Parameter(torch.tensor(5.0)))
+
+
 def test_a_prepared_call_breaks_the_graph_and_reads_its_tensors():
     q, k, v = draw()
     call = heddle.prepare(q, k, v, NEAR)
