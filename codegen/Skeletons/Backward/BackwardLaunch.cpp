@@ -187,7 +187,7 @@ QuerySums::QuerySums(BackwardPlan &to, int64_t columns, int64_t first, int64_t l
 void QuerySums::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }
 
 SumOrder::SumOrder(BackwardPlan &to, int64_t first, int64_t last)
-    : words(to.heads * floorDiv(to.statisticsRows, to.blockM)),
+    : words(to.heads * floorDiv(to.statisticsRows, to.blockM) + LaunchExpr(1)),
       place(to.plan.appendRegion("sum_order", words * LaunchExpr(kFloatBytes), first, last)) {}
 
 void SumOrder::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }

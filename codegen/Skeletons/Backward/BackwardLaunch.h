@@ -57,7 +57,7 @@ struct QuerySums {
   PointerSource place;
 };
 
-/// The turns of those who add to sums in order (query_sums.cuh), likewise.
+/// The turns of those who add to sums in order, and the counter of the blocks that began (query_sums.cuh), likewise.
 struct SumOrder {
   SumOrder(BackwardPlan &to, int64_t first, int64_t last);
   void clearBefore(KernelLaunch &launch) const;

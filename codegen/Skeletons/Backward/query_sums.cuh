@@ -30,7 +30,7 @@ DEV int32_t firstSumRow(int32_t batch, int32_t heads, int32_t head, int32_t spli
 }
 
 // Where they are added in order (sm90_sum_order.cuh), for each tile a word: twice as many as key tiles have had their turn,
-// plus kOrderHasSums if one of them had something to add.
+// plus kOrderHasSums if one of them had something to add. Behind those of all heads one more counts the blocks that began.
 constexpr uint32_t kOrderHasSums = 1;
 constexpr int32_t kOrderRate = KernelTraits::kOrderRate > 0 ? KernelTraits::kOrderRate : 1;
 

@@ -96,10 +96,12 @@ DEV void beginBlock(RingReaders readers) {
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
     heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
   using namespace heddle;
+  using Blocks = OrderOf<kHasOrder>::Blocks;
+  Blocks::take(p);
   beginBlock({kConsumerWarps + (kHasReducer ? kWarpsOfConsumer : 0), kConsumerWarps});
   KeyItem item;
   TeamShare share;
-  if (!decodeShare(p, blockIdx.x, item, share))
+  if (!decodeShare(p, Blocks::number(), item, share))
     return;
   const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
   if (warpgroup == kConsumers) {

@@ -33,6 +33,7 @@ constexpr uint32_t kWeightsEmpty = kWeightsFull + 8 * kScoreStages;
 constexpr uint32_t kTileHeaders = kWeightsFull + (kPassesWeights ? 2 * 8 * kScoreStages : 0);
 constexpr uint32_t kTileHeaderBytes = 16;
 constexpr uint32_t kTeamWord = kTileHeaders + kTileHeaderBytes * kStages; // blocks of a team that arrived before
+constexpr uint32_t kBlockNumber = kTeamWord + 4;                          // sm90_sum_order.cuh
 constexpr int kTurnStages = 4; // turns that are taken and not passed on yet (sm90_sum_order.cuh)
 constexpr uint32_t kTurnTaken = kTeamWord + 8, kTurnAdded = kTurnTaken + 8 * kTurnStages;
 constexpr uint32_t kTurnEmpty = kTurnAdded + 8 * kTurnStages, kTurns = kTurnEmpty + 8 * kTurnStages, kTurnBytes = 8;

@@ -1,7 +1,8 @@
 // Query gradients in the order of the keys, so that bits do not depend on the run: a key tile adds to a query tile once
-// the one before it in its class has, if that visits the tile at all (dialect/Geometry/ConsecutiveTiles.h). Blocks start
-// in the order of their numbers, so nobody waits for a block that has not begun. Where the last key tile comes first
-// (kRasterReversed), "before" means the next higher one.
+// the one before it in its class has, if that visits the tile at all (dialect/Geometry/ConsecutiveTiles.h). CUDA does not
+// promise to start blocks by their index, so each takes its number from a counter when it begins (StartOrder), and nobody
+// waits for a block that has not begun. Where the last key tile comes first (kRasterReversed), "before" means the next
+// higher one.
 // A warp takes the turns and another passes them on, so that those who add wait for neither a word on its way through L2
 // nor a fence, some 700 and 1,450 clocks: they go through a ring of turns, taken, added, empty. What was written before
 // an arrival or a word is seen by whoever sees that.
@@ -160,13 +161,33 @@ struct NoTurns {
   DEV void end() const {}
 };
 
+// The number of a block is how many have begun before it. The counter is the word behind those of all tiles.
+struct StartOrder {
+  // One thread takes it; the block sees it once it was synchronised.
+  DEV static void take(const KernelParams &p) {
+    if (threadIdx.x != kThreads - 1)
+      return;
+    uint32_t *const counter =
+        static_cast<uint32_t *>(p.between) + orderWord(p.batch * p.heads, p.seqlenQ, ClassTile{kOrderRate, 0, 0});
+    ptx::storeShared4(kBlockNumber, ptx::addGlobal(counter, 1));
+  }
+  DEV static int32_t number() { return ptx::valueOfLane(ptx::loadShared4(kBlockNumber), 0); }
+};
+
+struct IndexOrder {
+  DEV static void take(const KernelParams &) {}
+  DEV static int32_t number() { return blockIdx.x; }
+};
+
 template <bool InOrder> struct OrderOf {
   using Walk = TileWalk<KeyItem>;
   using Sums = NoTurns;
+  using Blocks = IndexOrder;
 };
 template <> struct OrderOf<true> {
   using Walk = OrderedWalk;
   using Sums = SumTurns;
+  using Blocks = StartOrder;
 };
 using ColumnWalk = OrderOf<kHasOrder>::Walk;
 

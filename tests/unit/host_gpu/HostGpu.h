@@ -134,15 +134,19 @@ inline void runBlock(unsigned number) {
   }
 }
 
-template <class Params> void launch(void (*kernel)(Params), const void *params, unsigned blocks, unsigned count) {
+// In which order the blocks of a launch start: CUDA promises none.
+enum class BlockOrder : unsigned { ascending, descending };
+
+template <class Params>
+void launch(void (*kernel)(Params), const void *params, unsigned blocks, unsigned count, BlockOrder order) {
   const Params &given = *static_cast<const Params *>(params);
   body = [&] { kernel(given); };
   threads = std::vector<Thread>(count);
   warps.assign((count + kLanes - 1) / kLanes, Group());
   block = Group();
   gridSize.x = blocks;
-  for (unsigned number = 0; number < blocks; ++number)
-    runBlock(number);
+  for (unsigned started = 0; started < blocks; ++started)
+    runBlock(order == BlockOrder::ascending ? started : blocks - 1 - started);
 }
 
 // What lane `from` of the warp has.

@@ -15,13 +15,13 @@ namespace {
 std::string launcherOf(const LaunchPlan &plan) {
   std::string text =
       "\nextern \"C\" __attribute__((visibility(\"default\"))) void host_launch(const char *entry, const "
-      "void *params, unsigned blocks, unsigned threads) {\n";
+      "void *params, unsigned blocks, unsigned threads, unsigned order) {\n";
   std::set<std::string> entries;
   for (const KernelLaunch &launch : plan.launches)
     entries.insert(launch.entry);
   for (const std::string &entry : entries)
     text += "  if (!std::strcmp(entry, \"" + entry + "\")) return host_gpu::launch(" + entry +
-            ", params, blocks, threads);\n";
+            ", params, blocks, threads, host_gpu::BlockOrder(order));\n";
   return text + "  std::abort();\n}\n";
 }
 
@@ -116,7 +116,7 @@ HostKernel::HostKernel(const std::string &text, LaunchPlan given)
   library.find("host_launch", launch);
 }
 
-void HostKernel::run(const HostCall &call) const {
+void HostKernel::run(const HostCall &call, BlockOrder order) const {
   const Workspace workspace(plan, call);
   for (const KernelLaunch &each : plan.launches) {
     for (const ClearSpec &spec : each.clears)
@@ -128,7 +128,8 @@ void HostKernel::run(const HostCall &call) const {
     for (const SlotSpec &spec : each.slots)
       fillSlot(each, spec, workspace, params.data() + spec.offset);
     if (!geometry->isEmpty())
-      launch(each.entry.c_str(), params.data(), unsigned(geometry->grid[0]), unsigned(geometry->block));
+      launch(each.entry.c_str(), params.data(), unsigned(geometry->grid[0]), unsigned(geometry->block),
+             unsigned(order));
   }
 }
 

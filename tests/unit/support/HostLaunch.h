@@ -20,16 +20,19 @@ struct HostCall {
   float scaleLog2 = 0;
 };
 
+/// In which blocks start; numbers are those of host_gpu::BlockOrder.
+enum class BlockOrder : unsigned { ascending, descending };
+
 class HostKernel {
 public:
   /// Compiles; throws std::runtime_error with the compiler's messages.
   HostKernel(const std::string &text, LaunchPlan plan);
 
-  /// All launches, in order; the workspace begins as NaN.
-  void run(const HostCall &call) const;
+  /// All launches, in order, the blocks of each in `order`; the workspace begins as NaN.
+  void run(const HostCall &call, BlockOrder order = BlockOrder::ascending) const;
 
 private:
-  using Launch = void (*)(const char *entry, const void *params, unsigned blocks, unsigned threads);
+  using Launch = void (*)(const char *entry, const void *params, unsigned blocks, unsigned threads, unsigned order);
 
   LaunchPlan plan;
   HostLibrary library;
