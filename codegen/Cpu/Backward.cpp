@@ -107,7 +107,7 @@ void addSink(const CpuCall &call, const SoftmaxRows &softmax, const CpuCall::Arg
         const int64_t number = (int64_t(batch) * call.heads + head) * call.seqlenQ + row;
         const double weight = std::exp2(double(sink) - softmax.lse[number]);
         const double delta = call.pattern->info().isDetached ? (ofLse ? -ofLse[number] : 0) : softmax.delta[0][number];
-        sum -= weight > 0 ? weight * delta : 0;
+        sum -= weight == 0 ? 0 : weight * delta;
       }
     }
     wanted.address[wanted.elements > 1 ? head : 0] += float(sum);

@@ -250,7 +250,7 @@ void GradientTileWorker::addToElements(const Columns &columns, int32_t first) {
 void GradientTileWorker::findDelta(int32_t branch) {
   for (int32_t m = 0; m < place.rows; ++m) {
     const float weight = weightSum.data()[m];
-    softmax.delta[branch][numberOfQuery(place.rowIndex(m))] += weight > 0.0f ? productSum.data()[m] / weight : 0.0f;
+    softmax.delta[branch][numberOfQuery(place.rowIndex(m))] += weight == 0.0f ? 0.0f : productSum.data()[m] / weight;
     weightSum.data()[m] = productSum.data()[m] = 0.0f;
   }
 }

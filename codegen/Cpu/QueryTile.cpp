@@ -163,13 +163,13 @@ void QueryTileWorker::writeRows() {
   for (int32_t m = 0; m < place.rows; ++m) {
     int64_t index = place.rowIndex(m);
     float sum = rowSum.data()[m];
-    float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+    float inverse = sum == 0.0f ? 0.0f : 1.0f / sum; // a sum that is NaN stays one
     for (int32_t d = 0; d < call.valueDim; ++d)
       row.data()[d] = output.data()[int64_t(d) * lanes + m] * inverse;
     storeFloats(call.outDtype, row.data(), call.valueDim, call.as<void>(Role::out),
                 offsetOf(outStride, context.batch, index, context.head));
     if (float *lse = call.as<float>(Role::lse))
-      lse[numberOfRow(index)] = sum > 0.0f ? (rowMax.data()[m] + std::log2(sum)) * lnOf2 : -INFINITY;
+      lse[numberOfRow(index)] = sum == 0.0f ? -INFINITY : (rowMax.data()[m] + std::log2(sum)) * lnOf2;
   }
 }
 

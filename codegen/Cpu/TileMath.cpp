@@ -120,7 +120,7 @@ template <class L> HEDDLE_INLINE void gradientStepLoop(const GradientStep &s) {
       };
       Floats &score = *reinterpret_cast<Floats *>(s.scores + place);
       Floats &product = *reinterpret_cast<Floats *>(s.products + place);
-      const Floats distance = score - ofRow(s.lse);
+      const Floats distance = score == -INFINITY ? score : score - ofRow(s.lse); // also where lse is NaN
       const Floats weight = exp2OfNegative<L>(distance > most ? Floats{} + most : distance);
       const Floats slope = s.slopes ? *reinterpret_cast<const Floats *>(s.slopes + place) : Floats{} + 1.0f;
       score = weight;

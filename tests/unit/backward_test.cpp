@@ -299,6 +299,25 @@ TEST_CASE("what keeps nothing has gradients of 0, and its numbers change no othe
   }
 }
 
+TEST_CASE("a query whose scores are NaN has a gradient of NaN, and so have the keys that it keeps, but no others") {
+  constexpr int64_t bad = 20, rows = 40, columns = 2 * 8;
+  for (const char *name : {"causal", "a run-time sink of detached branches"}) {
+    CAPTURE(name);
+    const Compiled compiled(parsed(textOf(name)));
+    Call call(compiled, {1, rows, rows, 2, 2, 8, 8});
+    for (int64_t i = 0; i < columns; ++i)
+      call.inputs.q.set(bad * columns + i, NAN);
+    call.compute(kinds().front(), call.inputs);
+    const RoleTensors results = call.gradients();
+    for (int64_t row = 0; row < rows; ++row) {
+      CAPTURE(row);
+      CHECK(std::isnan(results.dQ.get(row * columns)) == (row == bad));
+      for (Role role : {Role::dK, Role::dV})
+        CHECK(std::isnan(results.of(role).get(row * columns)) == (row <= bad));
+    }
+  }
+}
+
 TEST_CASE("the definition finds gradients that are off") {
   for (DType dtype : {DType::fp32, DType::bf16}) {
     const Compiled compiled(parsed(textOf("softcap")));

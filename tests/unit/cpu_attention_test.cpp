@@ -236,6 +236,38 @@ TEST_CASE("a carry continues the softmax over the other keys") {
   }
 }
 
+TEST_CASE("rows whose scores are NaN have lse NaN, in whatever pieces their keys come") {
+  JitPattern jit = compileForCpu(causalPattern());
+  constexpr int rows = 50, bad = 20, cut = 23;
+  for (bool isQuery : {true, false}) {
+    AttentionCase attention(shapeOf(rows, rows), 9);
+    for (int d = 0; d < attention.shape.headDim; ++d)
+      (isQuery ? attention.q : attention.k).set(0, bad, 0, d, NAN);
+    const auto checkLse = [&](const char *when) {
+      INFO(when << (isQuery ? ", a query" : ", a key"));
+      for (int row = 0; row < rows; ++row) {
+        CHECK(std::isnan(attention.lse[row]) == (isQuery ? row == bad : row >= bad));
+        CHECK(std::isnan(attention.out.get(0, row, 0, 0)) == std::isnan(attention.lse[row]));
+        CHECK(std::isfinite(attention.lse[rows + row]));
+      }
+    };
+    REQUIRE(runAttention(jit, attention.args()).isOk());
+    checkLse("at once");
+    CpuCall head = attention.args(), tail = attention.args();
+    head.seqlenK = cut, tail.seqlenK = rows - cut, tail.kOrigin = cut;
+    REQUIRE(runAttention(jit, head).isOk());
+    checkLse("the first keys");
+    const std::vector<double> out = attention.out.dense();
+    std::vector<float> carryLse = attention.lse, carryOut(out.begin(), out.end());
+    for (Role role : {Role::k, Role::v})
+      tail.give(role, tail.as<float>(role) + cut * tail.stridesOf(role)[1], tail.stridesOf(role));
+    tail.give(Role::carryOut, carryOut.data());
+    tail.give(Role::carryLse, carryLse.data());
+    REQUIRE(runAttention(jit, tail).isOk());
+    checkLse("the others");
+  }
+}
+
 TEST_CASE("the number of threads changes no bit") {
   HandPattern pattern = twoBranchPattern();
   JitPattern jit = compileForCpu(pattern);

@@ -9,7 +9,7 @@ namespace heddle {
 
 // heddle_prepare leaves the gradient of lse in the place of delta where branches are detached.
 DEV float deltaOfBranch(float products, float weights, float dLse) {
-  return (weights > 0.f ? products / weights : 0.f) - dLse;
+  return (weights == 0.f ? 0.f : products / weights) - dLse;
 }
 
 // Of the first row of a tile.

@@ -76,7 +76,7 @@ private:
         const float sum = sumOfQuad(weights[half]), product = sumOfQuad(weighted[half]);
         const float dLse = rows.statistic(p.delta, 0, KernelTraits::kQueryRates[0], half);
         if (threadIdx.x % 4 == 0 && rows.row(half) <= item.last)
-          p.sums[rows.place(branch, rate, half)] = sum > 0.f ? product / sum - dLse : 0.f;
+          p.sums[rows.place(branch, rate, half)] = sum == 0.f ? 0.f : product / sum - dLse;
       }
       clear();
     }

@@ -18,8 +18,8 @@ static_assert(!kIsAnchored || KernelTraits::kLargestExponent >= 127,
 
 typedef float RowFactors[2];
 
-// A sum beyond trust stays infinite: the output may have overflowed with it.
-DEV void shrinkSum(float &sum, float factor) { sum = !kIsAnchored || sum < kRedoLimit ? sum * factor : INFINITY; }
+// A sum beyond trust stays infinite: the output may have overflowed with it. One that is NaN stays NaN.
+DEV void shrinkSum(float &sum, float factor) { sum = kIsAnchored && sum >= kRedoLimit ? INFINITY : sum * factor; }
 
 // Moves the row maxima so that these scores exceed none by more than the threshold. True: they moved, and the output
 // must be multiplied by `factor`.
