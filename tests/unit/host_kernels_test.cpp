@@ -36,7 +36,8 @@ std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
 }
 
 std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &file) {
-  auto prepared = preparePattern(file, PassFunctions::ofDefaults, Walk::both);
+  const Walk walk = kernel.kind->isBackward() ? Walk::both : Walk::queries;
+  auto prepared = preparePattern(file, PassFunctions::ofDefaults, walk);
   REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
   KernelShape shape;
   shape.kind = kernel.kind->name;
@@ -44,8 +45,11 @@ std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &fi
   shape.headDim = kernel.headDim;
   shape.valueDim = kernel.valueDim;
   shape.dtype = kernel.dtype;
+  shape.outFloat32 = !kernel.kind->isBackward(); // so that others continue from it
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
-  const std::string changes = (isOfHopper ? "skeleton=sm90_backward" : "skeleton=portable_backward") + kernel.changes;
+  const std::string direction = kernel.kind->isBackward() ? "_backward" : "_forward";
+  const std::string changes =
+      std::string("skeleton=") + (isOfHopper ? "sm90" : "portable") + direction + kernel.changes;
   if (kernel.ofArguments)
     for (const GradientSlot &slot : prepared->rates->gradients)
       shape.gradientsOf.push_back(slot.argument);
@@ -82,7 +86,7 @@ HostCall hostCall(const Call &call, RoleTensors &results, const std::vector<Host
   const auto tensorOf = [&call, &results](Role role) -> HostTensor & {
     return results.isGiven(role) ? results.of(role) : const_cast<AttentionInputs &>(call.inputs).of(role);
   };
-  for (const KindRole &role : backward().roles) {
+  for (const KindRole &role : call.inputs.kind->roles) {
     const std::vector<int64_t> &shape = tensorOf(role.role).shape;
     if (shape.size() != 4)
       continue;
@@ -426,4 +430,55 @@ TEST_CASE(
     "gradients by Hopper's kernel: heads that share keys have different key rates; nothing is added in any order") {
   check({"dilated", 64, 64, DType::bf16, "", kHopper}, {sizesOf(150, 300, 6, 2)});
   check({"dilated", 64, 64, DType::bf16, "", kHopper, *findKind("backward_deterministic")}, {sizesOf(150, 170, 6, 2)});
+}
+
+namespace {
+
+RoleTensors forwardOf(const HostKernel &kernel, const Call &call) {
+  RoleTensors results = resultsBefore(call.inputs, DType::fp32);
+  for (Role role : {Role::out, Role::lse})
+    std::fill(results.of(role).data.begin(), results.of(role).data.end(), std::byte(0xff));
+  kernel.run(hostCall(call, results, {}));
+  return results;
+}
+
+/// `call` with `count` of its keys from `first` on.
+Call withKeys(const Call &whole, int64_t first, int64_t count) {
+  Call call = whole;
+  call.shape.kOrigin = first;
+  call.shape.seqlenK = call.inputs.sizes.seqlenK = count;
+  for (Role role : {Role::k, Role::v})
+    call.inputs.of(role) = keysOf(whole.inputs.of(role), first, count);
+  return call;
+}
+
+} // namespace
+
+TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever pieces their keys come") {
+  constexpr int64_t rows = 200, cut = 128, bad = 20;
+  const Compiled compiledPattern(loaded(HEDDLE_PATTERNS "/causal.mlir"));
+  AttentionSizes sizes = sizesOf(rows, rows, 1, 1);
+  sizes.headDim = sizes.valueDim = 64;
+  for (Kernel kernel : {Kernel{"causal"}, Kernel{"causal", 64, 64, DType::bf16, ",softmax=1", kHopper},
+                        Kernel{"causal", 64, 64, DType::fp16, ",softmax=0", kHopper}}) {
+    kernel.kind = &kinds().front();
+    const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *compiledPattern.file);
+    for (Role role : {Role::q, Role::k}) {
+      INFO(std::string(kernel.arch) << kernel.changes << " " << std::string(specOf(role).name));
+      Call call(compiledPattern, sizes, kernel.dtype, false, *kernel.kind);
+      for (int64_t c = 0; c < 64; ++c)
+        call.inputs.of(role).set(bad * 64 + c, NAN);
+      for (int64_t i = 64 * 64; i < rows * 64; ++i) // later maxima are higher
+        call.inputs.k.set(i, 4 * call.inputs.k.get(i));
+      Call first = withKeys(call, 0, cut), second = withKeys(call, cut, rows - cut);
+      const RoleTensors whole = forwardOf(*compiledKernel, call), before = forwardOf(*compiledKernel, first);
+      second.inputs.carryOut = before.out, second.inputs.carryLse = before.lse;
+      const RoleTensors pieces = forwardOf(*compiledKernel, second);
+      for (int64_t row = 0; row < rows; ++row)
+        for (const RoleTensors *results : {&whole, &before, &pieces}) {
+          CHECK(std::isnan(results->lse.get(row)) == (role == Role::q ? row == bad : row >= bad));
+          CHECK(std::isnan(results->out.get(row * 64)) == std::isnan(results->lse.get(row)));
+        }
+    }
+  }
 }

@@ -176,16 +176,28 @@ inline float __uint_as_float(uint32_t bits) { return host_gpu::bitsAs<float>(bit
 inline int32_t __float_as_int(float value) { return host_gpu::bitsAs<int32_t>(value); }
 inline uint32_t __float_as_uint(float value) { return host_gpu::bitsAs<uint32_t>(value); }
 inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(value); }
+inline int __popc(uint32_t value) { return __builtin_popcount(value); }
 inline int __ffs(uint32_t value) { return __builtin_ffs(int(value)); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline void __trap() { std::abort(); }
 inline void __syncthreads() { host_gpu::wait(host_gpu::block, host_gpu::threads.size()); }
 inline void __syncwarp() { host_gpu::waitForWarp(); }
+namespace host_gpu {
+// What all lanes of the warp have, as one; of two equal values that value.
+template <class Combine> int32_t reduce(int32_t value, const Combine &combine) {
+  for (unsigned distance = 1; distance < kLanes; distance *= 2)
+    value = combine(value, exchange(value, lane() ^ distance));
+  return value;
+}
+} // namespace host_gpu
 inline int __reduce_or_sync(uint32_t, int32_t word) {
-  int32_t all = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane)
-    all |= host_gpu::exchange(word, lane);
-  return all;
+  return host_gpu::reduce(word, [](int32_t a, int32_t b) { return a | b; });
+}
+inline int __reduce_max_sync(uint32_t, int32_t value) {
+  return host_gpu::reduce(value, [](int32_t a, int32_t b) { return a > b ? a : b; });
+}
+inline int __reduce_min_sync(uint32_t, int32_t value) {
+  return host_gpu::reduce(value, [](int32_t a, int32_t b) { return a < b ? a : b; });
 }
 template <class T> T __shfl_xor_sync(uint32_t, T value, int distance) {
   return host_gpu::exchange(value, host_gpu::lane() ^ distance);
@@ -195,6 +207,10 @@ inline bool __all_sync(uint32_t, bool condition) {
   for (unsigned distance = 1; distance < kLanes; distance *= 2)
     condition &= host_gpu::exchange(condition, host_gpu::lane() ^ distance);
   return condition;
+}
+inline bool __any_sync(uint32_t lanes, bool condition) { return !__all_sync(lanes, !condition); }
+inline uint32_t __ballot_sync(uint32_t lanes, bool condition) {
+  return uint32_t(__reduce_or_sync(lanes, condition ? int32_t(1u << host_gpu::lane()) : 0));
 }
 template <class A, class B> typename std::common_type<A, B>::type max(A a, B b) {
   const typename std::common_type<A, B>::type x = a, y = b;

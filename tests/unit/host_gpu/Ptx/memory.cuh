@@ -28,6 +28,7 @@ inline void storeShared16(uint32_t address, int32_t a, int32_t b, int32_t c, int
   const int32_t words[] = {a, b, c, d};
   std::memcpy(sharedMemory + address, words, 16);
 }
+inline void orShared(uint32_t address, uint32_t bits) { storeShared4(address, loadShared4(address) | int32_t(bits)); }
 
 inline void loadGlobal16(const void *global, float (&values)[4]) { std::memcpy(values, global, 16); }
 inline void loadConstant16(const void *global, float (&values)[4]) { loadGlobal16(global, values); }
@@ -51,11 +52,22 @@ inline uint32_t loadAcquire4(const uint32_t *word) {
   return *word;
 }
 inline void storeCoherent4(uint32_t *word, uint32_t value) { *word = value; }
+inline void loadCoherent8(const uint32_t *pair, uint32_t (&words)[2]) { std::memcpy(words, pair, 8); }
+inline void storeCoherent8(uint32_t *pair, uint32_t low, uint32_t high) { pair[0] = low, pair[1] = high; }
+inline uint32_t swapGlobal(uint32_t *word, uint32_t expected, uint32_t value) {
+  const uint32_t before = *word;
+  *word = before == expected ? value : before;
+  return before;
+}
 
 inline uint32_t addGlobal(uint32_t *counter, uint32_t value) {
   const uint32_t before = *counter;
   *counter += value;
   return before;
+}
+
+inline uint32_t addGlobalIf(uint32_t *counter, uint32_t value, bool isPresent) {
+  return isPresent ? addGlobal(counter, value) : 0;
 }
 
 inline void addGlobal4(float *to, bool isPresent, float a) {

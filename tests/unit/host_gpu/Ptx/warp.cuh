@@ -10,18 +10,9 @@ constexpr uint32_t kCellMemory = 0;
 
 inline int32_t laneOfWarp() { return int32_t(host_gpu::lane()); }
 inline int32_t valueOfLane(int32_t value, int32_t lane) { return host_gpu::exchange(value, uint32_t(lane)); }
-inline int32_t largestOfWarp(int32_t value) {
-  for (uint32_t distance = 1; distance < kLanes; distance *= 2)
-    value = max(value, host_gpu::exchange(value, host_gpu::lane() ^ distance));
-  return value;
-}
-inline int32_t smallestOfWarp(int32_t value) { return ~largestOfWarp(~value); }
-inline uint32_t lanesWhere(bool condition) {
-  uint32_t lanes = 0;
-  for (uint32_t lane = 0; lane < kLanes; ++lane)
-    lanes |= uint32_t(host_gpu::exchange(int32_t(condition), lane)) << lane;
-  return lanes;
-}
+inline int32_t largestOfWarp(int32_t value) { return __reduce_max_sync(~0u, value); }
+inline int32_t smallestOfWarp(int32_t value) { return __reduce_min_sync(~0u, value); }
+inline uint32_t lanesWhere(bool condition) { return __ballot_sync(~0u, condition); }
 inline int32_t lowestBitOf(uint32_t word) { return __builtin_ffs(int(word)) - 1; }
 inline void syncWarp() { host_gpu::waitForWarp(); }
 inline int32_t loadCellWord(int32_t) { return 0; }
