@@ -37,7 +37,7 @@ Status readSoftmax(const CpuCall &call, SoftmaxRows &softmax) {
   const bool isDetached = call.pattern->info().isDetached;
   softmax.lse.assign(call.as<float>(Role::lse), call.as<float>(Role::lse) + count);
   for (float &lse : softmax.lse)
-    lse = lse == -INFINITY ? INFINITY : lse * log2OfE;
+    lse = std::isinf(lse) ? INFINITY : float(lse * 1.4426950408889634074);
   softmax.delta.assign(isDetached ? call.pattern->info().branchCount : 1, std::vector<float>(count, 0.0f));
   if (!isDetached) {
     CpuCall rowDot = call;
@@ -105,7 +105,8 @@ void addSink(const CpuCall &call, const SoftmaxRows &softmax, const CpuCall::Arg
       const float sink = call.pattern->sink(contextOf(call, batch, head)) * log2OfE;
       for (int64_t row = 0; row < call.seqlenQ; ++row) {
         const int64_t number = (int64_t(batch) * call.heads + head) * call.seqlenQ + row;
-        const double weight = std::exp2(double(sink) - softmax.lse[number]);
+        const float lse = softmax.lse[number], distance = sink - lse;
+        const double weight = distance > -roundingOfLse(lse) ? 1 : std::exp2(double(distance));
         const double delta = call.pattern->info().isDetached ? (ofLse ? -ofLse[number] : 0) : softmax.delta[0][number];
         sum -= weight == 0 ? 0 : weight * delta;
       }

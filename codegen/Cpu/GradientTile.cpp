@@ -10,6 +10,7 @@ namespace heddle {
 namespace {
 
 constexpr float log2OfE = 1.44269504088896340736f;
+constexpr float lnOf2 = 0.69314718055994530942f;
 
 int32_t blockOf(const CpuCall &call, bool isOfKeys) { return isOfKeys ? call.blockN : call.blockM; }
 
@@ -26,7 +27,8 @@ DType elementOf(const CpuCall &call, Role role) {
 GradientTileWorker::GradientTileWorker(const CpuCall &call, SoftmaxRows &softmax, Rows rows)
     : call(call), pattern(*call.pattern), math(tileMath()), softmax(softmax), rows(rows),
       lanes((blockOf(call, !isOfQueries()) + kTileLanes - 1) / kTileLanes * kTileLanes),
-      block(blockOf(call, isOfQueries())), columnScores(block, call.headDim), columnValues(block, call.valueDim) {
+      block(blockOf(call, isOfQueries())), queryFactor(call.scale * (pattern.info().hasScore ? 1.0f : log2OfE)),
+      columnScores(block, call.headDim), columnValues(block, call.valueDim) {
   for (LaneBuffer *ofScores : {&rowScores, &gradientScores})
     ofScores->resize(int64_t(call.headDim) * lanes);
   for (LaneBuffer *ofValues : {&rowValues, &gradientValues})
@@ -45,8 +47,7 @@ void GradientTileWorker::startTile(const TilePlace &where) {
   const int32_t origin = isOfQueries() ? call.qOrigin : call.kOrigin;
   firstPosition = origin + place.rowIndex(0);
   lastPosition = origin + place.rowIndex(place.rows - 1);
-  const float toBase2 = pattern.info().hasScore ? 1.0f : log2OfE;
-  loadLanes(isOfQueries() ? Role::q : Role::k, call.headDim, call.scale * toBase2, rowScores.data());
+  loadLanes(isOfQueries() ? Role::q : Role::k, call.headDim, isOfQueries() ? queryFactor : 1.0f, rowScores.data());
   loadLanes(isOfQueries() ? Role::dOut : Role::v, call.valueDim, 1.0f, rowValues.data());
 }
 
@@ -58,7 +59,8 @@ void GradientTileWorker::run(const TilePlace &where) {
   const int32_t first = isOfQueries() ? place.head : place.head * group;
   for (int32_t head = first; head < first + (isOfQueries() ? 1 : group); ++head)
     runHead(head);
-  store(isOfQueries() ? Role::dQ : Role::dK, call.headDim, call.scale, gradientScores);
+  const float ofQueries = pattern.info().hasScore ? 1.0f : lnOf2; // the scale is in queryFactor
+  store(isOfQueries() ? Role::dQ : Role::dK, call.headDim, isOfQueries() ? call.scale : ofQueries, gradientScores);
   if (!isOfQueries())
     store(Role::dV, call.valueDim, 1.0f, gradientValues);
 }
@@ -178,6 +180,7 @@ void GradientTileWorker::loadColumns(const Columns &columns, int32_t first) {
                call.valueDim, columnValues.row(n));
     if (isOfQueries())
       continue;
+    std::for_each_n(columnScores.row(n), call.headDim, [this](float &element) { element *= queryFactor; });
     lse.data()[n] = softmax.lse[numberOfQuery(index)];
     delta.data()[n] = softmax.delta[pattern.info().isDetached ? columns.branch : 0][numberOfQuery(index)];
   }

@@ -66,7 +66,8 @@ private:
   JitContext context;
   TilePlace place = {};
   int32_t variant = 0, firstPosition = 0, lastPosition = 0;
-  LaneBuffer rowScores, rowValues;           // q and d_out, or k and v: [dim][lanes]; the first times the scale
+  const float queryFactor;                   // of q, as the forward pass has it: scores have the same bits
+  LaneBuffer rowScores, rowValues;           // q and d_out, or k and v: [dim][lanes]
   TileColumns columnScores, columnValues;    // k and v, or q and d_out
   LaneBuffer scores, products, slopes;       // [block][lanes]
   LaneBuffer gradientScores, gradientValues; // of rowScores and, of keys, of rowValues

@@ -10,7 +10,7 @@ namespace heddle {
 
 namespace {
 constexpr float log2OfE = 1.44269504088896340736f;
-constexpr float lnOf2 = 0.69314718055994530942f;
+constexpr double lnOf2 = 0.69314718055994530942;
 
 int64_t offsetOf(const CpuStrides &stride, int32_t batch, int64_t row, int32_t head) {
   return batch * stride[0] + row * stride[1] + head * stride[2];
@@ -169,7 +169,7 @@ void QueryTileWorker::writeRows() {
     storeFloats(call.outDtype, row.data(), call.valueDim, call.as<void>(Role::out),
                 offsetOf(outStride, context.batch, index, context.head));
     if (float *lse = call.as<float>(Role::lse))
-      lse[numberOfRow(index)] = sum == 0.0f ? -INFINITY : (rowMax.data()[m] + std::log2(sum)) * lnOf2;
+      lse[numberOfRow(index)] = sum == 0.0f ? -INFINITY : float((rowMax.data()[m] + std::log2(double(sum))) * lnOf2);
   }
 }
 

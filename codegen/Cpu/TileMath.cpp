@@ -111,7 +111,6 @@ template <class L> HEDDLE_INLINE void softmaxStepLoop(const SoftmaxStep &s) {
 
 template <class L> HEDDLE_INLINE void gradientStepLoop(const GradientStep &s) {
   using Floats = typename L::Floats;
-  constexpr float most = 126; // where lse is not that of the scores
   for (int column = 0; column < s.columns; ++column)
     for (int lane = 0; lane < s.lanes; lane += L::count) {
       const int64_t place = int64_t(column) * s.lanes + lane;
@@ -120,8 +119,9 @@ template <class L> HEDDLE_INLINE void gradientStepLoop(const GradientStep &s) {
       };
       Floats &score = *reinterpret_cast<Floats *>(s.scores + place);
       Floats &product = *reinterpret_cast<Floats *>(s.products + place);
-      const Floats distance = score == -INFINITY ? score : score - ofRow(s.lse); // also where lse is NaN
-      const Floats weight = exp2OfNegative<L>(distance > most ? Floats{} + most : distance);
+      const Floats lse = ofRow(s.lse), rounding = (lse < 0.0f ? -lse : lse) * kRoundingOfLse;
+      const Floats distance = score == -INFINITY ? score : score - lse; // also where lse is NaN
+      const Floats weight = exp2OfNegative<L>(distance > -rounding ? Floats{} : distance);
       const Floats slope = s.slopes ? *reinterpret_cast<const Floats *>(s.slopes + place) : Floats{} + 1.0f;
       score = weight;
       product = weight == 0.0f ? Floats{} : weight * (product - ofRow(s.delta)) * slope;

@@ -31,7 +31,12 @@ struct SoftmaxStep {
   float *rowMax, *rowSum, *rescale;
 };
 
-// A tile of a backward pass: scores[columns][lanes] in base 2 become weights exp2(score - lse), and
+// What lse in base 2 may be off for each unit of it: twice what a forward pass and the change of base round. A key whose
+// score comes that close to lse has all the weight of its row, 1, however large the scores; others are as they come.
+inline constexpr float kRoundingOfLse = 4 * 0x1p-24f;
+inline float roundingOfLse(float lse) { return (lse < 0 ? -lse : lse) * kRoundingOfLse; }
+
+// A tile of a backward pass: scores[columns][lanes] in base 2 become weights exp2(score - lse), at most 1, and
 // products[columns][lanes] become weight * (product - delta) * slope, 0 where the weight is 0. An lse of +inf makes
 // weights 0. lse and delta are of lanes, or of columns.
 struct GradientStep {

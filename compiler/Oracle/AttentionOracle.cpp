@@ -101,7 +101,7 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   }
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], *roundTo) : double(out[c]);
-  result.lse = double(largest + std::log(sum));
+  result.lse = double(largest) + std::log(double(sum)); // which at large scores no fp32 holds
   if (roundTo || inputs.dtype() != DType::fp32)
     return result;
   std::vector<Fp32Unit> units(result.out.begin(), result.out.end());

@@ -76,6 +76,11 @@ bool comparesArguments(const AttentionSizes &sizes) {
   return double(lengthOf(sizes)) * double(sizes.seqlenK) <= kBearablePairs;
 }
 
+/// What roundings of scores and lse that amount to `exponent` change of a weight to first order; none makes it pass 1.
+static double changeOfWeight(double weight, double exponent) {
+  return std::min(weight * exponent, std::max(1 - weight, 0.0));
+}
+
 /// What a pair adds: weight to dV, score to dQ and dK, and what rounding changes of them.
 template <class Number> struct GradientOracle::Terms {
   Number weight = 0, score = 0;
@@ -184,21 +189,22 @@ GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const So
   const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + pair.key};
   const auto product = productOf<Number>(inputs.q, row, inputs.k, key, sizes.headDim);
   const Number scaled = product.sum * Number(scale), score = chain.score(at, scaled);
-  const Number weight = softmax.lse == -kInfinity ? Number(0) : std::exp(score - Number(softmax.lse));
+  const Number weight = softmax.weightOf(score);
   Terms<Number> terms;
   if (weight == 0)
     return terms;
   const double slope = by ? chain.slopeBy(*by, at, double(scaled)) : chain.slope(at, double(scaled));
-  const double scoreUnit = 1 + std::abs(double(score)) + scale * product.size() + std::abs(softmax.lse);
+  const double exponent = kSpacing * (std::abs(double(score)) + scale * product.size() + std::abs(softmax.lse));
+  const double weightUnit = kSpacing * double(weight) + changeOfWeight(double(weight), exponent);
   const auto along = productOf<Number>(inputs.dOut, row, inputs.v, key, sizes.valueDim);
   for (unsigned branch : pair.branches) {
     const size_t number = isDetached ? branch : 0;
     const Number difference = along.sum - Number(softmax.delta[number]);
     terms.weight += weight;
     terms.score += weight * difference * Number(slope);
-    terms.weightUnit += kSpacing * double(weight) * scoreUnit;
-    terms.scoreUnit += kSpacing * double(weight) * std::abs(slope) *
-                       (along.size() + softmax.unit[number] + std::abs(double(difference)) * scoreUnit);
+    terms.weightUnit += weightUnit;
+    terms.scoreUnit += std::abs(slope) * (kSpacing * double(weight) * (along.size() + softmax.unit[number]) +
+                                          std::abs(double(difference)) * weightUnit);
     terms.outUnit += double(weight) * std::abs(slope) * halfSpacing(softmax.unit[number], inputs.dtype());
   }
   terms.weight = rounded(terms.weight);
@@ -265,7 +271,7 @@ template <class Number>
 GradientOracle::Terms<Number> GradientOracle::sinkTerms(RowId id, const Softmax &softmax) const {
   const Number sink = Number(*chain.sink(id.head));
   Terms<Number> terms;
-  terms.weight = softmax.lse == -kInfinity ? Number(0) : std::exp(sink - Number(softmax.lse));
+  terms.weight = softmax.weightOf(sink);
   if (terms.weight == 0)
     return terms;
   const int64_t place = (id.batch * inputs.sizes.heads + id.head) * inputs.sizes.seqlenQ + id.row;
@@ -273,9 +279,9 @@ GradientOracle::Terms<Number> GradientOracle::sinkTerms(RowId id, const Softmax 
   const double delta = isDetached ? -ofLse : softmax.delta[0];
   terms.score = -terms.weight * Number(delta);
   terms.outUnit = isDetached ? 0 : double(terms.weight) * halfSpacing(softmax.unit[0], inputs.dtype());
-  terms.scoreUnit =
-      kSpacing * double(terms.weight) *
-      ((isDetached ? 0 : softmax.unit[0]) + std::abs(delta) * (1 + std::abs(double(sink)) + std::abs(softmax.lse)));
+  const double weight = terms.weight, exponent = kSpacing * (std::abs(double(sink)) + std::abs(softmax.lse));
+  terms.scoreUnit = kSpacing * weight * ((isDetached ? 0 : softmax.unit[0]) + std::abs(delta)) +
+                    std::abs(delta) * changeOfWeight(weight, exponent);
   return terms;
 }
 

@@ -7,6 +7,8 @@
 
 #include "compiler/Oracle/KindOracle.h"
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 
 namespace heddle::oracle {
@@ -48,6 +50,10 @@ private:
     double lse = 0;
     /// delta minus the gradient of lse, and what rounding changes: of each branch where these have their own, else one.
     std::vector<double> delta, unit;
+    /// exp(score - lse); an lse that was given is rounded, and might make it pass 1.
+    template <class Number> Number weightOf(Number score) const {
+      return lse == -INFINITY ? Number(0) : std::exp(Number(std::min(double(score) - lse, 0.0)));
+    }
   };
   struct Row {
     Softmax exact, plain;

@@ -318,6 +318,44 @@ TEST_CASE("a query whose scores are NaN has a gradient of NaN, and so have the k
   }
 }
 
+TEST_CASE("a key that has all the weight of its row has a weight of 1, however large the scores") {
+  const Compiled compiled(parsed(textOf("full")));
+  for (double element : {1.0, 300.0, 1001.0, 33333.0, 1e9})
+    for (double sign : {1.0, -1.0}) {
+      CAPTURE(sign * element);
+      Call call(compiled, {1, 1, 1, 1, 1, 1, 1}, DType::fp32, false);
+      call.scale = 1;
+      for (Role role : {Role::q, Role::k, Role::v, Role::dOut})
+        call.inputs.of(role).set(0, role == Role::q ? sign * element : role == Role::k ? element : 1);
+      call.compute(kinds().front(), call.inputs);
+      RoleTensors results = call.gradients();
+      CHECK(results.dV.get(0) == 1);
+      CHECK(results.dQ.get(0) == 0);
+      CHECK(results.dK.get(0) == 0);
+      CHECK(oracle::verifyCall(call.kindCall(), results, 10).isOk());
+      results.dV.set(0, 1.001f);
+      CHECK_FALSE(oracle::verifyCall(call.kindCall(), results, 10).isOk());
+    }
+}
+
+TEST_CASE("gradients on the CPU are right at scores of any size, and what is allowed of d_v does not grow with them") {
+  for (const char *name : {"causal", "alibi", "bias", "detached branches"})
+    for (DType dtype : {DType::fp32, DType::fp16})
+      for (double scale : {30.0, 1e3, 3e4, 1e6, 1e9}) {
+        INFO(std::string(name) << " " << std::string(dtypeName(dtype)) << " scale " << scale);
+        const Compiled compiled(parsed(textOf(name)));
+        Call call(compiled, {1, 60, 60, 2, 1, 16, 16}, dtype, false);
+        call.scale = scale;
+        call.compute(kinds().front(), call.inputs);
+        for (const oracle::RoleReport &role : oracle::verifyCall(call.kindCall(), call.gradients(), 100).roles) {
+          INFO(role.name());
+          CHECK(role.maxError <= role.allowedError);
+          if (role.role == Role::dV)
+            CHECK(role.allowedError < 10);
+        }
+      }
+}
+
 TEST_CASE("the definition finds gradients that are off") {
   for (DType dtype : {DType::fp32, DType::bf16}) {
     const Compiled compiled(parsed(textOf("softcap")));

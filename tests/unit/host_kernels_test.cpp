@@ -482,3 +482,32 @@ TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever p
     }
   }
 }
+
+TEST_CASE("gradients by both kernels at very large scores: a key that has all the weight has a weight of 1") {
+  const Compiled compiledPattern(loaded(HEDDLE_PATTERNS "/causal.mlir"));
+  AttentionSizes sizes = sizesOf(100, 100, 2, 1);
+  sizes.headDim = sizes.valueDim = 64;
+  const KindSpec *deterministic = *findKind("backward_deterministic");
+  for (const Kernel &kernel : {Kernel{"causal"}, Kernel{"causal", 64, 64, DType::fp16, "", "sm_80", deterministic},
+                               Kernel{"causal", 64, 64, DType::fp16, ",reduce=1", kHopper},
+                               Kernel{"causal", 64, 64, DType::bf16, ",reduce=2", kHopper, deterministic}}) {
+    Kernel forward = kernel;
+    forward.kind = &kinds().front(), forward.changes = "";
+    const auto forwardKernel = compiled(forward, *compiledPattern.file);
+    const auto backwardKernel = compiled(kernel, *compiledPattern.file);
+    for (double scale : {1e3, 3e4, 1e6}) {
+      INFO(std::string(kernel.arch) << kernel.changes << " scale " << scale);
+      Call forwardCall(compiledPattern, sizes, kernel.dtype, false, *forward.kind);
+      Call call(compiledPattern, sizes, kernel.dtype, false, *kernel.kind);
+      forwardCall.scale = call.scale = scale;
+      call.compute(kinds().front(), call.inputs);
+      call.inputs.lse = forwardOf(*forwardKernel, forwardCall).lse;
+      RoleTensors results = resultsBeforeRun(kernel, call);
+      backwardKernel->run(hostCall(call, results, {}));
+      for (const oracle::RoleReport &role : oracle::verifyCall(call.kindCall(), results, 100).roles) {
+        INFO(role.name() << " " << role.worst.head << " " << role.worst.row);
+        CHECK(role.maxError <= role.allowedError);
+      }
+    }
+  }
+}

@@ -110,10 +110,21 @@ DEV void storeRow(char *to, const float (&pieces)[kSumPiecesOfRow][kSumPieceFloa
   ptx::storeGlobal16(to + kPieceBytes, hasSecondHalf, high[0], high[1], high[2], high[3]);
 }
 
-// A row that keeps nothing has weights of zero: its lse is infinite here.
+// The power of two at or below |x|: half of the distance between the numbers around x is 2^-24 of it.
+DEV float powerBelow(float x) { return __uint_as_float(__float_as_uint(x) & 0x7f800000u); }
+
+// In log2 units, and lower by what a forward pass may have rounded it, once in log2 units and once in natural ones, and
+// what it is rounded here. A row that keeps nothing has weights of zero: its lse is infinite here.
+DEV float lseOfWeights(float natural) {
+  constexpr float kHalfSpacing = 0x1p-24f, kRestOfLog2OfE = 1.925963033500956e-8f;
+  const float lse = natural * kLog2OfE;
+  const float roundings = kHalfSpacing * (2.1f * powerBelow(lse) + 1.1f * kLog2OfE * powerBelow(natural));
+  return fabsf(natural) == INFINITY ? INFINITY : fmaf(natural, kLog2OfE, natural * kRestOfLog2OfE - roundings);
+}
+
 DEV RowStatistics statisticsOf(const PrepareParams &p, int64_t row, float delta) {
-  const float natural = p.givenLse[row], dLse = p.dLse ? p.dLse[row] : 0.f;
-  return {natural == -INFINITY ? INFINITY : natural * kLog2OfE, Pattern::kIsDetached ? dLse : delta - dLse};
+  const float dLse = p.dLse ? p.dLse[row] : 0.f;
+  return {lseOfWeights(p.givenLse[row]), Pattern::kIsDetached ? dLse : delta - dLse};
 }
 
 // The part of the sink's gradient that is of one head's rows.
@@ -129,7 +140,7 @@ template <> struct SinkSum<true> {
       : sink(Pattern::sink(makeContext(p, batch, head)) * kLog2OfE), sum(0.f) {}
   DEV void add(const RowStatistics &row) {
     const float delta = Pattern::kIsDetached ? -row.delta : row.delta;
-    sum -= ptx::exp2Approx(sink - row.lse) * delta;
+    sum -= weightOf(sink - row.lse) * delta;
   }
   template <class Params> DEV void leave(const Params &p, int32_t head) const {
     const float whole = sumOfLanes<31>(sum);

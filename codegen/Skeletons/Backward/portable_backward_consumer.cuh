@@ -81,7 +81,7 @@ private:
     }
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
-      packScores(weights[i], scores[i]);
+      packWeights(weights[i], scores[i]);
   }
 
   DEV void changeScores(Scores &scores, KeyFactors &factors, const QueryTile &tile) const {

@@ -53,7 +53,7 @@ protected:
       for (int n = 0; n < kQueryTiles; ++n)
 #pragma unroll
         for (int slot = 0; slot < 4; ++slot)
-          scores[i][n][slot] = ptx::exp2Approx(fmaf(scores[i][n][slot], scale, -lse[i][slot / 2]));
+          scores[i][n][slot] = weightOf(fmaf(scores[i][n][slot], scale, -lse[i][slot / 2]));
     }
   }
 

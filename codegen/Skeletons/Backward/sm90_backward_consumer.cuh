@@ -255,7 +255,7 @@ protected:
       for (int slot = 0; slot < 4; ++slot)
         scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -ofColumn[slot % 2]));
     }
-    packScores(weights.operand, scores);
+    packWeights(weights.operand, scores);
   }
 
   // dS = P (dP - delta), times the derivative of the chain of scores. P is rounded, as it is in the value gradient.

@@ -153,7 +153,7 @@ public:
     for (int n = 0; n < kQueryTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
-        scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -lse[slot / 2]));
+        scores[n][slot] = weightOf(fmaf(scores[n][slot], scale, -lse[slot / 2]));
   }
 
   DEV static void release(uint32_t barriers, int32_t slot) {

@@ -69,6 +69,16 @@ template <int Tiles> DEV void packScores(uint32_t (&operand)[Tiles / 2][4], cons
       operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
 }
 
+// P as an operand. No weight is above 1, whatever lse was rounded to (row_statistics.cuh).
+template <int Tiles> DEV void packWeights(uint32_t (&operand)[Tiles / 2][4], const float (&weights)[Tiles][4]) {
+  packScores(operand, weights);
+#pragma unroll
+  for (int step = 0; step < Tiles / 2; ++step)
+#pragma unroll
+    for (int word = 0; word < 4; ++word)
+      operand[step][word] = Element::smaller(operand[step][word], Element::kOnes);
+}
+
 template <class Place, int Tiles> DEV void maskMissing(float (&scores)[Tiles][4], const Place &place) {
   const bool exists[2] = {place.rowExists(0), place.rowExists(1)};
 #pragma unroll

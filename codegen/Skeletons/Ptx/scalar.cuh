@@ -60,6 +60,23 @@ DEV uint32_t packFp16(float low, float high) {
   return word;
 }
 
+// The smaller number, NaN where one of them is; also of two in a word each.
+DEV float smallerOf(float a, float b) {
+  float smaller;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+  return smaller;
+}
+DEV uint32_t smallerBf16(uint32_t a, uint32_t b) {
+  uint32_t word;
+  asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(word) : "r"(a), "r"(b));
+  return word;
+}
+DEV uint32_t smallerFp16(uint32_t a, uint32_t b) {
+  uint32_t word;
+  asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(word) : "r"(a), "r"(b));
+  return word;
+}
+
 // Two halves, `low` in the lower half.
 DEV void unpackFp16(uint32_t pair, float &low, float &high) {
   asm("{\n.reg .b16 first, second;\nmov.b32 {first, second}, %2;\ncvt.f32.f16 %0, first;\ncvt.f32.f16 %1, second;\n}"

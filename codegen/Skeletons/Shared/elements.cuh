@@ -18,10 +18,14 @@ struct Bf16 {
     low = __uint_as_float(pair << 16);
     high = __uint_as_float(pair & 0xffff0000u);
   }
+  DEV static uint32_t smaller(uint32_t a, uint32_t b) { return ptx::smallerBf16(a, b); }
+  static constexpr uint32_t kOnes = 0x3f803f80;
 };
 struct Fp16 {
   DEV static uint32_t pack(float low, float high) { return ptx::packFp16(low, high); }
   DEV static void unpack(uint32_t pair, float &low, float &high) { ptx::unpackFp16(pair, low, high); }
+  DEV static uint32_t smaller(uint32_t a, uint32_t b) { return ptx::smallerFp16(a, b); }
+  static constexpr uint32_t kOnes = 0x3c003c00;
 };
 
 DEV uint32_t pack(float low, float high) { return Element::pack(low, high); }

@@ -24,5 +24,20 @@ inline void unpackFp16(uint32_t pair, float &low, float &high) {
   high = host_gpu::bitsAs<_Float16>(uint16_t(pair >> 16));
 }
 
+inline float smallerOf(float a, float b) { return std::isnan(a) || a < b ? a : b; }
+template <class Unpack, class Pack>
+uint32_t smallerOfWords(uint32_t a, uint32_t b, const Unpack &unpack, const Pack &pack) {
+  float lows[2], highs[2];
+  unpack(a, lows[0], highs[0]), unpack(b, lows[1], highs[1]);
+  return pack(smallerOf(lows[0], lows[1]), smallerOf(highs[0], highs[1]));
+}
+inline uint32_t smallerBf16(uint32_t a, uint32_t b) {
+  const auto unpack = [](uint32_t pair, float &low, float &high) {
+    low = __uint_as_float(pair << 16), high = __uint_as_float(pair & 0xffff0000u);
+  };
+  return smallerOfWords(a, b, unpack, packBf16);
+}
+inline uint32_t smallerFp16(uint32_t a, uint32_t b) { return smallerOfWords(a, b, unpackFp16, packFp16); }
+
 } // namespace ptx
 } // namespace heddle
