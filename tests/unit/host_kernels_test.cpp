@@ -1,114 +1,14 @@
-// Kernels of gradients without a GPU: their whole text, launched as their plan says, on the host, a thread at a
-// time; results against the definition. Slow machines afford a part of the library here, HEDDLE_TEST_ALL=1 takes more,
-// tests/device runs all of it.
-#include "codegen/Config/KernelConfig.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/PatternRates.h"
-#include "codegen/Nvrtc/KernelSource.h"
-#include "codegen/Skeletons/Shared/Skeleton.h"
-#include "compiler/Session/CompileSession.h"
-#include "compiler/Session/PreparedPattern.h"
-#include "support/GradientCall.h"
-#include "support/HostLaunch.h"
+// Kernels, of gradients above all, without a GPU: their whole text, launched as their plan says, on the host, a thread
+// at a time; results against the definition. Slow machines afford a part of the library here, HEDDLE_TEST_ALL=1 takes
+// more, tests/device runs all of it.
+#include "support/KernelOnHost.h"
 
-#include <cmath>
 #include <cstdlib>
 
 using namespace heddle;
 using namespace heddle::test;
 
 namespace {
-
-constexpr const char *kHopper = "sm_90a"; // here by the skeleton of its own
-
-/// What is compiled: a pattern of the library, or its text, and fields of its configuration.
-struct Kernel {
-  std::string pattern;
-  int64_t headDim = 64, valueDim = 64;
-  DType dtype = DType::bf16;
-  std::string changes = "";
-  const char *arch = "sm_80";
-  const KindSpec *kind = &backward();
-  bool ofArguments = false; ///< all that have gradients
-};
-
-std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
-  const bool isText = kernel.pattern.find('\n') != std::string::npos;
-  return isText ? parsed(kernel.pattern) : loaded(std::string(HEDDLE_PATTERNS) + "/" + kernel.pattern + ".mlir");
-}
-
-std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &file) {
-  const Walk walk = kernel.kind->isBackward() ? Walk::both : Walk::queries;
-  auto prepared = preparePattern(file, PassFunctions::ofDefaults, walk);
-  REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
-  KernelShape shape;
-  shape.kind = kernel.kind->name;
-  shape.arch = *findGpuArch(kernel.arch);
-  shape.headDim = kernel.headDim;
-  shape.valueDim = kernel.valueDim;
-  shape.dtype = kernel.dtype;
-  shape.outFloat32 = !kernel.kind->isBackward(); // so that others continue from it
-  const bool isOfHopper = std::string(kernel.arch) == kHopper;
-  const std::string direction = kernel.kind->isBackward() ? "_backward" : "_forward";
-  const std::string changes =
-      std::string("skeleton=") + (isOfHopper ? "sm90" : "portable") + direction + kernel.changes;
-  if (kernel.ofArguments)
-    for (const GradientSlot &slot : prepared->rates->gradients)
-      shape.gradientsOf.push_back(slot.argument);
-  const KernelRequest request = makeRequest(*prepared, shape);
-  auto config = parseConfig(request, changes);
-  REQUIRE_MESSAGE(config.isOk(), config.status().message());
-  auto source = variantSource(*prepared, request, *config);
-  REQUIRE_MESSAGE(source.isOk(), source.status().message());
-  auto skeleton = validateConfig(request, *config);
-  REQUIRE(skeleton.isOk());
-  return std::make_unique<HostKernel>(source->text, (*skeleton)->planCall(request, *config));
-}
-
-/// `ofArguments`: where gradients of call.arguments() go.
-HostCall hostCall(const Call &call, RoleTensors &results, const std::vector<HostTensor> &ofArguments) {
-  const AttentionSizes &s = call.inputs.sizes;
-  const attn::ProblemSizes positions = sizesOf(*call.file, call.shape);
-  HostCall host;
-  host.scaleLog2 = float(call.scale / std::log(2.0));
-  const std::pair<LaunchSymbol, int64_t> sizes[] = {{LaunchSymbol::batch, s.batch},
-                                                    {LaunchSymbol::heads, s.heads},
-                                                    {LaunchSymbol::kvHeads, s.kvHeads},
-                                                    {LaunchSymbol::seqlenQ, s.seqlenQ},
-                                                    {LaunchSymbol::seqlenK, s.seqlenK},
-                                                    {LaunchSymbol::headDim, s.headDim},
-                                                    {LaunchSymbol::valueDim, s.valueDim},
-                                                    {LaunchSymbol::qOrigin, positions.qOrigin},
-                                                    {LaunchSymbol::kOrigin, positions.kOrigin},
-                                                    {LaunchSymbol::smCount, 132}};
-  for (const auto &[symbol, value] : sizes)
-    host.symbols[symbol] = value;
-  host.symbols.params = call.shape.parameters.data();
-  host.symbols.paramCount = int64_t(call.shape.parameters.size());
-  const auto tensorOf = [&call, &results](Role role) -> HostTensor & {
-    return results.isGiven(role) ? results.of(role) : const_cast<AttentionInputs &>(call.inputs).of(role);
-  };
-  for (const KindRole &role : call.inputs.kind->roles) {
-    const std::vector<int64_t> &shape = tensorOf(role.role).shape;
-    if (shape.size() != 4)
-      continue;
-    host.symbols[strideOf(role.role, StrideDim::batch)] = shape[1] * shape[2] * shape[3];
-    host.symbols[strideOf(role.role, StrideDim::row)] = shape[2] * shape[3];
-    host.symbols[strideOf(role.role, StrideDim::head)] = shape[3];
-  }
-  host.address = [&call, &ofArguments, tensorOf](const PointerSource &source) -> const void * {
-    if (source.kind == PointerSource::Kind::gradient) {
-      const std::vector<unsigned> arguments = call.arguments();
-      const auto found = std::find(arguments.begin(), arguments.end(), unsigned(source.index));
-      return ofArguments[size_t(found - arguments.begin())].data.data();
-    }
-    if (source.kind == PointerSource::Kind::operand)
-      return call.shape.operands[size_t(source.index)].address();
-    const HostTensor &tensor = tensorOf(Role(source.index));
-    return tensor.shape.empty() ? nullptr : tensor.data.data();
-  };
-  return host;
-}
 
 /// NaN of every type, where each element must be written, else what gradients are added to.
 RoleTensors resultsBeforeRun(const Kernel &kernel, const Call &call) {
