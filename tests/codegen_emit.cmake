@@ -29,8 +29,11 @@ foreach(topic emit cpu_jit cpu_golden)
 endforeach()
 if(TARGET heddle_compiler AND TARGET heddle_oracle)
   heddle_add_unit_test(pattern_functions heddle_pattern_test_support heddle_compiler heddle_oracle)
+  target_sources(pattern_functions_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomLattices.cpp
+                 ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomPattern.cpp)
   heddle_add_unit_test(jit_compositions heddle_pattern_test_support heddle_compiler heddle_oracle)
-  target_sources(jit_compositions_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomPattern.cpp)
+  target_sources(jit_compositions_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomLattices.cpp
+                 ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomPattern.cpp)
   heddle_use_pch(jit_compositions_test pattern_test)
   heddle_add_unit_test(directions heddle_pattern_test_support heddle_compiler heddle_oracle)
   target_compile_definitions(directions_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns")

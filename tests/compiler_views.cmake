@@ -9,12 +9,15 @@ endfunction()
 if(TARGET heddle_views AND TARGET heddle_oracle)
   find_package(nlohmann_json 3.11 REQUIRED)
   heddle_add_pattern_test(random_patterns heddle_oracle)
-  target_sources(random_patterns_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomPattern.cpp)
+  target_sources(random_patterns_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomLattices.cpp
+                 ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomPattern.cpp)
   heddle_add_pattern_test(spellings heddle_oracle heddle_compiler)
   target_sources(spellings_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomPattern.cpp
                                         ${CMAKE_SOURCE_DIR}/tests/unit/support/Spellings.cpp)
   heddle_add_pattern_test(oracle heddle_oracle heddle_cpu_session)
   heddle_add_pattern_test(split_union heddle_oracle heddle_compiler)
+  target_sources(split_union_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomLattices.cpp
+                 ${CMAKE_SOURCE_DIR}/tests/unit/support/RandomPattern.cpp)
   heddle_add_pattern_test(grain heddle_compiler)
   heddle_add_pattern_test(consecutive_tiles heddle_compiler)
   heddle_add_pattern_test(shard heddle_oracle)

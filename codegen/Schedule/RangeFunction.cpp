@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+#include <stdexcept>
+
 using namespace mlir;
 namespace arith = mlir::arith;
 namespace scf = mlir::scf;
@@ -74,8 +76,12 @@ private:
       return tile.tileFirst;
     if (symbol.kind == attn::Symbol::TileLast)
       return tile.tileLast;
-    if (symbol.kind == attn::Symbol::Cell)
-      return cells.at(symbol.index);
+    if (symbol.kind == attn::Symbol::Cell) {
+      auto own = cells.find(symbol.index);
+      if (own == cells.end())
+        throw std::logic_error("a range of columns uses a cell that its piece has no loop of");
+      return own->second;
+    }
     return function.contextSymbol(symbol);
   }
 

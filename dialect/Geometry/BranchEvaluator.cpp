@@ -1,6 +1,7 @@
 //===- BranchEvaluator.cpp - programs of one branch ------------------------===//
 #include "dialect/Geometry/BranchEvaluator.h"
 
+#include <stdexcept>
 #include <utility>
 
 namespace heddle::attn {
@@ -25,7 +26,16 @@ BranchEvaluator::BranchEvaluator(const BranchRanges &branch, const TensorData &t
     piece.fullLast = piece.program.add(range.fullLast);
     if (range.list)
       compileList(piece, *range.list);
+    piece.requireOwnCells();
   }
+}
+
+void BranchEvaluator::CompiledPiece::requireOwnCells() const {
+  for (const ExprProgram *asked : {&program, &listProgram})
+    for (unsigned used : asked->cells())
+      if (std::none_of(cells.begin(), cells.end(), [&](const Cell &cell) { return cell.symbol == used; }))
+        throw std::logic_error("a range of columns uses cell " + std::to_string(used) +
+                               ", which its piece has no loop of");
 }
 
 void BranchEvaluator::compileList(CompiledPiece &piece, const ListedColumns &list) {

@@ -69,6 +69,8 @@ private:
     unsigned row = 0, listSpan = 0;
     ExprProgram listProgram; ///< over Symbol::ListedCell
     unsigned listedFirst = 0, listedLast = 0;
+    /// Throws std::logic_error where a program uses a cell that is not among `cells`: it would count as cell 0.
+    void requireOwnCells() const;
   };
   /// Runs are columns [begin, end). `full` holds those that the rows of all cells so far keep; a run lies in one cell
   /// of every list.

@@ -36,6 +36,14 @@ bool ExprProgram::uses(Symbol::Kind kind) const {
   });
 }
 
+std::vector<unsigned> ExprProgram::cells() const {
+  std::vector<unsigned> used;
+  for (const Instruction &instruction : instructions)
+    if (instruction.node->op == IntExpr::Symbolic && instruction.node->symbol.kind == Symbol::Cell)
+      used.push_back(instruction.node->symbol.index);
+  return used;
+}
+
 void ExprProgram::headValues(const std::vector<int64_t> &slots, std::vector<int64_t> &values) const {
   std::vector<char> onHead(instructions.size()), onTile(instructions.size()), decides(instructions.size());
   for (unsigned output : outputs)

@@ -19,6 +19,8 @@ public:
   unsigned add(const IntExpr &expr);
   /// True if an added expression uses this kind of symbol.
   bool uses(Symbol::Kind kind) const;
+  /// The cells that added expressions use, each as often as it occurs.
+  std::vector<unsigned> cells() const;
 
   /// Evaluates every instruction into `slots`. `valueOf(Symbol)` yields the domain's number.
   template <class Domain, class SymbolValues>

@@ -188,19 +188,30 @@ template <class Part> std::vector<Part> common(const PieceList &pieces, std::vec
   return result;
 }
 
+/// Of the first piece the congruences that all have, and that the cells of the cover give a meaning.
+std::vector<Congruence> commonLattice(const PieceList &pieces, std::vector<Congruence> Piece::*lattice, bool inCells) {
+  std::vector<Congruence> result = common(pieces, lattice);
+  result.erase(std::remove_if(result.begin(), result.end(),
+                              [&](const Congruence &congruence) {
+                                return !inCells && congruence.residue.dependsOn(Symbol::Cell);
+                              }),
+               result.end());
+  return result;
+}
+
 /// One piece that covers all of `pieces`, with the lattices and cells that they have in common.
 Piece coverOf(const PieceList &pieces, const Sides &sides) {
   Piece cover;
   cover.masked = true;
   cover.reason = "it stands for several pieces";
-  cover.qLattice = common(pieces, &Piece::qLattice);
-  cover.kLattice = common(pieces, &Piece::kLattice);
-  cover.tie = common(pieces, &Piece::tie);
   cover.cells = common(pieces, &Piece::cells);
   const bool inCells = std::all_of(pieces.begin(), pieces.end(),
                                    [&](const Piece &piece) { return piece.cells.size() == cover.cells.size(); });
   if (!inCells)
     cover.cells.clear();
+  cover.qLattice = commonLattice(pieces, &Piece::qLattice, inCells);
+  cover.kLattice = commonLattice(pieces, &Piece::kLattice, inCells);
+  cover.tie = commonLattice(pieces, &Piece::tie, inCells);
   auto everywhere = [&](const IntExpr &bound) {
     return bound && (inCells || !bound.dependsOn(Symbol::Cell)) && !bound.dependsOn(Symbol::TileFirst);
   };

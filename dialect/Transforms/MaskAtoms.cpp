@@ -192,6 +192,13 @@ struct MaskAtoms::Reading {
     return literal({MaskAtom::Other, place, Axis::q, {}, op, {}});
   }
 
+  /// The key of a leaf says nothing of a mask that it would be made of: two different masks would be one.
+  static void requireLeaf(Operation *op) {
+    if (llvm::any_of(op->getOperandTypes(), [](Type type) { return isa<MaskType>(type); }))
+      throw std::logic_error("'" + op->getName().getStringRef().str() +
+                             "' is made of another mask, and MaskAtoms does not know how");
+  }
+
   Set of(Value mask, unsigned place) {
     Operation *op = mask.getDefiningOp();
     if (auto both = dyn_cast<AndOp>(op))
@@ -206,6 +213,7 @@ struct MaskAtoms::Reading {
       return of(dilate.getOperand(), place);
     if (isa<SegmentOp, DilateOp, BlocksOp, DocumentsOp>(op))
       return pulledBack(op, place);
+    requireLeaf(op);
     return leaf(op, place);
   }
 };

@@ -1,6 +1,6 @@
 //===- jit_compositions_test.cpp - compiled functions against the definition ---===//
 // What LLVM makes of the generated functions for the processor at hand: keep, its lines and the key ranges of random
-// compositions, pair by pair. 80 patterns; 2000 with HEDDLE_TEST_ALL=1.
+// compositions and of unions over several lattices, pair by pair. 80 and 40 patterns; 2000 each with HEDDLE_TEST_ALL=1.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
@@ -142,5 +142,11 @@ TEST_CASE("ranges whose comparisons are used as words and as bits of one mask re
 TEST_CASE("compiled functions of random compositions agree with the definition") {
   const int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 2000 : 80;
   auto make = [](std::mt19937 &random, int64_t) { return randomCase(random, 4); };
+  checkMany(wanted, 2 * wanted + 100, make, checkCase);
+}
+
+TEST_CASE("compiled functions of random unions over several lattices agree with the definition") {
+  const int64_t wanted = fromEnvironment("HEDDLE_TEST_ALL", 0) ? 2000 : 40;
+  auto make = [](std::mt19937 &random, int64_t) { return latticesCase(random); };
   checkMany(wanted, 2 * wanted + 100, make, checkCase);
 }

@@ -9,6 +9,7 @@
 #include "compiler/Oracle/ScoreOracle.h"
 #include "support/AttentionCase.h"
 #include "support/HostPattern.h"
+#include "support/RandomPattern.h"
 #include "support/RangeCheck.h"
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -322,6 +323,24 @@ TEST_CASE("random blocks, alone and in unions, for each head, inside segments an
                          .c_str(),
                      {"n=3", "s=4"}),
                shortProblems);
+}
+
+TEST_CASE("unions over several lattices in segments: more pieces than are kept apart") {
+  for (const char *masks : {"%a = attn.dilate %f by 2 at 0 %b = attn.segment %a by [1] %c = attn.rows [0, 1] "
+                            "%s = attn.stride k by 5 at 0 %d = attn.segment %s by [2]",
+                            "%x = attn.box [0, 1, 0, 1] %b = attn.segment %x by [2] %c = attn.dilate %f by 2 at 0 "
+                            "%e = attn.dilate %f by 3 at 0 %d = attn.segment %e by [1]",
+                            "%a = attn.dilate %f by 2 at 0 %b = attn.segment %a by [64] %c = attn.cols [1, 0] "
+                            "%s = attn.stride k by 5 at 0 %d = attn.segment %s by [128]"})
+    checkAll(parse(("attn.pattern @lattices() { %f = attn.full " + std::string(masks) +
+                    " %r = attn.rows [0, 1] attn.softmax union(%b, %c, %d, %r) }")
+                       .c_str()),
+             shortProblems);
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<int64_t> parameters;
+    checkAll(parse(latticesCase(random).text(parameters).c_str()), {{67, 67, 0, 0}, {20, 90, 70, 0}});
+  }
 }
 
 TEST_CASE("a tile that one piece keeps whole is full, also where another piece keeps more tiles whole") {

@@ -77,6 +77,12 @@ TEST_CASE("random compositions agree with the definition") {
       wanted, 2 * wanted + 100, [](std::mt19937 &random, int64_t) { return test::randomCase(random, 4); }, checkCase);
 }
 
+TEST_CASE("unions over several lattices in segments agree with the definition") {
+  int64_t wanted = test::fromEnvironment("HEDDLE_TEST_ALL", 0) ? 5000 : 200;
+  auto make = [](std::mt19937 &random, int64_t) { return test::latticesCase(random); };
+  checkMany(wanted, 2 * wanted + 100, make, checkCase);
+}
+
 TEST_CASE("random compositions with sizes as large as 32 bits hold agree with the definition") {
   int64_t wanted = test::fromEnvironment("HEDDLE_TEST_ALL", 0) ? 5000 : 300;
   auto extreme = [](std::mt19937 &random, int64_t) { return test::extremeCase(random, 3); };

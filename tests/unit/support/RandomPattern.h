@@ -69,6 +69,10 @@ RandomCase bandedCase(std::mt19937 &random, int depth, int64_t grain);
 /// segments of run-time sizes.
 RandomCase extremeCase(std::mt19937 &random, int depth);
 
+/// A union of masks on lattices of rows and keys of different rates, most of them in segments of their own lengths, and of
+/// some that lie on no lattice.
+RandomCase latticesCase(std::mt19937 &random);
+
 /// Cases with one thing less: an op replaced by an operand or by full, a smaller number, a shorter sequence.
 std::vector<RandomCase> simplerCases(const RandomCase &failing);
 
