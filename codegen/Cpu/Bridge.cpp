@@ -27,6 +27,7 @@ public:
   void addEntry(const PatternFunction &function);
   void addKeepLine(const char *symbol, bool alongKeys);
   void addLine(const std::string &symbol, const std::string &callee, bool alongKeys);
+  void addPairEntry(const PatternFunction &function);
   void addScoreLines();
 
 private:
@@ -36,6 +37,7 @@ private:
   SmallVector<Value> loadContext(Value words);
   Value loadOperand(Value contextAddress, size_t index);
   Value callKeep(SmallVector<Value> context, ArrayRef<Value> rest);
+  Value scoreDocument(SmallVector<Value> context, Value q);
 
   ModuleOp module;
   const PatternInfo &info;
@@ -98,6 +100,27 @@ void BridgeBuilder::addEntry(const PatternFunction &function) {
   func::ReturnOp::create(builder, loc, values);
 }
 
+// What pattern_score and its like take of the document of query q.
+Value BridgeBuilder::scoreDocument(SmallVector<Value> context, Value q) {
+  if (!hasScoreDocument(module))
+    return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+  auto callee = module.lookupSymbol<func::FuncOp>(scoreDocumentFunction().symbol);
+  context.push_back(q);
+  return func::CallOp::create(builder, loc, callee, context).getResult(0);
+}
+
+// (context, q, k, score) -> f32, of a function that takes the document of q too.
+void BridgeBuilder::addPairEntry(const PatternFunction &function) {
+  auto callee = module.lookupSymbol<func::FuncOp>(function.symbol);
+  Type f32 = builder.getF32Type();
+  Block *entry = startFunction(bridgeSymbol(function.symbol), {contextType(), i32(), i32(), f32}, {f32});
+  const SmallVector<Value> context = loadContext(entry->getArgument(0));
+  Value q = entry->getArgument(1);
+  SmallVector<Value> operands = context;
+  operands.append({q, entry->getArgument(2), scoreDocument(context, q), entry->getArgument(3)});
+  func::ReturnOp::create(builder, loc, func::CallOp::create(builder, loc, callee, operands).getResults());
+}
+
 Value BridgeBuilder::callKeep(SmallVector<Value> context, ArrayRef<Value> rest) {
   context.append(rest.begin(), rest.end());
   auto callee = module.lookupSymbol<func::FuncOp>("pattern_keep");
@@ -133,18 +156,20 @@ void BridgeBuilder::addLine(const std::string &symbol, const std::string &callee
   Type element = function.getResultTypes().front();
   Type line = MemRefType::get({maxLineLength}, element);
   Block *entry = startFunction(symbol, {contextType(), i32(), i32(), i32(), i32(), line}, {});
-  SmallVector<Value> operands = loadContext(entry->getArgument(0));
+  const SmallVector<Value> context = loadContext(entry->getArgument(0));
+  Value q = entry->getArgument(1), k = entry->getArgument(2);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value count = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), entry->getArgument(4));
+  Value documentOfAll = alongKeys ? scoreDocument(context, q) : Value();
   auto loop = scf::ForOp::create(builder, loc, zero, count, one);
   builder.setInsertionPointToStart(loop.getBody());
   Value i = arith::IndexCastOp::create(builder, loc, i32(), loop.getInductionVar());
   Value offset = arith::MulIOp::create(builder, loc, entry->getArgument(3), i);
-  Value q = entry->getArgument(1), k = entry->getArgument(2);
   Value moved = arith::AddIOp::create(builder, loc, alongKeys ? k : q, offset);
-  operands.push_back(alongKeys ? q : moved);
-  operands.push_back(alongKeys ? moved : k);
+  SmallVector<Value> operands = context;
+  operands.append({alongKeys ? q : moved, alongKeys ? moved : k});
+  operands.push_back(alongKeys ? documentOfAll : scoreDocument(context, moved));
   if (operands.size() < function.getNumArguments())
     operands.push_back(memref::LoadOp::create(builder, loc, entry->getArgument(5), loop.getInductionVar()));
   Value changed = func::CallOp::create(builder, loc, function, operands).getResult(0);
@@ -155,10 +180,12 @@ void BridgeBuilder::addLine(const std::string &symbol, const std::string &callee
 
 void BridgeBuilder::addScoreLines() {
   const std::string score = scoreFunction().symbol, gradient = scoreGradientFunction().symbol;
-  if (info.hasScore)
+  if (info.hasScore) {
+    addPairEntry(scoreFunction());
     addLine(scoreColumnSymbol, score, /*alongKeys=*/false);
+  }
   if (hasScoreGradient(module)) {
-    addEntry(scoreGradientFunction());
+    addPairEntry(scoreGradientFunction());
     addLine(scoreRowSymbol, score, /*alongKeys=*/true);
     addLine(scoreGradientColumnSymbol, gradient, /*alongKeys=*/false);
     addLine(scoreGradientRowSymbol, gradient, /*alongKeys=*/true);
@@ -190,7 +217,8 @@ void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
   if (hasTransposedFunctions(module))
     llvm::append_range(functions, transposedFunctions());
   for (const PatternFunction &function : functions)
-    bridge.addEntry(function);
+    if (function.symbol != scoreFunction().symbol)
+      bridge.addEntry(function);
   bridge.addKeepLine(keepRowSymbol, /*alongKeys=*/true);
   bridge.addKeepLine(keepColumnSymbol, /*alongKeys=*/false);
   bridge.addScoreLines();

@@ -44,7 +44,8 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   for (const PatternFunction &known : functionsOf(info))
     if (function.getName() == known.symbol)
       writer.comment(describeArguments(known, info));
-  for (const PatternFunction *some : {&documentCountFunction(), &documentRowFunction(), &scoreGradientFunction()})
+  for (const PatternFunction *some :
+       {&documentCountFunction(), &documentRowFunction(), &scoreDocumentFunction(), &scoreGradientFunction()})
     if (function.getName() == some->symbol)
       writer.comment(describeArguments(*some, info));
   for (const PatternFunction &transposed : transposedFunctions())
@@ -89,7 +90,7 @@ static std::vector<ArgumentGradientTraits> argumentGradientsOf(ModuleOp lowered,
     auto derivative = lowered.lookupSymbol<emitc::FuncOp>(argumentGradientSymbol(argument));
     auto place = lowered.lookupSymbol<emitc::FuncOp>(argumentPlaceSymbol(argument));
     if (derivative && place)
-      gradients.push_back({argument, readsArgument(derivative, 0), readsArgument(place, 1), readsArgument(place, 0)});
+      gradients.push_back({argument, readsArgument(derivative, 0), readsArgument(place, 2), readsArgument(place, 1)});
   }
   return gradients;
 }
@@ -111,8 +112,8 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
       patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()), hasBandColumns(module),
                                 hasDocumentRows(module), hasTransposedFunctions(module),
                                 branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()),
-                                hasBandColumns(module, transposedBandColumnsFunction()), hasScoreGradient(module),
-                                argumentGradientsOf(*lowered, info), !files.empty()}));
+                                hasBandColumns(module, transposedBandColumnsFunction()), hasScoreDocument(module),
+                                hasScoreGradient(module), argumentGradientsOf(*lowered, info), !files.empty()}));
   return writer.take();
 }
 

@@ -29,6 +29,7 @@ struct PatternTraits {
   bool isTransposed;                             // there is a struct TransposedPattern beside Pattern
   std::vector<bool> transposedBranchesWithWords; // and its kept columns
   bool hasTransposedBandColumns;
+  bool hasScoreDocument;
   bool hasScoreGradient;
   std::vector<ArgumentGradientTraits> argumentGradients;
   bool asksTogether; // nextRange must be called by all lanes of a warp together

@@ -110,15 +110,24 @@ void dropTextFunctions(ModuleOp module) {
     below.erase();
 }
 
+const PatternFunction &scoreDocumentFunction() {
+  static const PatternFunction function = {"pattern_score_document", true, {"q_position"}, PatternResult::i32};
+  return function;
+}
+
+bool hasScoreDocument(ModuleOp module) {
+  return bool(module.lookupSymbol<func::FuncOp>(scoreDocumentFunction().symbol));
+}
+
 const PatternFunction &scoreFunction() {
   static const PatternFunction function = {
-      "pattern_score", true, {"q_position", "k_position", "score"}, PatternResult::f32};
+      "pattern_score", true, {"q_position", "k_position", kScoreDocument, "score"}, PatternResult::f32};
   return function;
 }
 
 const PatternFunction &scoreGradientFunction() {
   static const PatternFunction function = {
-      "pattern_score_gradient", true, {"q_position", "k_position", "score"}, PatternResult::f32};
+      "pattern_score_gradient", true, {"q_position", "k_position", kScoreDocument, "score"}, PatternResult::f32};
   return function;
 }
 
@@ -230,6 +239,7 @@ LogicalResult verifyPatternModule(ModuleOp module, const PatternInfo &info) {
       return failure();
   }
   std::vector<const PatternFunction *> others = textFunctions();
+  others.push_back(&scoreDocumentFunction());
   others.push_back(&scoreGradientFunction());
   for (const PatternFunction *function : others)
     if (auto found = module.lookupSymbol<func::FuncOp>(function->symbol);

@@ -59,6 +59,12 @@ bool hasTransposedFunctions(mlir::ModuleOp module);
 // Takes words of columns and documents, which only kernels ask for, out of a module that is not for text.
 void dropTextFunctions(mlir::ModuleOp module);
 
+// The document of a query, which functions of its pairs take, so that it is looked up once; only in modules of patterns
+// whose scores count positions inside documents. In others that argument says nothing.
+const PatternFunction &scoreDocumentFunction();
+bool hasScoreDocument(mlir::ModuleOp module);
+inline constexpr const char *kScoreDocument = "score_document"; // the argument
+
 // What a chain makes of a score, in a pattern that has one.
 const PatternFunction &scoreFunction();
 
@@ -67,7 +73,7 @@ const PatternFunction &scoreGradientFunction();
 bool hasScoreGradient(mlir::ModuleOp module);
 
 // The derivative of scores by an argument of the pattern, and the place of the element of it that a pair reads, as i64;
-// only in modules for backward passes. The first is of the type of pattern_score, the second takes the positions.
+// only in modules for backward passes. The first is of the type of pattern_score, the second takes the positions and the document.
 std::string argumentGradientSymbol(int argument);
 std::string argumentPlaceSymbol(int argument);
 

@@ -26,6 +26,7 @@ std::string fieldOf(const std::string &argument) {
       {"k_position", "kPosition"},
       {"first_position", "firstPosition"},
       {"block_m", "blockM"},
+      {kScoreDocument, "document"},
   };
   for (const auto &[name, field] : fields)
     if (name == argument)
@@ -113,6 +114,15 @@ void writeDocuments(SourceWriter &writer, const PatternInfo &info) {
   writeMethod(writer, {"documentRow", "int"}, documentRowFunction(), info);
 }
 
+// A skeleton asks once for a query, and passes it on with its pairs.
+void writeScoreDocument(SourceWriter &writer, const PatternInfo &info, bool hasScoreDocument) {
+  const Method method = {"scoreDocument", "int"};
+  if (hasScoreDocument)
+    return writeMethod(writer, method, scoreDocumentFunction(), info);
+  auto body = writer.function(methodSignature(method, scoreDocumentFunction()));
+  writer.line("return 0;");
+}
+
 // A function that a pattern may lack: `flag` says whether it has it. Without it the method exists all the same, because
 // device code names it, and gives `otherwise`.
 struct OptionalMethod {
@@ -173,7 +183,7 @@ void writeArgumentGradients(SourceWriter &writer, const PatternInfo &info, const
     PatternFunction function = scoreFunction();
     function.symbol = derivative.c_str();
     writeMethod(writer, {"derivative", "float"}, function, info);
-    function = {place.c_str(), true, {"q_position", "k_position"}, PatternResult::i32};
+    function = {place.c_str(), true, {"q_position", "k_position", kScoreDocument}, PatternResult::i32};
     writeMethod(writer, {"place", "int64_t"}, function, info);
   }
 }
@@ -214,6 +224,7 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
   writeKeptColumns(writer, info, keptColumnsFunction(), traits.branchesWithWords);
   if (traits.hasBandColumns)
     writeBandColumns(writer, info, bandColumnsFunction());
+  writeScoreDocument(writer, info, traits.hasScoreDocument);
   writeOptional(writer, {"kHasScore", info.hasScore, {"score", "float"}, "score"}, scoreFunction(), info);
   if (traits.isTransposed)
     writeGradients(writer, info, traits.hasScoreGradient);

@@ -2,6 +2,7 @@
 #include "codegen/Schedule/ScoreFunction.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "dialect/IR/ScoreChain.h"
+#include "dialect/IR/ScoreDocuments.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -21,6 +22,8 @@ attn::ScoreFrame frameOf(FunctionBuilder &f, const attn::ArgumentValues &argumen
           f.context(Context::Heads),
           q,
           k,
+          q,
+          k,
           &arguments,
           f.context(Context::SeqlenQ),
           f.context(Context::SeqlenK),
@@ -28,12 +31,37 @@ attn::ScoreFrame frameOf(FunctionBuilder &f, const attn::ArgumentValues &argumen
           f.context(Context::KOrigin)};
 }
 
+/// A pair of the call, for what documents are asked.
+attn::PredicateFrame placeOf(const attn::ScoreFrame &frame) {
+  return {frame.builder, frame.loc,  frame.callQ, frame.callK, /*extentQ=*/{},           /*extentK=*/{},
+          frame.batch,   frame.head, frame.heads, /*group=*/0, /*groupOfCount=*/nullptr, frame.arguments,
+          frame.qOrigin};
+}
+
+/// Of a function whose first extra arguments are the positions of a pair and the document of its query.
+attn::ScoreFrame frameOfPair(FunctionBuilder &f, attn::PatternOp pattern, const attn::ArgumentValues &arguments) {
+  attn::ScoreFrame frame = frameOf(f, arguments, f.extra(0), f.extra(1));
+  if (attn::documentsOfScores(pattern))
+    attn::countInDocument(pattern, placeOf(frame), f.extra(2), frame);
+  return frame;
+}
+
 void appendFunction(ModuleOp module, attn::PatternOp pattern, StringRef name, BuildScore build) {
   Type i32 = IntegerType::get(module.getContext(), 32), f32 = Float32Type::get(module.getContext());
-  FunctionBuilder f(module, name, pattern, {/*hasContext=*/true, {i32, i32, f32}, {f32}});
+  FunctionBuilder f(module, name, pattern, {/*hasContext=*/true, {i32, i32, i32, f32}, {f32}});
   const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
-  const attn::ScoreFrame frame = frameOf(f, arguments, f.extra(0), f.extra(1));
-  f.finish(build(pattern.getSoftmax().getScores(), frame, f.extra(2)));
+  const attn::ScoreFrame frame = frameOfPair(f, pattern, arguments);
+  f.finish(build(pattern.getSoftmax().getScores(), frame, f.extra(3)));
+}
+
+/// pattern_score_document, where scores count positions inside documents.
+void appendDocumentFunction(ModuleOp module, attn::PatternOp pattern) {
+  if (!attn::documentsOfScores(pattern))
+    return;
+  Type i32 = IntegerType::get(module.getContext(), 32);
+  FunctionBuilder f(module, "pattern_score_document", pattern, {/*hasContext=*/true, {i32}, {i32}});
+  const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/false);
+  f.finish(attn::buildScoreDocument(pattern, placeOf(frameOf(f, arguments, f.extra(0), Value()))));
 }
 
 } // namespace
@@ -41,6 +69,7 @@ void appendFunction(ModuleOp module, attn::PatternOp pattern, StringRef name, Bu
 bool appendScoreFunction(ModuleOp module, attn::PatternOp pattern) {
   if (!attn::changesScores(pattern.getSoftmax().getScores()))
     return false;
+  appendDocumentFunction(module, pattern);
   appendFunction(module, pattern, "pattern_score", attn::buildScoreChain);
   return true;
 }
@@ -73,9 +102,10 @@ void appendArgumentGradients(ModuleOp module, attn::PatternOp pattern) {
                    [&](Value chain, const attn::ScoreFrame &frame, Value score) {
                      return attn::buildArgumentDerivative(chain, frame, score, argument);
                    });
-    FunctionBuilder f(module, "pattern_argument_place_" + number, pattern, {/*hasContext=*/true, {i32, i32}, {i64}});
+    FunctionBuilder f(module, "pattern_argument_place_" + number, pattern,
+                      {/*hasContext=*/true, {i32, i32, i32}, {i64}});
     const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
-    const attn::ScoreFrame frame = frameOf(f, arguments, f.extra(0), f.extra(1));
+    const attn::ScoreFrame frame = frameOfPair(f, pattern, arguments);
     Value place = attn::buildArgumentPlace(scores, frame, argument);
     f.finish(arith::IndexCastOp::create(f.builder, f.loc, i64, place).getResult());
   }

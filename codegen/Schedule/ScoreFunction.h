@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-/// Appends pattern_score to the module of the pattern's functions; false, and nothing appended, if no chain changes
-/// scores.
+/// Appends pattern_score to the module of the pattern's functions, and pattern_score_document where scores count
+/// positions inside documents; false, and nothing appended, if no chain changes scores.
 bool appendScoreFunction(mlir::ModuleOp module, attn::PatternOp pattern);
 
 /// Appends pattern_sink; false, and nothing appended, if the softmax has no sink.
@@ -22,7 +22,8 @@ bool appendSinkFunction(mlir::ModuleOp module, attn::PatternOp pattern);
 bool appendScoreGradient(mlir::ModuleOp module, attn::PatternOp pattern);
 
 /// For each argument that scores have a derivative by (attn::argumentsOfScores): pattern_argument_gradient_<number>, of
-/// the type of pattern_score, that derivative, and pattern_argument_place_<number>, (context, q, k) -> i64, of a tensor
+/// the type of pattern_score, that derivative, and pattern_argument_place_<number>, (context, q, k, document) -> i64, of a
+/// tensor
 /// the place of the element that the pair reads.
 void appendArgumentGradients(mlir::ModuleOp module, attn::PatternOp pattern);
 

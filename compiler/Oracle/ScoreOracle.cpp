@@ -13,8 +13,34 @@ ScoreOracle::ScoreOracle(attn::PatternOp pattern, const Problem &problem)
     : softmax(pattern.getSoftmax()), problem(problem) {
   for (mlir::Value last = softmax.getScores(); last;) {
     links.insert(links.begin(), last.getDefiningOp());
-    last = links.front()->getNumOperands() ? links.front()->getOperand(0) : mlir::Value();
+    last = llvm::isa<attn::ScaledOp>(links.front()) ? mlir::Value() : links.front()->getOperand(0);
   }
+  documents = findDocuments(pattern);
+}
+
+/// Some mask among those that `mask` is made of, itself too.
+static attn::DocumentsOp documentsIn(mlir::Value mask) {
+  mlir::Operation *op = mask.getDefiningOp();
+  if (!op || llvm::isa<attn::DocumentsOp>(op))
+    return llvm::dyn_cast_or_null<attn::DocumentsOp>(op);
+  for (mlir::Value operand : op->getOperands())
+    if (attn::DocumentsOp found = documentsIn(operand))
+      return found;
+  return {};
+}
+
+std::optional<ScoreOracle::Documents> ScoreOracle::findDocuments(attn::PatternOp pattern) const {
+  if (links.empty())
+    return std::nullopt;
+  const bool isEnd = pattern.getQOrigin() == attn::Origin::end;
+  auto scaled = llvm::cast<attn::ScaledOp>(links.front());
+  if (const auto offsets = scaled.getOffsets(); !offsets.empty())
+    return Documents{offsets.front(), offsets.back(), scaled.getUsed(), isEnd && offsets.size() > 1};
+  for (mlir::Value branch : attn::SoftmaxOp(softmax).getBranches())
+    if (attn::DocumentsOp op = documentsIn(branch))
+      return Documents{op.getOffsetsQ(), op.getOffsetsK() ? op.getOffsetsK() : op.getOffsetsQ(), op.getUsed(),
+                       isEnd && op.getOffsetsK()};
+  return std::nullopt;
 }
 
 std::vector<double> alibiSlopes(int64_t heads) {
@@ -45,6 +71,22 @@ static const OperandTensor &operandOf(mlir::Value argument, const Problem &probl
   return problem.operands.at(llvm::cast<mlir::BlockArgument>(argument).getArgNumber());
 }
 
+ScorePlace ScoreOracle::counted(const ScorePlace &at) const {
+  if (!documents)
+    return at;
+  const OperandTensor &ofQueries = operandOf(documents->ofQueries, problem);
+  const OperandTensor &ofKeys = operandOf(documents->ofKeys, problem);
+  const int64_t row = documents->isEnd ? at.q - problem.qOrigin : at.q;
+  int64_t s = 0;
+  while (s + 2 < ofQueries.elements() && ofQueries.integer(s + 1) <= row)
+    ++s;
+  const int64_t queries = ofQueries.integer(s + 1) - ofQueries.integer(s);
+  const int64_t keys =
+      documents->used ? operandOf(documents->used, problem).integer(s) : ofKeys.integer(s + 1) - ofKeys.integer(s);
+  return {at.batch, at.head, row - ofQueries.integer(s) + (documents->isEnd ? keys - queries : 0),
+          at.k - ofKeys.integer(s)};
+}
+
 int64_t ScoreOracle::biasPlace(attn::BiasOp op, const ScorePlace &at) const {
   const OperandTensor &tensor = operandOf(op.getTensor(), problem);
   const int64_t indices[] = {at.batch, at.head, at.q - problem.qOrigin, at.k - problem.kOrigin};
@@ -54,7 +96,8 @@ int64_t ScoreOracle::biasPlace(attn::BiasOp op, const ScorePlace &at) const {
   return element;
 }
 
-int64_t ScoreOracle::relativePlace(attn::RelativeOp op, const ScorePlace &at) const {
+int64_t ScoreOracle::relativePlace(attn::RelativeOp op, const ScorePlace &pair) const {
+  const ScorePlace at = counted(pair);
   const OperandTensor &table = operandOf(op.getTable(), problem);
   const int64_t offset =
       op.getDynamicSizes().empty()
@@ -72,8 +115,10 @@ Number ScoreOracle::change(mlir::Operation *op, const ScorePlace &at, Number sco
     Number cap = numberOf<Number>(number(softcap.getDynamicCap(), softcap.getCapAttr()), softcap.getDynamicCap(), by);
     return cap * tanh(score / cap);
   }
-  if (llvm::isa<attn::AlibiOp>(op))
-    return score - Number(alibiSlopes(problem.heads)[at.head]) * Number(std::abs(at.q - at.k));
+  if (llvm::isa<attn::AlibiOp>(op)) {
+    const ScorePlace inside = counted(at);
+    return score - Number(alibiSlopes(problem.heads)[at.head]) * Number(std::abs(inside.q - inside.k));
+  }
   auto element = [&](mlir::Value tensor, int64_t place) {
     return numberOf<Number>(operandOf(tensor, problem).real(place), tensor, by);
   };
@@ -82,7 +127,7 @@ Number ScoreOracle::change(mlir::Operation *op, const ScorePlace &at, Number sco
   if (auto relative = llvm::dyn_cast<attn::RelativeOp>(op))
     return score + element(relative.getTable(), relativePlace(relative, at));
   if (auto map = llvm::dyn_cast<attn::ScoreMapOp>(op))
-    return evaluateScoreMap(map, at, score, problem.parameters, by);
+    return evaluateScoreMap(map, counted(at), score, problem.parameters, by);
   throw std::logic_error("op '" + op->getName().getStringRef().str() + "' has no definition in the oracle");
 }
 

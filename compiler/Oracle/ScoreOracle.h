@@ -11,7 +11,7 @@
 
 namespace heddle::oracle {
 
-/// Positions, not indices.
+/// Positions of the call, not indices.
 struct ScorePlace {
   int64_t batch, head, q, k;
 };
@@ -41,12 +41,21 @@ private:
   /// `by`: the argument of the pattern that a Dual has its derivative by, or -1.
   template <class Number> Number change(mlir::Operation *op, const ScorePlace &at, Number score, int by) const;
   double number(mlir::Value dynamic, mlir::FloatAttr constant) const;
+  /// Tensors of the documents inside which scores count positions.
+  struct Documents {
+    mlir::Value ofQueries, ofKeys, used;
+    bool isEnd = false; ///< the last query of a document stands at its last key
+  };
+  std::optional<Documents> findDocuments(attn::PatternOp pattern) const;
+  /// The positions that scores count.
+  ScorePlace counted(const ScorePlace &at) const;
   int64_t biasPlace(attn::BiasOp op, const ScorePlace &at) const;
-  int64_t relativePlace(attn::RelativeOp op, const ScorePlace &at) const;
+  int64_t relativePlace(attn::RelativeOp op, const ScorePlace &pair) const;
 
   llvm::SmallVector<mlir::Operation *> links;
   attn::SoftmaxOp softmax;
   Problem problem;
+  std::optional<Documents> documents;
 };
 
 /// A constant of `Number`, an argument of the pattern or nothing: one that a Dual has its derivative by, if it is `by`.

@@ -2,8 +2,7 @@
 // Verifier, pieces and predicate of documents: cells whose starts are entries of tensors. What the tensors must hold is
 // in DocumentTensors.cpp.
 //===----------------------------------------------------------------------===//
-#include "dialect/IR/Attn.h"
-#include "dialect/IR/Operands.h"
+#include "dialect/IR/DocumentTensors.h"
 
 using namespace mlir;
 
@@ -20,12 +19,8 @@ IntExpr lengthExpr(Value tensor) {
   return entriesOf(tensor);
 }
 
-Value keyOffsets(DocumentsOp op) { return op.getOffsetsK() ? op.getOffsetsK() : op.getOffsetsQ(); }
-
-/// Rows are counted from row 0, not from position 0.
-bool countsRows(DocumentsOp op) {
-  return op->getParentOfType<PatternOp>().getQOrigin() == Origin::end && op.getOffsetsK();
-}
+Value keyOffsets(DocumentsOp op) { return DocumentTensors::of(op).keyOffsets(); }
+bool countsRows(DocumentsOp op) { return DocumentTensors::of(op).countRows(); }
 
 IntExpr countExpr(DocumentsOp op) {
   IntExpr count = min(lengthExpr(op.getOffsetsQ()), lengthExpr(keyOffsets(op))) - 1;
@@ -59,25 +54,11 @@ struct Documents {
 
 } // namespace
 
-LogicalResult DocumentsOp::verify() {
-  for (Value tensor : getOperands().drop_front()) {
-    auto type = cast<MemRefType>(tensor.getType());
-    if (!isOperandType(type) || type.getRank() != 1 || !type.getElementType().isInteger(32))
-      return emitOpError("expected row-major memrefs of rank 1 of i32, got ") << type;
-    const bool isOffsets = tensor != getUsed();
-    if (type.hasStaticShape() && type.getDimSize(0) < 1 + isOffsets)
-      return emitOpError("expected at least ")
-             << 1 + isOffsets << (isOffsets ? " offsets, got " : " entry, got ") << type;
-  }
-  if (getUsed() && !getOffsetsK())
-    return emitOpError("expected offsets of the keys beside `used`");
-  auto agree = [&](Value a, Value b, int64_t more) {
-    return ShapedType::isDynamic(entriesOf(a)) || ShapedType::isDynamic(entriesOf(b)) ||
-           entriesOf(a) == entriesOf(b) + more;
-  };
-  if (!agree(getOffsetsQ(), keyOffsets(*this), 0) || (getUsed() && !agree(getOffsetsQ(), getUsed(), 1)))
-    return emitOpError("expected tensors of as many documents, got ") << getOperands().drop_front().getTypes();
-  return success();
+LogicalResult DocumentsOp::verify() { return DocumentTensors::of(*this).verify(); }
+
+std::string DocumentsOp::checkTensors(const TensorCall &call) { return DocumentTensors::of(*this).check(call); }
+std::vector<int64_t> DocumentsOp::makeTensor(unsigned index, const TensorCall &call, uint64_t seed) {
+  return DocumentTensors::of(*this).make(getOperation()->getOperand(index), call, seed);
 }
 
 bool DocumentsOp::countsPositions() { return true; }
@@ -107,21 +88,44 @@ std::optional<DocumentRows> DocumentsOp::documentRows() {
   return DocumentRows{countExpr(*this), countsRows(*this) ? begin : begin - symbol(Symbol::QOrigin)};
 }
 
-Value DocumentsOp::buildPredicate(PredicateFrame &frame) {
-  auto tensor = [&](Value argument) { return frame.arguments->values.lookup(argument); };
-  auto load = [&](Value argument, Value index) { return loadEntry(frame.builder, frame.loc, tensor(argument), index); };
+Value DocumentReader::load(Value argument, Value index) const {
+  return loadEntry(frame.builder, frame.loc, tensor(argument), index);
+}
+
+Value DocumentReader::count() const {
   auto lengthOf = [&](Value argument) {
     const int64_t entries = entriesOf(argument);
     return ShapedType::isDynamic(entries) ? frame.arguments->lengths.lookup(argument) : frame.constant(entries);
   };
-  Value one = frame.constant(1), ofQ = lengthOf(getOffsetsQ()), count = ofQ;
-  if (getOffsetsK())
-    count = frame.min(count, lengthOf(getOffsetsK()));
+  Value one = frame.constant(1), count = lengthOf(tensors.offsetsQ);
+  if (tensors.offsetsK)
+    count = frame.min(count, lengthOf(tensors.offsetsK));
   count = frame.sub(count, one);
-  if (getUsed())
-    count = frame.min(count, lengthOf(getUsed()));
-  Value row = countsRows(*this) ? frame.sub(frame.q, frame.qOrigin) : frame.q;
-  Value searched = frame.isOfKey ? tensor(keyOffsets(*this)) : tensor(getOffsetsQ());
+  return tensors.used ? frame.min(count, lengthOf(tensors.used)) : count;
+}
+
+Value DocumentReader::documentOfQuery() const {
+  Value documents = count(), asked = row();
+  return callSearch(frame.builder, frame.loc, tensor(tensors.offsetsQ), asked, documents);
+}
+
+std::pair<Value, Value> DocumentReader::placeIn(Value document) const {
+  Value firstQ = load(tensors.offsetsQ, document), firstK = load(tensors.keyOffsets(), document);
+  Value q = frame.sub(row(), firstQ), k = frame.sub(frame.k, firstK);
+  if (!tensors.countRows())
+    return {q, k};
+  Value next = frame.add(document, frame.constant(1));
+  Value queries = frame.sub(load(tensors.offsetsQ, next), firstQ);
+  Value keys = tensors.used ? load(tensors.used, document) : frame.sub(load(tensors.keyOffsets(), next), firstK);
+  return {frame.add(q, frame.sub(keys, queries)), k};
+}
+
+Value DocumentsOp::buildPredicate(PredicateFrame &frame) {
+  const DocumentTensors tensors = DocumentTensors::of(*this);
+  const DocumentReader reader{tensors, frame};
+  auto load = [&](Value argument, Value index) { return reader.load(argument, index); };
+  Value count = reader.count(), row = reader.row(), one = frame.constant(1);
+  Value searched = reader.tensor(frame.isOfKey ? tensors.keyOffsets() : tensors.offsetsQ);
   Value number = callSearch(frame.builder, frame.loc, searched, frame.isOfKey ? frame.k : row, count);
   Value next = frame.add(number, one);
   Value firstQ = load(getOffsetsQ(), number), endQ = load(getOffsetsQ(), next);
@@ -137,7 +141,7 @@ Value DocumentsOp::buildPredicate(PredicateFrame &frame) {
   inner.k = frame.sub(frame.k, firstK);
   inner.extentQ = frame.sub(endQ, firstQ);
   inner.extentK = keys;
-  if (countsRows(*this)) {
+  if (tensors.countRows()) {
     inner.q = frame.add(inner.q, frame.sub(keys, inner.extentQ));
     inner.extentQ = keys;
   }

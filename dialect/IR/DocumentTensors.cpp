@@ -1,5 +1,5 @@
 //===- DocumentTensors.cpp - offsets of documents, checked and made -------===//
-#include "dialect/IR/Attn.h"
+#include "dialect/IR/DocumentTensors.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ bool isGiven(const TensorCall &call, Value tensor) {
   return tensor && holds(&call.tensors, cast<BlockArgument>(tensor).getArgNumber());
 }
 
-std::string nameOf(DocumentsOp op, Value tensor) {
+std::string nameOf(Operation *op, Value tensor) {
   return "tensor '" +
          op->getParentOfType<PatternOp>().getParameterName(cast<BlockArgument>(tensor).getArgNumber()).str() + "'";
 }
@@ -35,12 +35,12 @@ struct Axis {
   bool isPart; ///< the call may see a part of the positions that the offsets count
 };
 
-Axis queriesOf(DocumentsOp op, const TensorCall &call) {
+Axis queriesOf(Operation *op, const TensorCall &call) {
   const Origin origin = op->getParentOfType<PatternOp>().getQOrigin();
   return {"queries", (origin == Origin::given ? call.qOrigin : 0) + call.seqlenQ, origin == Origin::given};
 }
 
-Axis keysOf(DocumentsOp op, const TensorCall &call) {
+Axis keysOf(Operation *op, const TensorCall &call) {
   const Origin origin = op->getParentOfType<PatternOp>().getQOrigin();
   return {"keys", call.kOrigin + call.seqlenK, origin == Origin::given};
 }
@@ -80,8 +80,8 @@ Entries madeOffsets(int64_t documents, int64_t end, uint64_t seed) {
 }
 
 /// As many as given offsets say; else one for 512 positions, within reason.
-int64_t documentsOf(DocumentsOp op, const TensorCall &call) {
-  for (Value offsets : {Value(op.getOffsetsQ()), Value(op.getOffsetsK())}) {
+int64_t documentsOf(const DocumentTensors &tensors, const TensorCall &call) {
+  for (Value offsets : {tensors.offsetsQ, tensors.offsetsK}) {
     if (isGiven(call, offsets))
       return std::max<int64_t>(1, int64_t(entriesOf(call, offsets).size()) - 1);
     if (offsets && cast<MemRefType>(offsets.getType()).hasStaticShape())
@@ -92,48 +92,86 @@ int64_t documentsOf(DocumentsOp op, const TensorCall &call) {
 
 } // namespace
 
-std::string DocumentsOp::checkTensors(const TensorCall &call) {
-  Value ofKeys = getOffsetsK() ? getOffsetsK() : getOffsetsQ();
-  const Entries &queries = entriesOf(call, getOffsetsQ()), &keys = entriesOf(call, ofKeys);
-  if (std::string wrong = checkOffsets(queries, queriesOf(*this, call)); !wrong.empty())
-    return nameOf(*this, getOffsetsQ()) + wrong;
-  if (std::string wrong = checkOffsets(keys, keysOf(*this, call)); !wrong.empty())
-    return nameOf(*this, ofKeys) + wrong;
+DocumentTensors DocumentTensors::of(ScaledOp op) {
+  const OperandRange offsets = op.getOffsets();
+  if (offsets.empty())
+    return {};
+  return {op, offsets[0], offsets.size() > 1 ? Value(offsets[1]) : Value(), op.getUsed()};
+}
+
+bool DocumentTensors::countRows() const {
+  return op->getParentOfType<PatternOp>().getQOrigin() == Origin::end && offsetsK;
+}
+
+bool DocumentTensors::keepDistances() const { return offsetsQ == keyOffsets() && !countRows(); }
+
+static int64_t extentOf(Value tensor) { return cast<MemRefType>(tensor.getType()).getDimSize(0); }
+
+LogicalResult DocumentTensors::verify() const {
+  SmallVector<Value> tensors;
+  for (Value tensor : {offsetsQ, offsetsK, used})
+    if (tensor)
+      tensors.push_back(tensor);
+  for (Value tensor : tensors) {
+    auto type = cast<MemRefType>(tensor.getType());
+    if (!isOperandType(type) || type.getRank() != 1 || !type.getElementType().isInteger(32))
+      return op->emitOpError("expected row-major memrefs of rank 1 of i32, got ") << type;
+    const bool isOffsets = tensor != used;
+    if (type.hasStaticShape() && type.getDimSize(0) < 1 + isOffsets)
+      return op->emitOpError("expected at least ")
+             << 1 + isOffsets << (isOffsets ? " offsets, got " : " entry, got ") << type;
+  }
+  if (used && !offsetsK)
+    return op->emitOpError("expected offsets of the keys beside `used`");
+  auto agree = [&](Value a, Value b, int64_t more) {
+    return ShapedType::isDynamic(extentOf(a)) || ShapedType::isDynamic(extentOf(b)) ||
+           extentOf(a) == extentOf(b) + more;
+  };
+  if (!agree(offsetsQ, keyOffsets(), 0) || (used && !agree(offsetsQ, used, 1)))
+    return op->emitOpError("expected tensors of as many documents, got ") << ValueRange(tensors).getTypes();
+  return success();
+}
+
+std::string DocumentTensors::check(const TensorCall &call) const {
+  const Entries &queries = entriesOf(call, offsetsQ), &keys = entriesOf(call, keyOffsets());
+  if (std::string wrong = checkOffsets(queries, queriesOf(op, call)); !wrong.empty())
+    return nameOf(op, offsetsQ) + wrong;
+  if (std::string wrong = checkOffsets(keys, keysOf(op, call)); !wrong.empty())
+    return nameOf(op, keyOffsets()) + wrong;
   auto expectCount = [&](Value tensor, size_t expected) {
     const size_t got = entriesOf(call, tensor).size();
     return got == expected ? ""
-                           : nameOf(*this, tensor) + ": expected " + std::to_string(expected) + " entries, as " +
-                                 nameOf(*this, getOffsetsQ()) + " says, got " + std::to_string(got);
+                           : nameOf(op, tensor) + ": expected " + std::to_string(expected) + " entries, as " +
+                                 nameOf(op, offsetsQ) + " says, got " + std::to_string(got);
   };
-  if (std::string wrong = expectCount(ofKeys, queries.size()); !wrong.empty())
+  if (std::string wrong = expectCount(keyOffsets(), queries.size()); !wrong.empty())
     return wrong;
-  if (!getUsed())
+  if (!used)
     return {};
-  if (std::string wrong = expectCount(getUsed(), queries.size() - 1); !wrong.empty())
+  if (std::string wrong = expectCount(used, queries.size() - 1); !wrong.empty())
     return wrong;
-  const Entries &used = entriesOf(call, getUsed());
-  for (size_t s = 0; s < used.size(); ++s)
-    if (used[s] < 0 || used[s] > keys[s + 1] - keys[s])
-      return nameOf(*this, getUsed()) +
-             entryText(used, s, "0 to " + std::to_string(keys[s + 1] - keys[s]) + ", the keys of the document");
+  const Entries &inUse = entriesOf(call, used);
+  for (size_t s = 0; s < inUse.size(); ++s)
+    if (inUse[s] < 0 || inUse[s] > keys[s + 1] - keys[s])
+      return nameOf(op, used) +
+             entryText(inUse, s, "0 to " + std::to_string(keys[s + 1] - keys[s]) + ", the keys of the document");
   return {};
 }
 
-std::vector<int64_t> DocumentsOp::makeTensor(unsigned index, const TensorCall &call, uint64_t seed) {
+std::vector<int64_t> DocumentTensors::make(Value tensor, const TensorCall &call, uint64_t seed) const {
   const int64_t documents = documentsOf(*this, call);
-  Value tensor = getOperation()->getOperand(index);
-  if (tensor == getOffsetsQ())
-    return madeOffsets(documents, queriesOf(*this, call).end, seed);
-  const Entries keys = isGiven(call, getOffsetsK()) ? entriesOf(call, getOffsetsK())
-                                                    : madeOffsets(documents, keysOf(*this, call).end, seed);
-  if (tensor != getUsed())
+  if (tensor == offsetsQ)
+    return madeOffsets(documents, queriesOf(op, call).end, seed);
+  const Entries keys =
+      isGiven(call, offsetsK) ? entriesOf(call, offsetsK) : madeOffsets(documents, keysOf(op, call).end, seed);
+  if (tensor != used)
     return keys;
-  Entries used;
+  Entries inUse;
   for (size_t s = 0; s + 1 < keys.size(); ++s) {
     const int64_t length = std::max<int64_t>(0, keys[s + 1] - keys[s]);
-    used.push_back(length - int64_t(mixedWord(seed ^ s) % uint64_t(length / 4 + 1)));
+    inUse.push_back(length - int64_t(mixedWord(seed ^ s) % uint64_t(length / 4 + 1)));
   }
-  return used;
+  return inUse;
 }
 
 } // namespace heddle::attn

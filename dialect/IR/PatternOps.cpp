@@ -2,6 +2,7 @@
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/Limits.h"
 #include "dialect/IR/PatternOperands.h"
+#include "dialect/IR/ScoreDocuments.h"
 #include "dialect/IR/RealWord.h"
 #include "dialect/IR/Reals.h"
 #include "dialect/IR/Sizes.h"
@@ -215,7 +216,8 @@ LogicalResult PatternOp::verifyRegions() {
   for (Operation &op : block.without_terminator())
     if (!isa<MaskOpInterface, ScoreOpInterface>(op))
       return op.emitOpError("expected a mask op or a score op in attn.pattern");
-  return failure(failed(verifyLimits(*this)) || failed(verifyOperands(*this)) || failed(verifyWholePositions(*this)));
+  return failure(failed(verifyLimits(*this)) || failed(verifyOperands(*this)) || failed(verifyWholePositions(*this)) ||
+                 failed(verifyScoreDocuments(*this)));
 }
 
 SoftmaxOp PatternOp::getSoftmax() { return cast<SoftmaxOp>(getBody().front().back()); }

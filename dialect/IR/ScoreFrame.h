@@ -11,13 +11,18 @@
 
 namespace heddle::attn {
 
+/// What a score reads of the positions of a pair: nothing (indices of a tensor are no positions), how far it is from the
+/// query to the key, or each by itself.
+enum class PositionUse : uint8_t { None, Distance, Each };
+
 struct ScoreFrame {
   mlir::OpBuilder &builder;
   mlir::Location loc;
   mlir::Value batch, head, heads;  ///< i32
-  mlir::Value q, k;                ///< positions, i32
+  mlir::Value q, k;                ///< positions that scores count, i32: inside a document, or those of the call
+  mlir::Value callQ, callK;        ///< positions of the call, i32
   const ArgumentValues *arguments; ///< of the pattern
-  /// What turns positions into indices, i32.
+  /// What turns positions of the call into indices, i32.
   mlir::Value seqlenQ, seqlenK, qOrigin, kOrigin;
 
   mlir::Value real(double value) const;

@@ -220,6 +220,19 @@ Value ScoreMapOp::buildArgumentDerivative(const ScoreFrame &frame, Value score, 
   });
 }
 
+/// A region may read one position and subtract it from the other only.
+PositionUse ScoreMapOp::positionUse() {
+  Value q = getBody().front().getArgument(3), k = getBody().front().getArgument(4);
+  auto isDistance = [&](Operation *user) {
+    return isa<arith::SubIOp>(user) && llvm::is_contained(user->getOperands(), q) &&
+           llvm::is_contained(user->getOperands(), k);
+  };
+  if (q.use_empty() && k.use_empty())
+    return PositionUse::None;
+  return llvm::all_of(q.getUsers(), isDistance) && llvm::all_of(k.getUsers(), isDistance) ? PositionUse::Distance
+                                                                                          : PositionUse::Each;
+}
+
 std::string ScoreMapOp::inWords() { return "score_map"; }
 
 } // namespace heddle::attn

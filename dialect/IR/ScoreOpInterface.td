@@ -32,6 +32,9 @@ def ScoreOpInterface : OpInterface<"ScoreOpInterface"> {
       }], "::mlir::Value", "buildPlace",
       (ins "const ::heddle::attn::ScoreFrame &":$frame, "::mlir::Value":$argument), "", [{ return {}; }]>,
     InterfaceMethod<[{
+        What of the positions of a pair decides what the op makes of its score.
+      }], "::heddle::attn::PositionUse", "positionUse", (ins), "", [{ return ::heddle::attn::PositionUse::None; }]>,
+    InterfaceMethod<[{
         The op in a few words, for people: "softcap by 50".
       }], "std::string", "inWords">
   ];

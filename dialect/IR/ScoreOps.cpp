@@ -1,7 +1,7 @@
 //===- ScoreOps.cpp - scores that change by a formula ---------------------===//
 // Verifiers and interface methods of scaled, softcap and alibi.
 //===----------------------------------------------------------------------===//
-#include "dialect/IR/Attn.h"
+#include "dialect/IR/DocumentTensors.h"
 #include "dialect/IR/Reals.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -15,7 +15,24 @@ namespace heddle::attn {
 Value ScaledOp::getChanged() { return {}; }
 Value ScaledOp::buildScore(const ScoreFrame &, Value score) { return score; }
 Value ScaledOp::buildDerivative(const ScoreFrame &frame, Value) { return frame.real(1); }
-std::string ScaledOp::inWords() { return "scaled"; }
+std::string ScaledOp::inWords() { return getOffsets().empty() ? "scaled" : "scaled, inside documents"; }
+
+LogicalResult ScaledOp::verify() {
+  constexpr size_t kMostOffsets = 2;
+  if (getOffsets().size() > kMostOffsets)
+    return emitOpError("expected offsets of queries and of keys, or of both, got ")
+           << getOffsets().size() << " tensors";
+  if (getUsed() && getOffsets().empty())
+    return emitOpError("expected offsets, `at`, beside `used`");
+  const DocumentTensors documents = DocumentTensors::of(*this);
+  return documents ? documents.verify() : success();
+}
+
+OperandUse ScaledOp::getOperandUse(unsigned) { return {{Extent::Length}}; }
+std::string ScaledOp::checkTensors(const TensorCall &call) { return DocumentTensors::of(*this).check(call); }
+std::vector<int64_t> ScaledOp::makeTensor(unsigned index, const TensorCall &call, uint64_t seed) {
+  return DocumentTensors::of(*this).make(getOperation()->getOperand(index), call, seed);
+}
 
 //===-- softcap ---------------------------------------------------------------===//
 
@@ -108,6 +125,7 @@ Value AlibiOp::buildScore(const ScoreFrame &frame, Value score) {
 }
 
 Value AlibiOp::buildDerivative(const ScoreFrame &frame, Value) { return frame.real(1); }
+PositionUse AlibiOp::positionUse() { return PositionUse::Distance; }
 std::string AlibiOp::inWords() { return "alibi"; }
 
 } // namespace heddle::attn

@@ -14,15 +14,23 @@ class ScoreOp<string mnemonic, list<Trait> traits = [], list<string> ofArguments
   let results = (outs Scores:$result);
 }
 
-def ScaledOp : ScoreOp<"scaled"> {
+def ScaledOp : ScoreOp<"scaled", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<OperandOpInterface,
+                                  ["checkTensors", "makeTensor"]>]> {
   let summary = "s = scale * <q, k>, the start of every chain";
   let description = [{
     The scale is an argument of the call. A chain of this op alone changes nothing.
+
+    Ops of the chain that read positions count them inside documents where the pattern has `attn.documents`: q and k are
+    then those that its operand sees, for the document of the query (docs/language.md, "Scores"). `at`, with the tensors
+    that `attn.documents` takes, says which documents those are; without it they are those of the masks.
     ```mlir
     %s = attn.scaled
+    %t = attn.scaled at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>
     ```
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins Variadic<AnyMemRef>:$offsets, Optional<AnyMemRef>:$used);
+  let assemblyFormat = "(`at` $offsets^ `:` type($offsets))? (`used` $used^ `:` type($used))? attr-dict";
+  let hasVerifier = 1;
 }
 
 def SoftcapOp : ScoreOp<"softcap", [], ["buildArgumentDerivative"]> {
@@ -42,7 +50,7 @@ def SoftcapOp : ScoreOp<"softcap", [], ["buildArgumentDerivative"]> {
   let hasVerifier = 1;
 }
 
-def AlibiOp : ScoreOp<"alibi"> {
+def AlibiOp : ScoreOp<"alibi", [], ["positionUse"]> {
   let summary = "s -> s - m_h |q - k|, with a slope m_h for each head";
   let description = [{
     Slopes are the geometric ones of ALiBi. With N the largest power of two that is at most the number of heads, head
@@ -78,7 +86,8 @@ def BiasOp : ScoreOp<"bias", [DeclareOpInterfaceMethods<OperandOpInterface>], ["
   let hasVerifier = 1;
 }
 
-def RelativeOp : ScoreOp<"relative", [DeclareOpInterfaceMethods<OperandOpInterface>], ["buildArgumentDerivative", "buildPlace"]> {
+def RelativeOp : ScoreOp<"relative", [DeclareOpInterfaceMethods<OperandOpInterface>],
+                         ["buildArgumentDerivative", "buildPlace", "positionUse"]> {
   let summary = "s -> s + the entry of a table for the head and the distance of query and key";
   let description = [{
     The table is an argument of the pattern, a row-major memref of rank 2 with elements f32, bf16 or f16: heads, `?` or 1
@@ -99,7 +108,7 @@ def RelativeOp : ScoreOp<"relative", [DeclareOpInterfaceMethods<OperandOpInterfa
   let hasVerifier = 1;
 }
 
-def ScoreMapOp : ScoreOp<"score_map", [IsolatedFromAbove, SingleBlock], ["buildArgumentDerivative"]> {
+def ScoreMapOp : ScoreOp<"score_map", [IsolatedFromAbove, SingleBlock], ["buildArgumentDerivative", "positionUse"]> {
   let summary = "s -> what a region of plain arith and math makes of it";
   let description = [{
     The region takes (score, batch, head, q, k), an f32 and four i32, then the run-time arguments of the pattern that

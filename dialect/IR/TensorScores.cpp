@@ -83,8 +83,8 @@ Value BiasOp::buildPlace(const ScoreFrame &frame, Value) {
   };
   append(0, frame.seqlenQ, [&] { return frame.batch; }); // the extent of the first dimension is multiplied by 0
   append(1, frame.heads, [&] { return frame.head; });
-  append(2, frame.seqlenQ, [&] { return indexOf(frame, frame.q, frame.qOrigin, frame.seqlenQ); });
-  append(3, frame.seqlenK, [&] { return indexOf(frame, frame.k, frame.kOrigin, frame.seqlenK); });
+  append(2, frame.seqlenQ, [&] { return indexOf(frame, frame.callQ, frame.qOrigin, frame.seqlenQ); });
+  append(3, frame.seqlenK, [&] { return indexOf(frame, frame.callK, frame.kOrigin, frame.seqlenK); });
   return placeOf(frame, axes);
 }
 
@@ -140,6 +140,7 @@ Value RelativeOp::buildDerivative(const ScoreFrame &frame, Value) { return frame
 Value RelativeOp::buildArgumentDerivative(const ScoreFrame &frame, Value, Value argument) {
   return oneOf(frame, getTable(), argument);
 }
+PositionUse RelativeOp::positionUse() { return PositionUse::Distance; }
 std::string RelativeOp::inWords() { return "relative"; }
 
 } // namespace heddle::attn

@@ -2,6 +2,7 @@
 // Writes masks anew from the set that they are: a function of atoms, what is known of pairs of these taken into
 // account, then products that cover it, then their text. The choice between groups of heads comes first.
 //===----------------------------------------------------------------------===//
+#include "dialect/IR/ScoreDocuments.h"
 #include "dialect/Transforms/MaskPrinter.h"
 #include "dialect/Transforms/Passes.h"
 #include "dialect/Transforms/UnionTerms.h"
@@ -135,6 +136,7 @@ Value canonicalMask(PatternOp pattern, ArrayRef<Value> masks, OpBuilder &builder
 }
 
 void canonicalizeSets(PatternOp pattern) {
+  nameScoreDocuments(pattern); // before masks that say it may go
   SoftmaxOp softmax = pattern.getSoftmax();
   OpBuilder builder(softmax);
   SmallVector<Value> branches(softmax.getBranches());

@@ -20,6 +20,14 @@ std::string mapText(const std::string &body) {
          "\nattn.yield %y : f32\n}";
 }
 
+/// Documents of different numbers of queries and keys; `rest`: further arguments and what follows them.
+std::string documentsText(const std::string &chain, const std::string &rest) {
+  return "attn.pattern @p(%cu_q: memref<?xi32>, %cu_k: memref<?xi32>" + rest +
+         " {\n%w = attn.window [30, 2]\n%m = attn.documents %w at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>\n"
+         "%s = attn.scaled\n" +
+         chain + "\nattn.softmax union(%m) of %t\n}";
+}
+
 const std::vector<std::pair<const char *, std::string>> &texts() {
   const std::string two = "attn.pattern @p() {\n%a = attn.window [2, 0]\n%b = attn.stride k by 2 at 0\n"
                           "%c = attn.causal\n%d = attn.and %b, %c\nattn.softmax lse(%a, %d) ";
@@ -68,6 +76,15 @@ const std::vector<std::pair<const char *, std::string>> &texts() {
        chainText("%t = attn.bias %s, %bias : memref<1x1x?x?xf32>", "%bias: memref<1x1x?x?xf32>", "window [3, 1]")},
       {"documents", "attn.pattern @p(%cu: memref<?xi32>) {\n%w = attn.causal\n%m = attn.documents %w at %cu : "
                     "memref<?xi32>\nattn.softmax union(%m)\n}"},
+      {"alibi inside documents", documentsText("%t = attn.alibi %s", ") q_origin(end)")},
+      {"a table inside documents",
+       documentsText("%t = attn.relative %s, %table at [2] : memref<?x6xf32>", ", %table: memref<?x6xf32>)")},
+      {"positions inside documents, a bias by indices",
+       documentsText("%u = attn.bias %s, %bias : memref<1x?x?x?xf32>\n%t = attn.score_map %u with %heat : f32 {\n"
+                     "^bb0(%x: f32, %b: i32, %h: i32, %q: i32, %k: i32, %c: f32):\n%i = arith.sitofp %k : i32 to f32\n"
+                     "%j = arith.sitofp %q : i32 to f32\n%e = arith.mulf %i, %c : f32\n%f = math.cos %j : f32\n"
+                     "%g = arith.mulf %e, %f : f32\n%y = arith.addf %x, %g : f32\nattn.yield %y : f32\n}",
+                     ", %bias: memref<1x?x?x?xf32>, %heat: f32 {attn.default = 0.3 : f32}) q_origin(end)")},
   };
   return list;
 }

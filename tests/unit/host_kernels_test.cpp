@@ -283,6 +283,15 @@ TEST_CASE("gradients of arguments by Hopper's kernel") {
     checkArgumentsAlso(pattern, {sizesOf(70, 70, 2, 1)}, true, kHopper);
 }
 
+TEST_CASE("gradients of arguments by both kernels: tables by distance inside documents") {
+  const std::string text =
+      "attn.pattern @p(%cu_q: memref<?xi32>, %cu_k: memref<?xi32>, %table: memref<?x31xf32>) q_origin(end) {\n"
+      "%w = attn.causal\n%m = attn.documents %w at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>\n%s = attn.scaled\n"
+      "%t = attn.relative %s, %table at [15] : memref<?x31xf32>\nattn.softmax union(%m) of %t\n}";
+  for (const char *arch : {"sm_80", kHopper})
+    checkArguments(text, {sizesOf(150, 190, 2, 1)}, false, arch);
+}
+
 TEST_CASE("gradients of arguments by the portable kernel: wide heads, whose pairs two warps have") {
   Kernel kernel{"bias", 256, 136};
   kernel.ofArguments = true;

@@ -31,11 +31,13 @@ template <> struct SumsOf<0> {};
 using ArgumentSums = SumsOf<kGradientCount>;
 
 template <class Gradient, class Place> DEV float derivativeAt(const Place &place, int n, int slot, float score) {
-  return Gradient::derivative(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot), score);
+  return Gradient::derivative(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot),
+                              place.document(n, slot), score);
 }
 
 template <class Gradient, class Place> DEV int64_t elementAt(const Place &place, int n, int slot) {
-  return Gradient::place(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot));
+  return Gradient::place(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot),
+                         place.document(n, slot));
 }
 
 // Scores before the chain.
@@ -203,7 +205,7 @@ DEV void leaveArgumentSums(const Params &p, const Sums &sums, int32_t batch, int
     using Gradient = GradientOf<Number>;
     if constexpr (Gradient::kIsOfHead) {
       const float sum = sumOfLanes<31>(sums.of[Number]);
-      const int64_t element = Gradient::place(makeContext(p, batch, head), 0, 0);
+      const int64_t element = Gradient::place(makeContext(p, batch, head), 0, 0, 0);
       addToElement(p.gradient[Number], element, threadIdx.x % 32 == 0 ? sum : 0.f);
     }
     leaveArgumentSums<Number + 1>(p, sums, batch, head);

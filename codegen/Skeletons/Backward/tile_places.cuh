@@ -26,6 +26,11 @@ struct TilePlace {
   DEV int32_t keyPosition(int, int slot) const { return rowPosition(slot / 2); }
   DEV int32_t queryPosition(int n, int slot) const { return firstColumn + queryRate * (n * 8 + slot % 2); }
   DEV bool columnExists(int n, int slot) const { return queryPosition(n, slot) - context.qOrigin < context.seqlenQ; }
+  DEV int32_t document(int n, int slot) const { return Pattern::scoreDocument(context, queryPosition(n, slot)); }
+  DEV ScoreDocuments documents(int n) const {
+    const int32_t first = document(n, 0), second = document(n, 1);
+    return {{first, second, first, second}};
+  }
 };
 
 // Of a lane: its queries are firstRow and firstRow + 8 * queryRate, its keys 8 n and 8 n + 1 from the first.
@@ -35,11 +40,15 @@ struct QueryPlace {
   int32_t variant, branch, queryRate, keyRate;
   int32_t firstRow, lastRow;
   int32_t firstColumn; // position of the lane's first key
+  int32_t rowDocuments[2];
   DEV QueryPlace(const KernelParams &p, const QueryItem &item, const QueryTile &tile, int32_t firstRow)
       : context(makeContext(p, item.batch, item.head)), variant(item.variant),
         branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()), queryRate(item.rate),
         keyRate(Pattern::keyRate(variant, branch)), firstRow(firstRow), lastRow(item.last) {
     firstColumn = p.kOrigin + tile.firstRow + keyRate * static_cast<int32_t>(threadIdx.x % 4 * 2);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      rowDocuments[half] = Pattern::scoreDocument(context, rowPosition(half));
   }
   DEV int32_t row(int half) const { return firstRow + queryRate * half * 8; }
   DEV bool rowExists(int half) const { return row(half) <= lastRow; }
@@ -47,6 +56,10 @@ struct QueryPlace {
   DEV int32_t queryPosition(int, int slot) const { return rowPosition(slot / 2); }
   DEV int32_t keyPosition(int n, int slot) const { return firstColumn + keyRate * (n * 8 + slot % 2); }
   DEV bool columnExists(int n, int slot) const { return keyPosition(n, slot) - context.kOrigin < context.seqlenK; }
+  DEV int32_t document(int, int slot) const { return rowDocuments[slot / 2]; }
+  DEV ScoreDocuments documents(int) const {
+    return {{rowDocuments[0], rowDocuments[0], rowDocuments[1], rowDocuments[1]}};
+  }
 };
 
 } // namespace heddle

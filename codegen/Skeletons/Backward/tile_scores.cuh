@@ -8,13 +8,20 @@
 
 namespace heddle {
 
+// The documents of the queries that score tile n of a lane has, as Pattern::scoreDocument gives them.
+struct ScoreDocuments {
+  int32_t of[4]; // elements
+};
+
 template <class Place, int Tiles> DEV void applyScores(float (&scores)[Tiles][4], const Place &place, float scale) {
 #pragma unroll
-  for (int n = 0; n < Tiles; ++n)
+  for (int n = 0; n < Tiles; ++n) {
+    const ScoreDocuments documents = place.documents(n);
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot)
       scores[n][slot] = Pattern::score(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot),
-                                       scores[n][slot] * scale);
+                                       documents.of[slot], scores[n][slot] * scale);
+  }
 }
 
 // Derivatives of the chain of scores, two a word; nothing where they are 1.
@@ -29,7 +36,8 @@ template <class Place, int Tiles>
 DEV void packFactors(ScoreFactors<Tiles, true> &factors, const float (&scores)[Tiles][4], const Place &place,
                      float scale) {
 #pragma unroll
-  for (int n = 0; n < Tiles; ++n)
+  for (int n = 0; n < Tiles; ++n) {
+    const ScoreDocuments documents = place.documents(n);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float factor[2];
@@ -37,10 +45,11 @@ DEV void packFactors(ScoreFactors<Tiles, true> &factors, const float (&scores)[T
       for (int e = 0; e < 2; ++e) {
         const int slot = 2 * half + e;
         factor[e] = Pattern::scoreGradient(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot),
-                                           scores[n][slot] * scale);
+                                           documents.of[slot], scores[n][slot] * scale);
       }
       factors.words[n][half] = ptx::packFp16(factor[0], factor[1]);
     }
+  }
   keepArgumentFactors(factors, scores, place, scale);
 }
 

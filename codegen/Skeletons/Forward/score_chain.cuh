@@ -13,6 +13,12 @@ DEV void applyScores(Scores &scores, const MaskScope &scope, const KeyTile &tile
   const LanePlace lane(scope, chunk);
   const int32_t keyRate = Pattern::keyRate(scope.variant, Pattern::kBranchCount == 1 ? 0 : tile.branch);
   const int32_t firstPosition = scope.context.kOrigin + tile.firstKey + keyRate * lane.column;
+  int32_t documents[kRowTiles][2];
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      documents[i][half] = Pattern::scoreDocument(scope.context, lane.position + scope.queryRate * (i * 16 + half * 8));
 #pragma unroll
   for (int n = 0; n < kScoreTiles; ++n)
 #pragma unroll
@@ -22,7 +28,7 @@ DEV void applyScores(Scores &scores, const MaskScope &scope, const KeyTile &tile
         const int32_t query = lane.position + scope.queryRate * (i * 16 + slot / 2 * 8);
         const int32_t key = firstPosition + keyRate * (n * 8 + slot % 2);
         float &score = scores[i][n][slot];
-        score = Pattern::score(scope.context, query, key, score * scale);
+        score = Pattern::score(scope.context, query, key, documents[i][slot / 2], score * scale);
       }
 }
 

@@ -145,3 +145,43 @@ attn.pattern @bad(%heat: f32) {
   }
   attn.softmax union(%m) of %t
 }
+
+// -----
+
+attn.pattern @bad(%a: memref<?xi32>, %b: memref<?xi32>) {
+  %c = attn.causal
+  // expected-error @+1 {{'attn.documents' op expected all documents to be of the same tensors, as scores read positions inside them; `attn.scaled at` says which scores count in}}
+  %m = attn.documents %c at %a, %b : memref<?xi32>, memref<?xi32>
+  // expected-note @+1 {{others are here}}
+  %n = attn.documents %c at %b, %a : memref<?xi32>, memref<?xi32>
+  %s = attn.scaled
+  %t = attn.alibi %s
+  attn.softmax lse(%m, %n) of %t
+}
+
+// -----
+
+attn.pattern @bad(%a: memref<?xi32>, %n: memref<?xi32>) {
+  %m = attn.causal
+  // expected-error @+1 {{'attn.scaled' op expected offsets of the keys beside `used`}}
+  %s = attn.scaled at %a : memref<?xi32> used %n : memref<?xi32>
+  attn.softmax union(%m) of %s
+}
+
+// -----
+
+attn.pattern @bad(%n: memref<?xi32>) {
+  %m = attn.causal
+  // expected-error @+1 {{'attn.scaled' op expected offsets, `at`, beside `used`}}
+  %s = attn.scaled used %n : memref<?xi32>
+  attn.softmax union(%m) of %s
+}
+
+// -----
+
+attn.pattern @bad(%a: memref<?xi32>) {
+  %m = attn.causal
+  // expected-error @+1 {{'attn.scaled' op expected offsets of queries and of keys, or of both, got 3 tensors}}
+  %s = attn.scaled at %a, %a, %a : memref<?xi32>, memref<?xi32>, memref<?xi32>
+  attn.softmax union(%m) of %s
+}

@@ -40,3 +40,13 @@ attn.pattern @region(%heat: f32) {
   }
   attn.softmax union(%m) of %t
 }
+
+// CHECK-LABEL: attn.pattern @inside_documents
+attn.pattern @inside_documents(%cu_q: memref<?xi32>, %cu_k: memref<?xi32>, %used: memref<?xi32>) {
+  %c = attn.causal
+  %m = attn.documents %c at %cu_q, %cu_k : memref<?xi32>, memref<?xi32> used %used : memref<?xi32>
+  // CHECK: attn.scaled at %cu_q, %cu_k : memref<?xi32>, memref<?xi32> used %used : memref<?xi32>
+  %s = attn.scaled at %cu_q, %cu_k : memref<?xi32>, memref<?xi32> used %used : memref<?xi32>
+  %t = attn.alibi %s
+  attn.softmax union(%m) of %t
+}

@@ -103,3 +103,26 @@ attn.pattern @nothing() {
   %o = attn.and %w, %n
   attn.softmax lse(%m, %o)
 }
+
+// CHECK-LABEL: attn.pattern @scores_name_the_documents_that_they_count_in
+// CHECK-NOT: attn.documents
+// CHECK: attn.scaled at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>
+attn.pattern @scores_name_the_documents_that_they_count_in(%cu_q: memref<?xi32>, %cu_k: memref<?xi32>) {
+  %c = attn.causal
+  %d = attn.documents %c at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>
+  %f = attn.full
+  %m = attn.or %d, %f
+  %s = attn.scaled
+  %t = attn.alibi %s
+  attn.softmax union(%m) of %t
+}
+
+// CHECK-LABEL: attn.pattern @scores_name_no_documents_that_make_no_difference
+// CHECK: %{{.*}} = attn.scaled{{$}}
+attn.pattern @scores_name_no_documents_that_make_no_difference(%cu: memref<?xi32>) {
+  %c = attn.causal
+  %m = attn.documents %c at %cu : memref<?xi32>
+  %s = attn.scaled at %cu : memref<?xi32>
+  %t = attn.alibi %s
+  attn.softmax union(%m) of %t
+}

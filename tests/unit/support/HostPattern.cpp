@@ -67,7 +67,9 @@ SHIM int shim_has_band_columns() { return hasBand<Pattern>(0); }
 SHIM uint32_t shim_band_columns(const JitContext *c, int variant, int branch, int q, int first) {
   return bandColumns<Pattern>(Context(c), variant, branch, q, first);
 }
-SHIM float shim_score(const JitContext *c, int q, int k, float score) { return Pattern::score(Context(c), q, k, score); }
+SHIM float shim_score(const JitContext *c, int q, int k, float score) {
+  return Pattern::score(Context(c), q, k, Pattern::scoreDocument(Context(c), q), score);
+}
 SHIM float shim_sink(const JitContext *c) { return Pattern::kHasSink ? Pattern::sink(Context(c)) : -__builtin_inff(); }
 SHIM void shim_counts(int *out) {
   out[0] = Pattern::kVariantCount; out[1] = Pattern::kBranchCount; out[2] = Pattern::kParamCount;
@@ -78,7 +80,7 @@ SHIM void shim_counts(int *out) {
 // After the others, for texts with a TransposedPattern.
 const char *transposedShims = R"(
 SHIM float shim_score_gradient(const JitContext *c, int q, int k, float score) {
-  return Pattern::scoreGradient(Context(c), q, k, score);
+  return Pattern::scoreGradient(Context(c), q, k, Pattern::scoreDocument(Context(c), q), score);
 }
 SHIM int shim_is_detached() { return Pattern::kIsDetached; }
 SHIM int shim_transposed_key_rate(int variant) { return TransposedPattern::keyRate(variant); }
