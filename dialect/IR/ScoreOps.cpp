@@ -29,7 +29,10 @@ LogicalResult ScaledOp::verify() {
 }
 
 OperandUse ScaledOp::getOperandUse(unsigned) { return {{Extent::Length}}; }
-std::string ScaledOp::checkTensors(const TensorCall &call) { return DocumentTensors::of(*this).check(call); }
+std::string ScaledOp::checkTensors(const TensorCall &call) {
+  const DocumentTensors documents = DocumentTensors::of(*this);
+  return documents ? documents.check(call) : "";
+}
 std::vector<int64_t> ScaledOp::makeTensor(unsigned index, const TensorCall &call, uint64_t seed) {
   return DocumentTensors::of(*this).make(getOperation()->getOperand(index), call, seed);
 }

@@ -112,7 +112,8 @@ TEST_CASE("documents whose starts make no difference to scores are not looked up
                           "%m = attn.documents %i at %cu : memref<?xi32>\nattn.softmax union(%m)\n}";
   const std::string two = patternText("%i = attn.causal"), capped = "%t = attn.softcap %s by 5.0";
   const auto looksUp = [](const std::string &text) {
-    auto functions = functionsOf(*parsed(text));
+    auto file = parsed(text);
+    auto functions = functionsOf(*file);
     REQUIRE(functions.isOk());
     return bool(functions->module->lookupSymbol("pattern_score_document"));
   };
