@@ -117,6 +117,7 @@ void writeDocuments(SourceWriter &writer, const PatternInfo &info) {
 // A skeleton asks once for a query, and passes it on with its pairs.
 void writeScoreDocument(SourceWriter &writer, const PatternInfo &info, bool hasScoreDocument) {
   const Method method = {"scoreDocument", "int"};
+  writer.constant("kHasScoreDocument", hasScoreDocument);
   if (hasScoreDocument)
     return writeMethod(writer, method, scoreDocumentFunction(), info);
   auto body = writer.function(methodSignature(method, scoreDocumentFunction()));

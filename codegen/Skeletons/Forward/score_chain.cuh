@@ -13,12 +13,15 @@ DEV void applyScores(Scores &scores, const MaskScope &scope, const KeyTile &tile
   const LanePlace lane(scope, chunk);
   const int32_t keyRate = Pattern::keyRate(scope.variant, Pattern::kBranchCount == 1 ? 0 : tile.branch);
   const int32_t firstPosition = scope.context.kOrigin + tile.firstKey + keyRate * lane.column;
-  int32_t documents[kRowTiles][2];
+  int32_t documents[kRowTiles][2] = {};
+  if constexpr (Pattern::kHasScoreDocument) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      documents[i][half] = Pattern::scoreDocument(scope.context, lane.position + scope.queryRate * (i * 16 + half * 8));
+      for (int half = 0; half < 2; ++half)
+        documents[i][half] =
+            Pattern::scoreDocument(scope.context, lane.position + scope.queryRate * (i * 16 + half * 8));
+  }
 #pragma unroll
   for (int n = 0; n < kScoreTiles; ++n)
 #pragma unroll
