@@ -137,8 +137,12 @@
 //CHECK-NEXT:  static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &c, int variant, int branch, int qPosition, int firstPosition) {
 //CHECK-NEXT:    return pattern_kept_columns<Columns>(c.batch, c.head, c.heads, c.seqlenQ, c.seqlenK, c.qOrigin, c.kOrigin, c.param[0], variant, branch, qPosition, firstPosition);
 //CHECK-NEXT:  }
+//CHECK-NEXT:  static constexpr int kHasScoreDocument = 0;
+//CHECK-NEXT:  static __device__ __forceinline__ int scoreDocument(const PatternContext &c, int qPosition) {
+//CHECK-NEXT:    return 0;
+//CHECK-NEXT:  }
 //CHECK-NEXT:  static constexpr int kHasScore = 0;
-//CHECK-NEXT:  static __device__ __forceinline__ float score(const PatternContext &c, int qPosition, int kPosition, float score) {
+//CHECK-NEXT:  static __device__ __forceinline__ float score(const PatternContext &c, int qPosition, int kPosition, int document, float score) {
 //CHECK-NEXT:    return score;
 //CHECK-NEXT:  }
 //CHECK-NEXT:  static constexpr int kHasSink = 0;
