@@ -81,33 +81,44 @@ int unknownWord(const CLI::App &command, const std::string &path) {
   return usage("unknown option '" + word + "'" + didYouMean(word, optionNames(command)), path);
 }
 
+bool isOptionWord(const std::string &word) { return !word.empty() && word[0] == '-'; }
+
+/// What stands before it are options, none of which takes a value there.
+std::vector<std::string>::iterator verbIn(std::vector<std::string> &words) {
+  return std::find_if_not(words.begin(), words.end(), isOptionWord);
+}
+
 /// `help VERB OPERATION` is `VERB OPERATION --help`, unless help has a topic of that name.
 std::vector<std::string> withoutHelp(std::vector<std::string> words, const CLI::App &help) {
-  if (words.empty() || words[0] != help.get_name())
+  const auto verb = verbIn(words);
+  if (verb == words.end() || *verb != help.get_name())
     return words;
-  if (words.size() == 1)
-    return {"--help"};
-  if (words[1].empty() || words[1][0] == '-')
+  const auto word = std::find_if_not(verb + 1, words.end(), isOptionWord);
+  const bool asksForItself = word == words.end() && std::any_of(verb, words.end(), [](const std::string &option) {
+                               return option == "-h" || option == "--help";
+                             });
+  if (asksForItself)
     return words;
   const std::vector<std::string> topics = choicesOf(*help.get_option("WORD"));
-  if (std::find(topics.begin(), topics.end(), words[1]) != topics.end())
+  if (word != words.end() && (word->empty() || std::find(topics.begin(), topics.end(), *word) != topics.end()))
     return words;
-  words.erase(words.begin());
+  words.erase(verb);
   words.push_back("--help");
   return words;
 }
 
 /// `tune --fit` and `tune --predict` ask for what the verb model does.
 std::vector<std::string> withoutAliases(std::vector<std::string> words) {
-  if (words.empty() || words[0] != "tune")
+  const auto verb = verbIn(words);
+  if (verb == words.end() || *verb != "tune")
     return words;
   for (const char *operation : {"fit", "predict"}) {
-    const auto option = std::find(words.begin(), words.end(), std::string("--") + operation);
+    const auto option = std::find(verb, words.end(), std::string("--") + operation);
     if (option == words.end())
       continue;
     words.erase(option);
-    words[0] = operation;
-    words.insert(words.begin(), "model");
+    *verb = operation;
+    words.insert(verb, "model");
     break;
   }
   return words;
@@ -122,11 +133,10 @@ std::string footerOf(const CLI::App &command, const std::string &path) {
   return (own.empty() ? "" : own + "\n\n") + (hasCounts ? kCountNote + std::string("\n") : "") + exampleText(path);
 }
 
-/// To a command and all below it: -q and -v where there is something to run, and how its help ends.
+/// To a command and all below it: -q and -v, and how its help ends.
 void complete(CLI::App &command, const std::string &path) {
   const std::vector<CLI::App *> below = command.get_subcommands([](CLI::App *) { return true; });
-  if (below.empty())
-    addMessageOptions(command);
+  addMessageOptions(command);
   command.footer(footerOf(command, path));
   for (CLI::App *sub : below)
     complete(*sub, path + " " + sub->get_name());
@@ -144,6 +154,7 @@ public:
       actions[command] = verb.add(*command);
       complete(*command, app.get_name() + " " + verb.name);
     }
+    addMessageOptions(app);
     app.footer(kFooter);
   }
 
@@ -168,6 +179,8 @@ public:
     } catch (const CLI::ParseError &error) {
       return usage(error.what(), path());
     }
+    if (Status messages = checkMessageOptions(); !messages.isOk())
+      return usage(messages.message(), path());
     return chosen() ? actions[chosen()]() : usage("expected a verb: " + joined(namesBelow(app)), "");
   }
 
@@ -188,7 +201,9 @@ private:
     std::string path;
     for (const std::string &word : words) {
       const std::vector<std::string> names = namesBelow(*command);
-      if (names.empty() || word.empty() || word[0] == '-')
+      if (isOptionWord(word))
+        continue;
+      if (names.empty() || word.empty())
         break;
       const std::vector<const CLI::App *> called =
           command->get_subcommands([&](const CLI::App *sub) { return sub->get_name() == word; });

@@ -17,10 +17,13 @@ namespace heddle::cli {
 static bool quiet = false, verbose = false;
 
 void addMessageOptions(CLI::App &command) {
-  CLI::Option *less = command.add_flag("-q,--quiet", quiet, "No progress and no notes; warnings and errors stay");
-  command
-      .add_flag("-v,--verbose", verbose, "Say on stderr what was found where: patterns, databases, NVRTC, the driver")
-      ->excludes(less);
+  command.add_flag("-q,--quiet", quiet, "No progress and no notes; warnings and errors stay");
+  command.add_flag("-v,--verbose", verbose,
+                   "Say on stderr what was found where: patterns, databases, NVRTC, the driver");
+}
+
+Status checkMessageOptions() {
+  return quiet && verbose ? Status::invalidArgument("--quiet excludes --verbose") : Status();
 }
 
 bool isQuiet() { return quiet; }

@@ -1,8 +1,10 @@
 //===- Messages.h - words on stderr -----------------------------*- C++ -*-===//
-// Owns how much a command says beside its result and its errors: --quiet and --verbose, which every verb takes.
+// Owns how much a command says beside its result and its errors: --quiet and --verbose, which every verb takes, before
+// its words as well as behind them.
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "runtime/Core/Status.h"
 #include "tuner/Search/TuningSession.h"
 
 #include <string>
@@ -15,6 +17,8 @@ namespace heddle::cli {
 
 /// -q,--quiet and -v,--verbose.
 void addMessageOptions(CLI::App &command);
+/// For after parsing: invalidArgument if both were given, wherever each stood.
+Status checkMessageOptions();
 
 /// No progress and no notes; warnings and errors stay.
 bool isQuiet();

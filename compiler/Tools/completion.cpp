@@ -21,8 +21,8 @@ _heddle() {
   local -a before=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
   if [ "$current" = = ]; then
     current=
-  elif [ "${before[${#before[@]}-1]}" = = ]; then
-    unset "before[${#before[@]}-1]"
+  elif [ "${COMP_WORDS[COMP_CWORD-1]}" = = ]; then
+    unset "before[COMP_CWORD-2]"
   fi
   local offered=$(heddle completion bash -- "${before[@]}" "$current" 2>/dev/null | cut -f1)
   COMPREPLY=($(compgen -W "${offered#FILES}" -- "$current"))
@@ -97,11 +97,29 @@ void offer(const OptionNode &node, const std::string &prefix) {
     std::cout << prefix << word << '\n';
 }
 
+void offerBelow(const std::vector<CommandNode> &nodes, const CommandNode &command) {
+  for (const CommandNode &node : nodes)
+    for (const std::string &sub : command.subcommands)
+      if (node.path == command.path + " " + sub)
+        std::cout << sub << '\t' << node.summary << '\n';
+}
+
+/// Behind `help` stand its topics and the words that lead to a verb or an operation; `words` are those typed there.
+int offerHelp(const std::vector<CommandNode> &nodes, const CommandNode &help, const std::vector<std::string> &words) {
+  offerBelow(nodes, *Place(nodes, words).command);
+  if (words.empty())
+    offer(help.words.front(), "");
+  return Ok;
+}
+
 /// `words` end with the one under the cursor.
 int offer(const std::vector<CommandNode> &nodes, std::vector<std::string> words) {
   const std::string current = words.back();
   words.pop_back();
   const Place place(nodes, words);
+  if (const auto help = std::find(words.begin(), words.end(), "help");
+      current[0] != '-' && place.command->path == nodes.front().path + " help")
+    return offerHelp(nodes, *place.command, {help + 1, words.end()});
   const size_t value = current.find('=') + 1; // 0: none
   if (const OptionNode *option = value ? place.optionCalled(current.substr(0, value - 1)) : place.option)
     offer(*option, current.substr(0, value));
@@ -110,9 +128,7 @@ int offer(const std::vector<CommandNode> &nodes, std::vector<std::string> words)
       for (const std::string &name : known.names)
         std::cout << name << '\t' << known.help << '\n';
   else if (!place.command->subcommands.empty())
-    for (const CommandNode &node : nodes)
-      for (const std::string &sub : place.command->subcommands)
-        std::cout << (node.path == place.command->path + " " + sub ? sub + '\t' + node.summary + '\n' : "");
+    offerBelow(nodes, *place.command);
   else if (!place.command->words.empty())
     offer(place.command->words.front(), "");
   return Ok;

@@ -10,6 +10,7 @@ offer() {
   _heddle
   echo "$what:" "${COMPREPLY[@]}"
 }
+exec 2>&1 # nothing is said while one types
 offer "verb" heddle ""
 offer "verb ex" heddle ex
 offer "operation" heddle cache ""
@@ -21,3 +22,8 @@ offer "separate value" heddle compile causal --arch sm_90
 offer "after equals" heddle explain causal --gpu = h
 offer "nested option" heddle cache ls --tr
 offer "shell" heddle completion ""
+offer "behind an option" heddle -q expl
+offer "equals at first" heddle = ""
+offer "help" heddle help ""
+offer "help of an operation" heddle -q help cache sh
+offer "help of a leaf" heddle help cache show ""
