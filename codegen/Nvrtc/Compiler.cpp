@@ -151,6 +151,11 @@ std::string contentKey(const KernelSource &source, std::string_view arch, std::s
   return digest.hex();
 }
 
+Result<std::string> contentKey(const KernelSource &source, std::string_view arch) {
+  const auto &nvrtc = NvrtcLibrary::shared();
+  return nvrtc ? Result<std::string>(contentKey(source, arch, (*nvrtc)->versionText())) : nvrtc.status();
+}
+
 Result<Cubin> compile(const NvrtcLibrary &nvrtc, const KernelSource &source, std::string_view arch) {
   HEDDLE_TRY(checkArch(nvrtc, arch));
   const auto start = std::chrono::steady_clock::now();

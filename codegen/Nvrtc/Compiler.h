@@ -39,6 +39,8 @@ std::vector<std::string> fixedOptions(std::string_view arch);
 /// SHA-256 over source, headers (in order), all options, NVRTC version and architecture: equal keys
 /// mean interchangeable binaries.
 std::string contentKey(const KernelSource &source, std::string_view arch, std::string_view nvrtcVersion);
+/// The same with the process-wide NVRTC; unavailable if there is none.
+Result<std::string> contentKey(const KernelSource &source, std::string_view arch);
 
 /// Compiles `source` for `arch` to PTX and cubin.
 ///   invalidArgument: the source has errors; the message is the first one, then a newline and the

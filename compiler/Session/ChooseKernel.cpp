@@ -27,12 +27,14 @@ Result<ChosenKernel> chooseKernel(const KernelWanted &wanted, const StoreStack &
     if (!stored.match.empty())
       return stored;
   }
-  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, wanted.kernel, wanted.changes));
+  const auto known = [&](const std::string &contentKey) { return stores.kernel(contentKey); };
+  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, wanted.kernel, wanted.changes, /*threads=*/0, known));
+  const std::string made = variant.wasKnown ? "compiled before, in " + stores.paths() : "compiled now";
   if (!wanted.changes.empty())
-    return ChosenKernel{std::move(variant.record), "compiled now", "compiled now, " + wanted.changes};
-  return ChosenKernel{std::move(variant.record), "compiled now",
-                      "compiled now, untuned default: " +
-                          (stores.isEmpty() ? "there is no database" : "no kernel in " + stores.paths())};
+    return ChosenKernel{std::move(variant.record), "compiled now", made + ", " + wanted.changes};
+  return ChosenKernel{
+      std::move(variant.record), "compiled now",
+      made + ", untuned default: " + (stores.isEmpty() ? "there is no database" : "no kernel in " + stores.paths())};
 }
 
 } // namespace heddle

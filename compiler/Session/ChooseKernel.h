@@ -15,13 +15,13 @@ struct KernelWanted {
   const PatternFile &file;
   const ProblemShape &shape;
   KernelShape kernel;
-  std::string changes = {}; ///< to the default: compiled now, whatever databases have
+  std::string changes = {}; ///< to the default: compiled now, unless databases have this very code
   bool cutsBlocks = false;  ///< calls cut blocks of pairs, which stored kernels may rely on
 };
 
 struct ChosenKernel {
   KernelRecord record;
-  std::string match;  ///< how a database matched, or "compiled now"
+  std::string match;  ///< how a database matched, or "compiled now": the code is what would be
   std::string origin; ///< the same with the places; both in words
 };
 

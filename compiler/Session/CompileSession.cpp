@@ -16,10 +16,11 @@
 #include "runtime/Core/ParallelFor.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 namespace heddle {
+
+const char *const kGenerator = "heddle " HEDDLE_VERSION;
 
 KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape) {
   KernelRequest request;
@@ -64,11 +65,18 @@ static Status assignField(KernelConfig &config, const std::string &item) {
   std::string text = equals == std::string::npos ? "" : item.substr(equals + 1);
   if (field == "skeleton") // skeletonOf
     return {};
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return Status::invalidArgument("expected field=NUMBER in the configuration, got '" + item + "'");
-  return config.set(field, value);
+  HEDDLE_ASSIGN(const size_t place, config.fields().find(field));
+  const ConfigField &known = config.fields().list[place];
+  if (const std::optional<int64_t> value = known.read(text)) {
+    config[place] = *value;
+    return {};
+  }
+  std::string names;
+  for (const std::string &name : known.names)
+    names += name.empty() ? "" : ", " + name;
+  return Status::invalidArgument("expected " + field + "=NUMBER" +
+                                 (names.empty() ? "" : " or one of" + names.substr(1)) +
+                                 " in the configuration, got '" + item + "'");
 }
 
 static std::vector<std::string> itemsOf(const std::string &text) {
@@ -79,6 +87,8 @@ static std::vector<std::string> itemsOf(const std::string &text) {
       items.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
+  if (items == std::vector<std::string>{kDefaultChanges})
+    items.clear();
   return items;
 }
 
@@ -198,30 +208,68 @@ static Result<std::vector<Cubin>> compileAll(const std::vector<KernelSource> &so
   return cubins;
 }
 
-/// Failures do not name the pattern and the configuration.
-static Result<CompiledVariant> compileFeasible(const PreparedPattern &prepared, const KernelRequest &request,
-                                               const KernelConfig &config, const Skeleton *skeleton) {
-  CompiledVariant variant;
-  std::vector<KernelSource> sources =
-      timeStage(variant.times, "source", [&] { return assembleAll(prepared, request, config, *skeleton); });
-  HEDDLE_ASSIGN(std::vector<Cubin> cubins, compileAll(sources, archName(*request.arch), variant.times));
-
-  KernelRecord &record = variant.record;
+/// What is known of a kernel before it is compiled.
+static KernelRecord plannedRecord(const PreparedPattern &prepared, const KernelRequest &request,
+                                  const KernelConfig &config, const Skeleton &skeleton) {
+  KernelRecord record;
   static_cast<KernelFamily &>(record) = familyOf(prepared, request);
   record.config = config.str();
-  const LaunchPlan plan = skeleton->planCall(request, config);
+  const LaunchPlan plan = skeleton.planCall(request, config);
   record.plan = plan.str();
   record.minDriver = plan.minDriver();
-  record.sharedBytes = skeleton->planSmem(request, config).totalBytes();
-  record.note = noteOf(prepared, request, *skeleton);
-  fillCode(record, std::move(cubins));
+  record.sharedBytes = skeleton.planSmem(request, config).totalBytes();
+  record.note = noteOf(prepared, request, skeleton);
+  return record;
+}
+
+/// With the code that is known for these sources, if there is some.
+static Result<std::optional<KernelRecord>> knownRecord(const KernelRecord &planned,
+                                                       const std::vector<KernelSource> &sources,
+                                                       const std::string &arch, const KnownKernels &known) {
+  std::vector<std::string> keys;
+  for (const KernelSource &source : sources) {
+    HEDDLE_ASSIGN(std::string key, contentKey(source, arch));
+    keys.push_back(std::move(key));
+  }
+  Result<KernelRecord> found = known(contentKeyOf(keys, planned.plan));
+  if (!found && found.status().code() == StatusCode::notFound)
+    return std::optional<KernelRecord>();
+  HEDDLE_TRY(found.status());
+  static_cast<KernelFamily &>(*found) = planned;
+  found->config = planned.config;
+  found->note = planned.note;
+  return std::optional<KernelRecord>(found.take());
+}
+
+/// What all configurations of one kernel have in common.
+struct Wanted {
+  const PreparedPattern &prepared;
+  const KernelRequest &request;
+  const KnownKernels &known;
+};
+
+/// Failures do not name the pattern and the configuration.
+static Result<CompiledVariant> compileFeasible(const Wanted &wanted, const KernelConfig &config,
+                                               const Skeleton &skeleton) {
+  CompiledVariant variant;
+  const std::string arch = archName(*wanted.request.arch);
+  std::vector<KernelSource> sources = timeStage(
+      variant.times, "source", [&] { return assembleAll(wanted.prepared, wanted.request, config, skeleton); });
+  variant.record = plannedRecord(wanted.prepared, wanted.request, config, skeleton);
+  if (wanted.known) {
+    HEDDLE_ASSIGN(std::optional<KernelRecord> stored, knownRecord(variant.record, sources, arch, wanted.known));
+    if (stored)
+      return CompiledVariant{std::move(*stored), std::move(variant.times), /*wasKnown=*/true};
+  }
+  HEDDLE_ASSIGN(std::vector<Cubin> cubins, compileAll(sources, arch, variant.times));
+  fillCode(variant.record, std::move(cubins));
   return variant;
 }
 
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
-                                       const KernelConfig &config) {
+                                       const KernelConfig &config, const KnownKernels &known) {
   HEDDLE_ASSIGN(const Skeleton *skeleton, validateConfig(request, config));
-  Result<CompiledVariant> variant = compileFeasible(prepared, request, config, skeleton);
+  Result<CompiledVariant> variant = compileFeasible({prepared, request, known}, config, *skeleton);
   if (variant || variant.status().code() == StatusCode::unavailable)
     return variant;
   return Status(variant.status().code(),
@@ -283,15 +331,14 @@ static std::vector<KernelConfig> defaultsOf(const KernelRequest &request) {
 }
 
 /// Those from `begin` to `end`, in order.
-static std::vector<Result<CompiledVariant>> compileEach(const PreparedPattern &prepared, const KernelRequest &request,
-                                                        const std::vector<KernelConfig> &configs, size_t begin,
-                                                        size_t end) {
+static std::vector<Result<CompiledVariant>> compileEach(const Wanted &wanted, const std::vector<KernelConfig> &configs,
+                                                        size_t begin, size_t end) {
   std::vector<Result<CompiledVariant>> variants(end - begin, Status::internal("not compiled"));
   parallelFor(int64_t(end - begin), int(end - begin), [&](int, int64_t place) {
     const KernelConfig &config = configs[begin + size_t(place)];
-    const Result<const Skeleton *> skeleton = validateConfig(request, config);
+    const Result<const Skeleton *> skeleton = validateConfig(wanted.request, config);
     variants[size_t(place)] =
-        skeleton ? compileFeasible(prepared, request, config, *skeleton) : Result<CompiledVariant>(skeleton.status());
+        skeleton ? compileFeasible(wanted, config, **skeleton) : Result<CompiledVariant>(skeleton.status());
   });
   return variants;
 }
@@ -306,16 +353,15 @@ static size_t endOfNext(const std::vector<KernelConfig> &configs, size_t begin, 
 }
 
 /// The first default that the compiler accepts.
-static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, const KernelRequest &request,
-                                              int threads) {
-  HEDDLE_TRY(chooseSkeleton(request).status());
-  const std::vector<KernelConfig> configs = defaultsOf(request);
+static Result<CompiledVariant> compileDefault(const Wanted &wanted, int threads) {
+  HEDDLE_TRY(chooseSkeleton(wanted.request).status());
+  const std::vector<KernelConfig> configs = defaultsOf(wanted.request);
   std::string reasons;
   StageTimes refused;
   // Nearly always the first is accepted; where it is not, often several are refused.
   for (size_t begin = 0, end = 0; begin < configs.size(); begin = end) {
     end = endOfNext(configs, begin, threads);
-    auto variants = timeStage(refused, "refused", [&] { return compileEach(prepared, request, configs, begin, end); });
+    auto variants = timeStage(refused, "refused", [&] { return compileEach(wanted, configs, begin, end); });
     for (size_t place = 0; place < variants.size(); ++place) {
       Result<CompiledVariant> &variant = variants[place];
       const KernelConfig &config = configs[begin + place];
@@ -331,17 +377,17 @@ static Result<CompiledVariant> compileDefault(const PreparedPattern &prepared, c
       return std::move(variant);
     }
   }
-  return Status::unsupported("pattern '" + prepared.name + "': " + reasons +
+  return Status::unsupported("pattern '" + wanted.prepared.name + "': " + reasons +
                              "; other configurations may do, see --config");
 }
 
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
-                                       const std::string &changes, int threads) {
+                                       const std::string &changes, int threads, const KnownKernels &known) {
   KernelRequest request = makeRequest(prepared, shape);
-  if (changes.empty())
-    return compileDefault(prepared, request, threads);
+  if (changes.empty() || changes == kDefaultChanges)
+    return compileDefault({prepared, request, known}, threads);
   HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
-  return compileVariant(prepared, request, config);
+  return compileVariant(prepared, request, config, known);
 }
 
 } // namespace heddle

@@ -12,6 +12,7 @@
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Status.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,15 +25,20 @@ struct KernelRequest;
 struct KernelSource;
 struct PreparedPattern;
 
-/// Name and version of what writes kernels. A change of emission, skeletons or defaults that makes tuned winners
-/// misleading gets a new one.
-inline constexpr const char *kGenerator = "heddle 0.6.0";
+/// "heddle" and its version (CMakeLists.txt), which a change of emission, skeletons or defaults that makes tuned winners
+/// misleading raises.
+extern const char *const kGenerator;
 
 /// One compiled kernel, ready for the store, and where the time went.
 struct CompiledVariant {
   KernelRecord record;
-  StageTimes times; ///< source, nvrtc (to PTX), ptxas
+  StageTimes times;      ///< source, nvrtc (to PTX), ptxas
+  bool wasKnown = false; ///< its code came from KnownKernels
 };
+
+/// Where code may be had that need not be compiled again: the record of a content key, which says that nothing else would
+/// come of it; notFound: compile it. May be empty; several threads ask at once.
+using KnownKernels = std::function<Result<KernelRecord>(const std::string &contentKey)>;
 
 /// For which configurations a preparation makes the functions of passes: they take as long to make as those of the
 /// whole pattern, and few unions are chained by default.
@@ -57,8 +63,11 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &requ
 /// refuses it.
 Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given);
 
-/// `text` is "block_m=128,stages=2", changes to the default of `request`, or every field; "skeleton=NAME" among them
-/// starts from that skeleton's default. Fields that follow from others do so unless they are given. notFound: no such
+/// Changes that change nothing, for who means the default and not what databases have.
+inline constexpr const char *kDefaultChanges = "default";
+
+/// `text` is "block_m=128,reduce=ordered", changes to the default of `request`, or every field; "skeleton=NAME" among them
+/// starts from that skeleton's default; kDefaultChanges is that default. Fields that follow from others do so unless they are given. notFound: no such
 /// field or skeleton.
 Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text);
 
@@ -73,7 +82,7 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
 /// Source, PTX, cubin, record. unsupported: infeasible, or the compiler spilled; unavailable: no NVRTC. Of several
 /// kernels the record has the most registers, spills and shared memory.
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelRequest &request,
-                                       const KernelConfig &config);
+                                       const KernelConfig &config, const KnownKernels &known = {});
 
 // The same for callers that only pass configurations through, so that they need not know their fields. `changes` is
 // what parseConfig takes; empty is the default.
@@ -99,7 +108,7 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
 /// record's note says why preferred ones were passed over. What stands behind a refused one is compiled by up to
 /// `threads` threads (0: one for each processor), whose number changes no kernel.
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
-                                       const std::string &changes, int threads = 0);
+                                       const std::string &changes, int threads = 0, const KnownKernels &known = {});
 
 /// Of the preferred skeleton that can: its default, or that with the nearest block_n whose tiles are not whole.
 /// unsupported: none compiles.

@@ -6,6 +6,7 @@
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/Publish.h"
 #include "compiler/Tools/PatternReport.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Core/FieldText.h"
 
 #include <CLI/CLI.hpp>
@@ -114,9 +115,20 @@ static Status publish(const PreparedPattern &prepared, const CompileOptions &opt
   return publishName(store, prepared, options.publishedName.empty() ? prepared.name : options.publishedName);
 }
 
+/// What the database that is given has already.
+static Result<CompiledVariant> compileInto(const PreparedPattern &prepared, const KernelShape &shape,
+                                           const CompileOptions &options) {
+  StoreStack stores;
+  if (!options.database.given.empty()) {
+    HEDDLE_ASSIGN(stores, options.database.openForLookup());
+  }
+  return compileVariant(prepared, shape, options.config.changes(), /*threads=*/0,
+                        [&](const std::string &contentKey) { return stores.kernel(contentKey); });
+}
+
 static Status addCode(Artefact &artefact, const PreparedPattern &prepared, const KernelShape &shape,
                       const CompileOptions &options) {
-  HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, options.config.changes()));
+  HEDDLE_ASSIGN(CompiledVariant variant, compileInto(prepared, shape, options));
   artefact.times.insert(artefact.times.end(), variant.times.begin(), variant.times.end());
   HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(variant.record.config));
   artefact.facts["config"] = Json::parse(config.json); // the compiler may have refused the one that was planned
@@ -159,8 +171,9 @@ std::string summary(const Artefact &artefact, const std::string &path) {
     text += " " + facts["arch"].get<std::string>() + " " + facts["dtype"].get<std::string>() +
             " head_dim=" + facts["head_dim"].dump();
   if (facts.contains("registers"))
-    text += ": " + facts["registers"].dump() + " registers, " + facts["spill_bytes"].dump() + " B spilled, " +
-            facts["shared_bytes"].dump() + " B shared memory, " + facts["cubin_bytes"].dump() + " B cubin";
+    text += ": " + facts["registers"].dump() + " registers, " + grouped(facts["spill_bytes"].get<int64_t>()) +
+            " B spilled, " + grouped(facts["shared_bytes"].get<int64_t>()) + " B shared memory, " +
+            grouped(facts["cubin_bytes"].get<int64_t>()) + " B cubin";
   if (facts.contains("note") && !facts["note"].get<std::string>().empty())
     text += "; " + facts["note"].get<std::string>();
   return path.empty() ? text : text + " -> " + path;

@@ -109,8 +109,8 @@ Status addFromForwardOnDevice(const RunCall &call, const DatabaseOptions &databa
 Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &database) {
   if (call.scale == 0)
     return Status::unsupported("scale 0 is served by --target=cpu only");
-  StoreStack stores; // with --config nothing is looked up
-  if (call.config.empty()) {
+  StoreStack stores; // with --config a database is asked for this very code, if one is given
+  if (call.config.empty() || !database.given.empty()) {
     HEDDLE_ASSIGN(stores, database.openForLookup());
   }
   HEDDLE_ASSIGN(Device device, Device::open());

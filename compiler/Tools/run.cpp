@@ -295,8 +295,10 @@ Action addRun(CLI::App &command) {
   options->origin.add(command);
   addValue(command, "--out-dtype", options->outDType, "DTYPE", "Type of out on a GPU [that of q]")
       ->check(CLI::IsMember({"fp32"}));
-  addValue(command, "--config", options->config, "FIELDS",
-           "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2")
+  addValue(
+      command, "--config", options->config, "FIELDS",
+      "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2, or "
+      "with none (default); what --db=FILE has of this very code is taken")
       ->check(configFields());
   addCount(command, "--split-keys", options->splitKeys, "N",
            "On a GPU: two launches, the second over the keys from N on, continuing the softmax of the first")

@@ -22,6 +22,15 @@ Result<StackLookup> StoreStack::lookup(const LookupQuery &query) const {
   return best;
 }
 
+Result<KernelRecord> StoreStack::kernel(const std::string &contentKey) const {
+  for (const Store &store : stores) {
+    Result<KernelRecord> found = store.kernel(contentKey);
+    if (found || found.status().code() != StatusCode::notFound)
+      return found;
+  }
+  return Status::notFound("no kernel '" + contentKey + "' in " + paths());
+}
+
 Result<NameRecord> StoreStack::findName(const std::string &name) const {
   for (const Store &store : stores) {
     Result<NameRecord> found = store.findName(name);

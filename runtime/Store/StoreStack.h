@@ -21,6 +21,8 @@ public:
   // The best match of all stores, as Store::lookup ranks them; of equally good ones the earlier store's. A store
   // that cannot be read fails the lookup: it is never passed over in silence.
   Result<StackLookup> lookup(const LookupQuery &query) const;
+  // From the first store that has the kernel; notFound if none has. A store that cannot be read fails it.
+  Result<KernelRecord> kernel(const std::string &contentKey) const;
   // From the first store that knows the name: a name of the user's own hides a shipped one. notFound lists all.
   Result<NameRecord> findName(const std::string &name) const;
   // Store::version of each.

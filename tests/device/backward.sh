@@ -3,7 +3,7 @@
 # lengths, one key, head groups, both element types, head dims that are no multiples of 64; a gradient of lse; every way
 # to the query gradient; all patterns by the default and by the portable skeleton. out and lse come from the CPU. What no
 # kernel serves yet is skipped with its reason.
-# shellcheck disable=SC2317 # functions are called by beside
+# shellcheck disable=SC2154,SC2317 # run_command leaves its command there; functions are called by beside
 . tests/device/long/cases.bash
 seconds=90
 unserved='spills: ptxas'
@@ -28,16 +28,27 @@ make_inputs() { # make_inputs <shape> [option...]
     "$@" -o "$(inputs_of "$kind$shape$*")"
 }
 
+begins_kernel() { # begins_kernel <case> <what verify gets>
+  local seqlen head_dim dtype value_dim gradients=()
+  read -r _ seqlen _ _ _ head_dim dtype _ <<<"${3%%--*}"
+  value_dim=$head_dim
+  [[ $3 != *--value-dim=* ]] || value_dim=${3##*--value-dim=}
+  case ${5:-} in --gradients-of=*) gradients=("$5") ;; esac
+  begins "$1" "$2" --kind="$kind" --head-dim="$head_dim" --value-dim="$value_dim" --dtype="$dtype" --seqlen="$seqlen" \
+    ${4:+--config="$4"} "${gradients[@]}"
+}
+
 verify() { # verify <pattern file> <shape, options of its inputs> [configuration] [option]
-  local name log code=0
+  local name log code=0 command
   name="$kind $(basename "$1" .mlir) $2${3:+ $3}${4:+ $4}"
   if grep -qE 'attn\.documents .* at %[a-z_]+ ' "$1" && [ "$(cut -d' ' -f2 <<<"$2")" != "$(cut -d' ' -f3 <<<"$2")" ]; then
-    echo "skip $name: one tensor says where documents of queries and keys end"
+    ! begins "$name" || echo "skip $name: one tensor says where documents of queries and keys end"
     return
   fi
+  begins_kernel "$name" "$@" || return
   log=$(mktemp -p "$HEDDLE_SCRATCH")
-  limited "$seconds" "$log" "$HEDDLE" run "$1" --kind="$kind" --inputs="$(inputs_of "$kind$2")" \
-    --output="$(mktemp -p "$HEDDLE_SCRATCH")" --make-operands --target=cuda ${3:+--config="$3"} ${4:+"$4"} --verify || code=$?
+  run_command "$1" "$(inputs_of "$kind$2")" --kind="$kind" --make-operands ${3:+--config="$3"} ${4:+"$4"} --verify
+  limited "$seconds" "$log" "${command[@]}" || code=$?
   if [ "$code" != 0 ] && grep -qE "$unserved" "$log"; then
     echo "skip $name: $(grep -oE "$unserved" "$log" | head -1)"
   else

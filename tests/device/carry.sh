@@ -2,7 +2,9 @@
 # The carry: two launches over a split of the keys, fp32 in between, against one launch and the definition; every row
 # is compared. The cuts leave rows without a key in the first part, in the second and in both. Then fp32 results of
 # rows with one key, which must be v itself.
-set -uo pipefail
+# shellcheck disable=SC2154,SC2317 # run_command leaves its command there; functions are called by beside
+. tests/device/long/cases.bash
+seconds=60
 cases=( # pattern batch seqlen_q seqlen_k heads kv_heads head_dim dtype cut sizes
   "full 1 257 257 2 2 64 bf16 100"
   "full 2 130 1001 6 2 128 fp16 333"
@@ -20,34 +22,36 @@ cases=( # pattern batch seqlen_q seqlen_k heads kv_heads head_dim dtype cut size
   "block_window 1 700 700 4 2 64 bf16 201 radius=1"
   "random_blocks 1 700 700 4 2 128 bf16 320 count=2"
 )
-failed=0
-inputs=$HEDDLE_SCRATCH/inputs.safetensors
 # run_case <name> <text that must be printed> <make-inputs arguments, --, run arguments>
 run_case() {
-  local name=$1 wanted=$2 output
-  local -a make=() run=()
+  local name=$1 wanted=$2 inputs log code=0 command word
+  local -a make=() run=() kernel=()
   shift 2
   while [ "$1" != -- ]; do make+=("$1"); shift; done
   shift
   run=("$@")
-  if ! output=$({ "$HEDDLE" make-inputs "${make[@]}" --seed=3 -o "$inputs" &&
-    "$HEDDLE" run "${run[@]}" --inputs="$inputs" --output="$HEDDLE_SCRATCH/outputs.safetensors" --target=cuda \
-      --db="$HEDDLE_SCRATCH/none.db" --verify --rows=100000 --json; } 2>&1); then
-    echo "FAIL $name: $(tail -1 <<<"$output")"
-  elif ! grep -qE -- "$wanted" <<<"$output"; then
-    echo "FAIL $name: '$wanted' is not in: $(grep -E 'error|difference' <<<"$output" | tr -s ' \n' ' ')"
+  for word in "${make[@]}" "${run[@]}"; do
+    case $word in --head-dim=* | --dtype=* | --seqlen=* | --out-dtype=* | --config=*) kernel+=("$word") ;; esac
+  done
+  begins "$name" "${run[0]}" "${kernel[@]}" || return
+  inputs=$(mktemp -p "$HEDDLE_SCRATCH" --suffix=.safetensors)
+  log=$(mktemp -p "$HEDDLE_SCRATCH")
+  prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs "${make[@]}" --seed=3 -o "$inputs"
+  run_command "${run[0]}" "$inputs" "${run[@]:1}" --verify --rows=100000 --json
+  limited "$seconds" "$log" "${command[@]}" || code=$?
+  if [ "$code" = 0 ] && ! grep -qE -- "$wanted" "$log"; then
+    fail "$name" "'$wanted' is not in: $(grep -E 'error|difference' "$log" | tr -s ' \n' ' ')"
   else
-    echo "ok $name"
-    return
+    report "$name" "$code" "$seconds" "$log"
   fi
-  failed=1
+  rm -f "$inputs"
 }
 
 for config in "" skeleton=portable_forward; do
   with=${config:+ $config}
   for row in "${cases[@]}"; do
     read -r pattern batch seqlen seqlen_k heads kv_heads head_dim dtype cut sizes <<<"$row"
-    run_case "split $pattern batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype at $cut${sizes:+ $sizes}$with" \
+    beside run_case "split $pattern batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype at $cut${sizes:+ $sizes}$with" \
       '"out_difference"' --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
       --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" -- "patterns/$pattern.mlir" --split-keys="$cut" \
       ${sizes:+--set "$sizes"} ${config:+--config="$config"}
@@ -58,7 +62,7 @@ for config in "" skeleton=portable_forward; do
       local name=$1
       shift
       # 0.0 in JSON is exactly 0.
-      run_case "one key gives v$name, d=$head_dim $dtype$with" '"max_error": 0\.0,' --batch=2 --seqlen=333 --heads=4 --kv-heads=2 \
+      beside run_case "one key gives v$name, d=$head_dim $dtype$with" '"max_error": 0\.0,' --batch=2 --seqlen=333 --heads=4 --kv-heads=2 \
         --head-dim="$head_dim" --dtype="$dtype" -- patterns/sliding_window.mlir --set left=0 --out-dtype=fp32 \
         ${config:+--config="$config"} "$@"
     }
@@ -67,4 +71,5 @@ for config in "" skeleton=portable_forward; do
     one " before or behind the cut" --split-keys=100
   done
 done
-exit $failed
+wait
+finish

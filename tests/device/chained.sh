@@ -34,6 +34,7 @@ try() { # try <case> <configuration>
   local pattern batch seqlen seqlen_k heads kv_heads head_dim dtype more name inputs log code=0
   read -r pattern batch seqlen seqlen_k heads kv_heads head_dim dtype more <<<"$1"
   name="$(basename "$pattern") batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype${more:+ $more} $2"
+  begins "$name" "patterns/$pattern.mlir" --head-dim="$head_dim" --dtype="$dtype" --seqlen="$seqlen" --config="$2" || return
   inputs=$(mktemp -p "$HEDDLE_SCRATCH" --suffix=.safetensors)
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" \

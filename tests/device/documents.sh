@@ -50,14 +50,16 @@ make_inputs() { # make_inputs <batch> <seqlen_q> <seqlen_k> <heads> <kv_heads> <
 }
 
 try() { # try <case>
-  local pattern documents shape config name log code=0 command
+  local pattern documents shape config name log code=0 command seqlen head_dim dtype
   read -r pattern documents shape <<<"$1"
   config=${shape##* } shape=${shape% *}
   name="$pattern of $documents, $shape, $config"
+  read -r _ seqlen _ _ _ head_dim dtype <<<"$shape"
+  begins "$name" "$(pattern_of "$pattern" "$documents")" --head-dim="$head_dim" --dtype="$dtype" --seqlen="$seqlen" --config="$config" ||
+    return
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   # shellcheck disable=SC2086 # the words of the shape
-  command=("$HEDDLE" run "$(pattern_of "$pattern" "$documents")" --inputs="$(inputs_of $shape)" --output="$(mktemp -p "$HEDDLE_SCRATCH")"
-    --target=cuda --make-operands --config="$config" --repeat="$launches" --verify)
+  run_command "$(pattern_of "$pattern" "$documents")" "$(inputs_of $shape)" --make-operands --config="$config" --repeat="$launches" --verify
   limited "$seconds" "$log" "${command[@]}" || code=$?
   if [ "$code" != 0 ] && grep -qE "needs .* lacks|anchored: |: $refusal" "$log"; then
     echo "skip $name: $(grep -m1 -oE "needs .* lacks[^;]*|anchored: [^(]*|$refusal" "$log")"

@@ -3,7 +3,7 @@
 # configuration, launched and compared with the definition: short, odd and unequal lengths, head groups, both dtypes,
 # both head dims; causal ones also not causal, and the other way round.
 # HEDDLE_DEVICE_CONFIG, such as skeleton=portable_forward, changes the configuration.
-# shellcheck disable=SC2317 # functions are called by beside
+# shellcheck disable=SC2154,SC2317 # run_command leaves its command there; functions are called by beside
 . tests/device/long/cases.bash
 seconds=60
 shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
@@ -25,16 +25,18 @@ make_inputs() { # make_inputs <shape>
 }
 
 verify() { # verify <pattern file> <shape>
-  local batch seqlen seqlen_k heads kv_heads head_dim dtype name
+  local batch seqlen seqlen_k heads kv_heads head_dim dtype name command
   read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$2"
   if grep -q 'attn\.bias' "$1" && [ "$seqlen" -gt 4096 ]; then return; fi # a tensor of 1 GiB
   name="$(basename "$1" .mlir) batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype"
   if [ "$seqlen" != "$seqlen_k" ] && grep -qE 'attn\.documents .* at %[a-z_]+ ' "$1"; then
-    echo "skip $name: one tensor says where documents of queries and keys end"
+    ! begins "$name" || echo "skip $name: one tensor says where documents of queries and keys end"
     return
   fi
-  check "$name" "$seconds" "$HEDDLE" run "$1" --inputs="$(inputs_of "$2")" --output="$(mktemp -p "$HEDDLE_SCRATCH")" \
-    --make-operands --target=cuda ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} --verify
+  begins "$name" "$1" --head-dim="$head_dim" --dtype="$dtype" --seqlen="$seqlen" ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} ||
+    return
+  run_command "$1" "$(inputs_of "$2")" --make-operands ${HEDDLE_DEVICE_CONFIG:+--config="$HEDDLE_DEVICE_CONFIG"} --verify
+  check "$name" "$seconds" "${command[@]}"
 }
 
 for shape in "${shapes[@]}"; do beside make_inputs "$shape"; done

@@ -4,11 +4,14 @@
 . tests/device/long/cases.bash
 
 try() { # try <dtype> <batch> <rows> <heads> <value dim> [changes to the default]
-  local name="row_dot $*" config=${6:-warps=4} file
+  local name="row_dot $*" config=${6:-warps=4} file types command
+  [ "$1" != fp32 ] && types=(--dtype="$1") || types=(--dtype=bf16 --out-dtype=fp32) # of what was computed in bf16
+  begins "$name" patterns/causal.mlir --kind=row_dot --head-dim="$5" --seqlen="$3" "${types[@]}" --config="$config" || return
   file=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "inputs of $name" 60 "$HEDDLE" make-inputs --kind=row_dot --dtype="$1" --batch="$2" --seqlen="$3" --heads="$4" --head-dim="$5" --seed=3 -o "$file"
-  check "$name" 60 "$HEDDLE" run causal --kind=row_dot --inputs="$file" --output="$file.out" --target=cuda --config="$config" --repeat=50 --verify --rows=4096
-  rm -f "$file" "$file.out"
+  run_command causal "$file" --kind=row_dot --config="$config" --repeat=50 --verify --rows=4096
+  check "$name" 60 "${command[@]}"
+  rm -f "$file"
 }
 
 for dim in {8..256..8} 320 512; do

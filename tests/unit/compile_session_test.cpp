@@ -282,6 +282,35 @@ TEST_CASE("variants compile to complete records, from several threads alike") {
   CHECK((*results[0])->times.size() == 3);
 }
 
+TEST_CASE("code that is known is not compiled again, and what is not the very code is") {
+  if (!hasNvrtc())
+    return;
+  const PreparedPattern pattern = prepared("causal");
+  const auto made = compileVariant(pattern, KernelShape(), "");
+  REQUIRE_MESSAGE(made.isOk(), made.status().message());
+  CHECK(!made->wasKnown);
+  KernelRecord stored = made->record;
+  stored.note = "of another pattern with the same text";
+  std::vector<std::string> asked;
+  const KnownKernels known = [&](const std::string &contentKey) {
+    asked.push_back(contentKey);
+    return contentKey == stored.contentKey ? Result<KernelRecord>(stored) : Status::notFound("none");
+  };
+  for (const char *changes : {"", kDefaultChanges}) {
+    const auto again = compileVariant(pattern, KernelShape(), changes, 1, known);
+    REQUIRE_MESSAGE(again.isOk(), again.status().message());
+    CHECK(again->wasKnown);
+    CHECK(fieldText(again->record) == fieldText(made->record));
+  }
+  CHECK(asked == std::vector<std::string>(2, made->record.contentKey));
+  const auto other = compileVariant(pattern, KernelShape(), "raster_reversed=no", 1, known);
+  REQUIRE_MESSAGE(other.isOk(), other.status().message());
+  CHECK(!other->wasKnown);
+  CHECK(asked.back() == other->record.contentKey);
+  const KnownKernels broken = [](const std::string &) -> Result<KernelRecord> { return Status::corrupt("torn"); };
+  CHECK(compileVariant(pattern, KernelShape(), "", 1, broken).status().code() == StatusCode::corrupt);
+}
+
 TEST_CASE("a record says which preferred skeleton was passed over, and why") {
   if (!hasNvrtc())
     return;

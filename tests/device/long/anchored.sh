@@ -19,6 +19,8 @@ make() {
 verify() {
   local inputs=$1 pattern=$2 config=$3 command
   local -a sizes=()
+  begins "$inputs $pattern $config" "patterns/$pattern.mlir" --head-dim="$([[ $inputs != *-d128 ]] && echo 64 || echo 128)" \
+    --seqlen=700 --config="skeleton=sm90_forward,softmax=1,$config" || return
   # shellcheck disable=SC2206 # two words
   [ "$pattern" != sliding_window ] || sizes=($window)
   run_command "$pattern" "$(inputs_of "$inputs")" "${sizes[@]}" --config="skeleton=sm90_forward,softmax=1,$config" \

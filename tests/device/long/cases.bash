@@ -1,6 +1,8 @@
-# Sourced by the tests beside it: cases side by side, each with its own time limit and its one line of output.
-# A test ends with `finish`. Needs HEDDLE, HEDDLE_SCRATCH and coreutils.
+# Sourced by the tests beside it: cases side by side, each with its own time limit and its one line of output. Every case
+# asks `begins` first (begins.bash), and so the cases of a test can be listed, and run in part. A test ends with `finish`.
+# Needs HEDDLE, HEDDLE_SCRATCH and coreutils.
 set -uo pipefail
+. tests/device/long/begins.bash
 failures=$HEDDLE_SCRATCH/failures
 : >"$failures"
 export HEDDLE_DB=$HEDDLE_SCRATCH/none.db # what is compiled now is under test, unless a test names a database
@@ -20,10 +22,11 @@ reason_in() {
   head -c 600 <<<"$lines" | tr -s ' \n' ' '
 }
 
-# limited <seconds> <log> <command...>: its exit code; everything it printed is in <log>.
+# limited <seconds> <log> <command...>: its exit code; everything it printed is in <log>. Nothing where cases are listed.
 limited() {
   local seconds=$1 log=$2
   shift 2
+  [ -z "${HEDDLE_DEVICE_LIST:-}" ] || return 0
   timeout --kill-after=10 "$seconds" "$@" >"$log" 2>&1
 }
 
@@ -36,7 +39,8 @@ report() {
   esac
 }
 
-# check_says <text> <case> <seconds> <command...>: ok if the command ends in time, with exit code 0, and prints the text.
+# check_says <text> <case> <seconds> <command...>: ok if the command ends in time, with exit code 0, and prints the text. For
+# cases that have begun.
 check_says() {
   local wanted=$1 name=$2 seconds=$3 log code=0
   shift 3
@@ -55,6 +59,7 @@ check() { check_says "" "$@"; }
 # prepare <what> <seconds> <command...>: what cases need; nothing is printed unless it fails.
 prepare() {
   local lines
+  [ -z "${HEDDLE_DEVICE_LIST:-}" ] || return 0
   lines=$(check "$@")
   grep -v '^ok ' <<<"$lines" || true
 }
@@ -71,12 +76,17 @@ finish() {
   exit
 }
 
-# run_command <pattern> <inputs> <argument...>: leaves a heddle run on the GPU in `command`; no two results share a file.
+# run_command <pattern> <inputs> <argument...>: leaves a heddle run on the GPU in `command`; no two results share a file. What
+# it launches is compiled now, or was, to the same code, unless an argument names a database.
 run_command() {
-  local pattern=$1 inputs=$2
+  local pattern=$1 inputs=$2 compiled=()
   shift 2
   [[ $pattern == *.mlir ]] || pattern=patterns/$pattern.mlir
-  command=("$HEDDLE" run "$pattern" --inputs="$inputs" --output="$(mktemp -p "$HEDDLE_SCRATCH")" --target=cuda "$@")
+  if [ -n "${HEDDLE_DEVICE_STORE:-}" ] && [[ " $* " != *" --db="* ]]; then
+    compiled=(--db="$HEDDLE_DEVICE_STORE")
+    [[ " $* " == *" --config="* ]] || compiled+=(--config=default)
+  fi
+  command=("$HEDDLE" run "$pattern" --inputs="$inputs" --output="$(mktemp -p "$HEDDLE_SCRATCH")" --target=cuda "$@" "${compiled[@]}")
 }
 
 # draw <pattern> <skeleton> <file> <argument of heddle configs...>: fails if the skeleton does not serve this GPU.
@@ -95,6 +105,9 @@ check_repeated() {
   shift 2
   own=${config#"$base"}
   name="$(basename "$pattern" .mlir) q=$seqlen heads=$heads/$kv_heads d=$head_dim${dtype:+ $dtype}${*:+ $*}${own:+ $own}"
+  [[ $pattern == *.mlir ]] || pattern=patterns/$pattern.mlir
+  begins "$name" "$pattern" --head-dim="${head_dim%/*}" --value-dim="${head_dim#*/}" --dtype="$type" --seqlen="${seqlen%/*}" \
+    --config="$config" || return 0
   inputs=$(mktemp -p "$HEDDLE_SCRATCH" --suffix=.safetensors)
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "make inputs for $name" "$seconds" "$HEDDLE" make-inputs --seqlen="${seqlen%/*}" --seqlen-k="${seqlen#*/}" --heads="$heads" \

@@ -21,6 +21,7 @@ inputs_of() { echo "$HEDDLE_SCRATCH/$1.safetensors"; }
 sweep() {
   local skeleton=$1 problem=$2 seed pattern head_dim dtype wanted ran=0 list name config log code command
   read -r seed pattern _ _ _ _ head_dim dtype wanted <<<"$problem"
+  begins "$skeleton $pattern d=$head_dim $dtype" || return
   list=$HEDDLE_SCRATCH/$skeleton.$pattern.configs
   if ! draw "$pattern" "$skeleton" "$list" --head-dim="$head_dim" --dtype="$dtype" --sample="$drawn" --seed=$((first_seed + seed)); then
     echo "skip $skeleton $pattern d=$head_dim $dtype: $(reason_in "$list")"

@@ -27,6 +27,7 @@ sanitize() {
     *softmax=1*) data=$wide ;;   # or no row is computed again
   esac
   [ "$data" != "$mixed" ] || name+=", mixed shape"
+  begins "$name" || return
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   run_command "$pattern" "$data" ${config:+--config="$config"}
   limited "$seconds" "$log" "$sanitizer" --tool "$tool" --error-exitcode 99 "${command[@]}" || code=$?
@@ -40,7 +41,7 @@ sanitize() {
 }
 
 if [ -z "$sanitizer" ]; then
-  echo "skip compute-sanitizer: it is not installed"
+  ! begins compute-sanitizer || echo "skip compute-sanitizer: it is not installed"
   finish
 fi
 for file in "$inputs" "$wide"; do

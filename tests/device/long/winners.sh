@@ -9,6 +9,7 @@ seconds=90
 # winner <pattern> <skeleton>: a database of its own, so that its winner is one of that skeleton.
 winner() {
   local name="$1 $2" db="$HEDDLE_SCRATCH/$1.$2.db" log command
+  begins "winner $name" || return
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   if ! draw "$1" "$2" "$log" --sample=1; then
     echo "skip winner $name: $(reason_in "$log")"
