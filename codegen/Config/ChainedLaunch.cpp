@@ -161,7 +161,6 @@ void appendChainedKnob(std::vector<Knob> &knobs, const KernelRequest &request, s
                          std::to_string(request.passes.size()) +
                          " kernels that hand over fp32 outputs, so many MiB at a time",
                      {std::begin(kChainedMib), std::end(kChainedMib)},
-                     {},
                      group});
 }
 

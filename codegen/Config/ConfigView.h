@@ -16,7 +16,11 @@ template <class T> struct FieldOf {
   const char *name;
   int64_t T::*member;
   int64_t least, most;
+  std::vector<std::string> names = {}; ///< as ConfigField::names
 };
+
+/// Of fields that say whether something is done.
+inline std::vector<std::string> noOrYes() { return {"no", "yes"}; }
 
 template <class T> struct FieldsOf {
   const char *skeleton;
@@ -27,7 +31,7 @@ template <class T> const ConfigFields &configFields() {
   static const ConfigFields fields = [] {
     ConfigFields result{T::fields().skeleton, {}};
     for (const FieldOf<T> &field : T::fields().list)
-      result.list.push_back({field.name, T().*field.member, field.least, field.most});
+      result.list.push_back({field.name, T().*field.member, field.least, field.most, field.names});
     return result;
   }();
   return fields;

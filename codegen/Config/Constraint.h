@@ -22,9 +22,7 @@ struct Knob {
   std::string name;            ///< the field
   std::string help;            ///< what it trades, with units
   std::vector<int64_t> values; ///< ascending
-
-  std::vector<std::string> labels = {}; ///< names of the values, if they are alternatives rather than numbers
-  size_t group = 0;                     ///< a constraint reads knobs of one group only, fields that follow included
+  size_t group = 0;            ///< a constraint reads knobs of one group only, fields that follow included
 };
 
 /// A rule. `reason` gives nothing for a feasible pair, else the numbers that decide ("need

@@ -37,7 +37,6 @@ void appendDocumentKnob(std::vector<Knob> &knobs, const KernelRequest &request, 
         {"document_tiles",
          "query tiles over the borders of documents, or tiles of every document's own, of which the last may be short",
          {0, 1},
-         {"packed", "own"},
          group});
 }
 

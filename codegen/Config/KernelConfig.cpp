@@ -19,6 +19,19 @@ Status parseNumber(std::string_view field, std::string_view text, int64_t &value
 
 } // namespace
 
+std::string ConfigField::spelled(int64_t value) const {
+  const bool hasName = value >= 0 && value < int64_t(names.size()) && !names[size_t(value)].empty();
+  return hasName ? names[size_t(value)] : std::to_string(value);
+}
+
+std::optional<int64_t> ConfigField::read(std::string_view text) const {
+  const auto found = text.empty() ? names.end() : std::find(names.begin(), names.end(), text);
+  if (found != names.end())
+    return int64_t(found - names.begin());
+  int64_t value = 0;
+  return parseNumber(name, text, value).isOk() ? std::optional(value) : std::nullopt;
+}
+
 Result<size_t> ConfigFields::find(std::string_view field) const {
   std::string names(kSkeleton);
   for (size_t place = 0; place < list.size(); ++place) {
@@ -57,6 +70,13 @@ std::string KernelConfig::summary() const {
   std::string text;
   for (const auto &[name, value] : coordinates())
     text += (text.empty() ? "" : " ") + name + "=" + std::to_string(value);
+  return text;
+}
+
+std::string KernelConfig::spelled() const {
+  std::string text;
+  for (size_t place = 0; place < values.size(); ++place)
+    text += (text.empty() ? "" : " ") + family->list[place].name + "=" + family->list[place].spelled(values[place]);
   return text;
 }
 
@@ -117,10 +137,10 @@ int64_t KernelConfig::valueOf(std::string_view field) const {
 std::optional<std::string> checkRanges(const KernelRequest &, const KernelConfig &config) {
   const std::vector<ConfigField> &fields = config.fields().list;
   for (size_t place = 0; place < fields.size(); ++place) {
-    const auto &[name, initial, least, most] = fields[place];
-    if (config[place] < least || config[place] > most)
-      return name + " is " + std::to_string(config[place]) + ", expected " + std::to_string(least) +
-             (most == least ? "" : " to " + std::to_string(most));
+    const ConfigField &field = fields[place];
+    if (config[place] < field.least || config[place] > field.most)
+      return field.name + " is " + std::to_string(config[place]) + ", expected " + std::to_string(field.least) +
+             (field.most == field.least ? "" : " to " + std::to_string(field.most));
   }
   return std::nullopt;
 }

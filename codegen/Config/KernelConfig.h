@@ -24,6 +24,13 @@ struct ConfigField {
   std::string name;
   int64_t initial;     ///< what a text without the field means
   int64_t least, most; ///< what other rules compute with: text may hold any number
+  /// Of the values from 0 on, where they are alternatives rather than numbers; "" is a value without one.
+  std::vector<std::string> names = {};
+
+  /// The value's name, else the number.
+  std::string spelled(int64_t value) const;
+  /// The value of what spelled() gives, or of a number.
+  std::optional<int64_t> read(std::string_view text) const;
 };
 
 /// Products of three fields up to this stay far from an overflow.
@@ -55,6 +62,8 @@ public:
   std::string json() const;
   /// "block_m=128 block_n=64 ..." in one line, numbers only; for messages.
   std::string summary() const;
+  /// Likewise, values by their names where they have some; for people.
+  std::string spelled() const;
 
   /// The inverse of str(): every field at most once, in any order, others at their defaults. Otherwise invalidArgument
   /// naming the line, with the fields that exist. readConfig (Skeleton.h) finds the family.

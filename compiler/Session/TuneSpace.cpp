@@ -6,25 +6,19 @@
 
 namespace heddle {
 
-static tuner::Knob toTunerKnob(const Knob &knob, int64_t initial) {
-  tuner::Knob result{knob.name, knob.help, {}, initial};
-  for (size_t i = 0; i < knob.values.size(); ++i)
-    result.values.push_back({knob.values[i], knob.labels.empty() ? "" : knob.labels[i]});
+static tuner::Knob toTunerKnob(const Knob &knob, const ConfigField &field) {
+  tuner::Knob result{knob.name, knob.help, {}, field.initial};
+  for (int64_t value : knob.values)
+    result.values.push_back({value, field.names.empty() ? "" : field.spelled(value)});
   return result;
-}
-
-std::string spelling(const Knob &knob, int64_t value) {
-  for (size_t i = 0; i < knob.labels.size(); ++i)
-    if (knob.values[i] == value)
-      return knob.labels[i];
-  return std::to_string(value);
 }
 
 Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs) {
   std::vector<tuner::Knob> dimensions;
-  const KernelConfig initial(skeleton.fields());
-  for (const Knob &knob : configs->knobs())
-    dimensions.push_back(toTunerKnob(knob, initial.valueOf(knob.name)));
+  for (const Knob &knob : configs->knobs()) {
+    HEDDLE_ASSIGN(const size_t place, skeleton.fields().find(knob.name));
+    dimensions.push_back(toTunerKnob(knob, skeleton.fields().list[place]));
+  }
   std::vector<std::string> names;
   for (const Constraint &constraint : skeleton.constraints())
     names.emplace_back(constraint.name);
@@ -84,8 +78,8 @@ Result<std::string> TuneSpace::pointOf(const std::string &stored) const {
     return std::string();
   std::string text;
   for (const Knob &knob : skeleton.knobs(*kernel)) {
-    HEDDLE_ASSIGN(int64_t value, config->get(knob.name));
-    text += (text.empty() ? "" : " ") + knob.name + "=" + spelling(knob, value);
+    HEDDLE_ASSIGN(const size_t place, skeleton.fields().find(knob.name));
+    text += (text.empty() ? "" : " ") + knob.name + "=" + skeleton.fields().list[place].spelled((*config)[place]);
   }
   return points.parse(text) ? text : std::string();
 }

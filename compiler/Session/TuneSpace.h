@@ -15,12 +15,8 @@ namespace heddle {
 
 class KernelConfig;
 struct KernelRequest;
-struct Knob;
 class ConfigSpace;
 class Skeleton;
-
-/// How a knob spells one of its values.
-std::string spelling(const Knob &knob, int64_t value);
 
 /// The skeleton's knobs and constraints as the tuner takes them; points of both spaces have the same indices.
 Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_ptr<const ConfigSpace> configs);

@@ -49,7 +49,7 @@ std::string inOneLine(std::string text);
 std::string timeText(const Winner &winner);
 /// The time of a trial, or why it has none.
 std::string outcomeText(const Trial &trial);
-/// "0.6.0": the number of the code generator, without the name of the program, whose versions are others.
+/// "0.6.0": the version of the code generator, without the name of the program.
 std::string generatorText(const std::string &generator);
 /// How rows spell such a number; what begins with no digit is left as it is.
 std::string storedGenerator(const std::string &given);
@@ -71,7 +71,8 @@ std::string dateText(int64_t unixSeconds);
 
 /// The fields of a configuration as it is stored for kernels (a line each) or trials (one line), by name.
 std::map<std::string, std::string> configFields(const std::string &config);
-/// "block_m=128 -> 64, stages=2 -> 3": what `to` says otherwise than `from`, of the fields that both have.
+/// "block_m=128 -> 64, grid=stride -> dynamic": what `to` says otherwise than `from`, of the fields that both have, by
+/// the names of values or by numbers.
 std::string configChanges(const std::string &from, const std::string &to);
 
 } // namespace heddle::cli

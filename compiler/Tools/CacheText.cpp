@@ -1,5 +1,7 @@
 //===- CacheText.cpp - rows of a database as text and JSON ----------------===//
 #include "compiler/Tools/Cache.h"
+#include "codegen/Config/KernelConfig.h"
+#include "codegen/Skeletons/Shared/Registry.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/SafeText.h"
@@ -121,13 +123,23 @@ std::map<std::string, std::string> configFields(const std::string &config) {
   return fields;
 }
 
+/// Kernels store numbers, trials the names of values where these have some.
+static std::string valueInWords(const std::string &field, const std::string &value) {
+  const ConfigField *known = findConfigField(field);
+  const std::optional<int64_t> number = known ? known->read(value) : std::nullopt;
+  return number ? known->spelled(*number) : value;
+}
+
 std::string configChanges(const std::string &from, const std::string &to) {
   std::map<std::string, std::string> before = configFields(from);
   std::string text;
   for (const auto &[name, value] : configFields(to)) {
     auto old = before.find(name);
-    if (old != before.end() && old->second != value)
-      text += (text.empty() ? "" : ", ") + name + "=" + old->second + " -> " + value;
+    if (old == before.end())
+      continue;
+    const std::string had = valueInWords(name, old->second), has = valueInWords(name, value);
+    if (had != has)
+      text += (text.empty() ? "" : ", ") + name + "=" + had + " -> " + has;
   }
   return text;
 }

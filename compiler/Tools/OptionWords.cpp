@@ -1,7 +1,9 @@
 //===- OptionWords.cpp - checks of option values --------------------------===//
 #include "compiler/Tools/OptionWords.h"
+#include "codegen/Config/KernelConfig.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/GpuModel.h"
+#include "compiler/Session/CompileSession.h"
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Pattern/Suggest.h"
 #include "runtime/Core/ParseCount.h"
@@ -32,6 +34,10 @@ bool isCount(const CLI::Option &option) {
   } catch (const CLI::OptionNotFound &) {
     return false;
   }
+}
+
+static bool isNumber(const std::string &text) {
+  return !text.empty() && text.find_first_not_of("-0123456789") == std::string::npos;
 }
 
 static std::string joined(const std::vector<std::string> &names) {
@@ -131,14 +137,27 @@ CLI::Validator strategyWords() {
   return wordCheck([names](std::string &text) { return checkStrategy(text, names); }, names);
 }
 
+/// In the order of their numbers, of which some have no name.
+static std::vector<std::string> namedValues(const ConfigField &field) {
+  std::vector<std::string> names;
+  std::copy_if(field.names.begin(), field.names.end(), std::back_inserter(names),
+               [](const std::string &name) { return !name.empty(); });
+  return names;
+}
+
 CLI::Validator configFields() {
   auto check = [](std::string &text) {
     const std::vector<std::string> names = configFieldNames();
+    if (text == kDefaultChanges)
+      return std::string();
     for (const std::string &assignment : split(text, ',')) {
       const std::string name = assignment.substr(0, assignment.find('='));
+      const std::string value = assignment.substr(std::min(name.size() + 1, assignment.size()));
       std::string wrong = unknown("configuration field", name, names);
-      if (wrong.empty() && name == "skeleton" && name.size() < assignment.size())
-        wrong = unknown("skeleton", assignment.substr(name.size() + 1), skeletonNames());
+      if (wrong.empty() && name == "skeleton" && !value.empty())
+        wrong = unknown("skeleton", value, skeletonNames());
+      if (const ConfigField *field = findConfigField(name); field && !field->names.empty() && !isNumber(value))
+        wrong = unknown("value of " + name, value, namedValues(*field));
       if (!wrong.empty())
         return wrong;
     }

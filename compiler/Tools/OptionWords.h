@@ -39,7 +39,8 @@ CLI::Validator oneOf(const std::string &kind, const std::vector<std::string> &na
 CLI::Validator gpuName();
 /// "halving" or "halving:rounds=3,seed=1", as createStrategy() takes it: names and ranges of the options too.
 CLI::Validator strategyWords();
-/// "block_m=128,stages=2": fields that configurations have. Whether values fit is for the kernel to say.
+/// "block_m=128,reduce=ordered": fields that configurations have, with numbers or the names of values. Whether they fit
+/// is for the kernel to say.
 CLI::Validator configFields();
 
 /// A finite number between the two, both included; text that is no number in full is refused, too.

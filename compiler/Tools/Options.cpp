@@ -181,7 +181,7 @@ void ConfigOptions::addSkeleton(CLI::App &command) {
 
 CLI::Option *ConfigOptions::addFields(CLI::App &command) {
   return addValue(command, "--config", fields, "FIELDS",
-                  "Changes to the default configuration, as block_m=128,stages=2")
+                  "Changes to the default configuration, as block_m=128,reduce=ordered")
       ->check(configFields());
 }
 

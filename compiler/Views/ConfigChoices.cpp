@@ -17,7 +17,7 @@ static void listConfigs(const Skeleton &skeleton, const KernelRequest &request, 
       ++choices.feasibleCount;
       if (space.changesFromDefault(point) <= 1) {
         const KernelConfig config = space.configAt(point);
-        choices.nearDefault.push_back({config.json(), config.summary(), config == preferred});
+        choices.nearDefault.push_back({config.json(), config.spelled(), config == preferred});
       }
       return;
     }

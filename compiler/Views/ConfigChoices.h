@@ -19,7 +19,7 @@ struct KernelRequest;
 namespace heddle::views {
 
 struct ConfigChoice {
-  std::string json, line; ///< KernelConfig::json, summary
+  std::string json, line; ///< KernelConfig::json, spelled
   bool isDefault = false;
 };
 

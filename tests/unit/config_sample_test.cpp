@@ -143,7 +143,11 @@ TEST_CASE("a typed-in configuration changes the default field by field") {
   CHECK(*whole == *base);
   CHECK(parseConfig(request, "block_q=64").status().code() == StatusCode::notFound);
   CHECK(parseConfig(request, "block_m=x").status().message() ==
-        "expected field=NUMBER in the configuration, got 'block_m=x'");
+        "expected block_m=NUMBER in the configuration, got 'block_m=x'");
+  CHECK(*parseConfig(request, "overlap_scores=yes,raster_reversed=no") ==
+        *parseConfig(request, "overlap_scores=1,raster_reversed=0"));
+  CHECK(parseConfig(request, "document_tiles=owm").status().message() ==
+        "expected document_tiles=NUMBER or one of packed, own in the configuration, got 'document_tiles=owm'");
   CHECK(parseConfig(request, "block_m").status().code() == StatusCode::invalidArgument);
 }
 

@@ -373,8 +373,26 @@ TEST_CASE("every knob is a field, has help, and its values ascend") {
       CHECK(skeleton->fields().find(knob.name).isOk());
       CHECK(knob.help.size() > 10);
       CHECK(knob.values.size() >= 2);
-      CHECK((knob.labels.empty() || knob.labels.size() == knob.values.size()));
+      const ConfigField &field = skeleton->fields().list[*skeleton->fields().find(knob.name)];
+      for (int64_t value : knob.values) {
+        CHECK(field.read(field.spelled(value)) == value);
+        CHECK(field.read(std::to_string(value)) == value);
+        CHECK((field.names.empty() || field.spelled(value) != std::to_string(value)));
+      }
       for (size_t i = 1; i < knob.values.size(); ++i)
         CHECK(knob.values[i - 1] < knob.values[i]);
     }
+}
+
+TEST_CASE("a field calls its values alike in all families that have it") {
+  for (const Skeleton *skeleton : skeletons())
+    for (const ConfigField &field : skeleton->fields().list)
+      CHECK(findConfigField(field.name)->names == field.names);
+  CHECK(findConfigField("reduce")->spelled(3) == "ordered");
+  CHECK(findConfigField("reduce")->read("walk") == 2);
+  CHECK(!findConfigField("reduce")->read("copies"));
+  CHECK(findConfigField("grid")->spelled(2) == "2"); // no choice any more
+  CHECK(!findConfigField("grid")->read(""));
+  CHECK(findConfigField("block_m")->spelled(64) == "64");
+  CHECK(!findConfigField("nothing"));
 }

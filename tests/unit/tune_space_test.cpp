@@ -36,8 +36,10 @@ tuner::Point pointOf(const tuner::SearchSpace &space, const KernelRequest &reque
   KernelConfig config = skeleton.defaultConfig(request);
   REQUIRE(config.set(changed, value).isOk());
   std::string text;
-  for (const Knob &knob : skeleton.knobs(request))
-    text += (text.empty() ? "" : " ") + knob.name + "=" + spelling(knob, *config.get(knob.name));
+  for (const Knob &knob : skeleton.knobs(request)) {
+    const size_t place = *skeleton.fields().find(knob.name);
+    text += (text.empty() ? "" : " ") + knob.name + "=" + skeleton.fields().list[place].spelled(config[place]);
+  }
   auto point = space.parse(text);
   REQUIRE_MESSAGE(point.isOk(), point.status().message());
   return *point;

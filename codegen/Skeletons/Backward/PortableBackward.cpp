@@ -53,9 +53,9 @@ struct PortableBackwardConfig {
                                       {"warps", &C::warps, 1, 32},
                                       {"stages", &C::stages, 2, 4},
                                       {"min_blocks", &C::minBlocks, 1, 8},
-                                      {"walk_in_memory", &C::walkInMemory, 0, 1},
-                                      {"query_walk", &C::queryWalk, 0, 1},
-                                      {"raster_reversed", &C::rasterReversed, 0, 1},
+                                      {"walk_in_memory", &C::walkInMemory, 0, 1, noOrYes()},
+                                      {"query_walk", &C::queryWalk, 0, 1, noOrYes()},
+                                      {"raster_reversed", &C::rasterReversed, 0, 1, noOrYes()},
                                       {"raster_mib", &C::rasterMib, 1, kLargestField}}};
     return list;
   }
@@ -174,18 +174,16 @@ std::vector<Knob> PortableBackward::knobs(const KernelRequest &request) const {
   const auto choices = [isWide](int64_t small) {
     return isWide ? std::vector<int64_t>{small / 2, small} : std::vector<int64_t>{small, 2 * small};
   };
-  return {{"block_m", "queries of a step: fewer barriers, more registers", choices(32)},
-          {"block_n", "keys of a block: fewer additions to the query gradient", choices(64)},
-          {"warps", "warps of a block: they share its keys, in pairs above head dims of 128", {4, 8}},
-          {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
-          {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
-          {"walk_in_memory", "hold where the walk stands in memory: for ranges of many pieces", {0, 1}, {"no", "yes"}},
-          {"query_walk",
-           "how the query gradient comes about: added to sums in any order, or by a walk of its own",
-           {0, 1},
-           {"no", "yes"}},
-          {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
-          {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
+  return {
+      {"block_m", "queries of a step: fewer barriers, more registers", choices(32)},
+      {"block_n", "keys of a block: fewer additions to the query gradient", choices(64)},
+      {"warps", "warps of a block: they share its keys, in pairs above head dims of 128", {4, 8}},
+      {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
+      {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
+      {"walk_in_memory", "hold where the walk stands in memory: for ranges of many pieces", {0, 1}},
+      {"query_walk", "how the query gradient comes about: added to sums in any order, or by a walk of its own", {0, 1}},
+      {"raster_reversed", "key tiles in descending order", {0, 1}},
+      {"raster_mib", "what heads that run side by side read and add, in MiB: what should stay in L2", {8, 32, 64}}};
 }
 
 const std::vector<Constraint> &PortableBackward::constraints() const {

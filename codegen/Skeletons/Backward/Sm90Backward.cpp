@@ -46,13 +46,12 @@ public:
         {"reduce",
          "how the query gradient comes about: added to sums by those who make scores or by a warpgroup of its own, in "
          "no order or in that of the keys, or by a walk of its own",
-         {kReduceRegisters, kReduceWarpgroup, kReduceOrdered, kReduceNone},
-         {"registers", "warpgroup", "ordered", "walk"}},
+         {kReduceRegisters, kReduceWarpgroup, kReduceOrdered, kReduceNone}},
         {"producer_registers",
          "of a thread that copies: ranges of many pieces want more, the others get the rest",
          {24, 56, 88, 120}},
         {"long_split", "blocks that share a tile that sees, or is seen by, everything", {1, 4, 8}},
-        {"raster_reversed", "key tiles in descending order", {0, 1}, {"no", "yes"}},
+        {"raster_reversed", "key tiles in descending order", {0, 1}},
         {"raster_mib",
          "what heads that run side by side read and add, in MiB: what should stay in L2",
          {8, 32, 64, 256}}};

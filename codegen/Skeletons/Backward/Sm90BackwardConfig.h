@@ -49,10 +49,14 @@ struct Sm90BackwardConfig {
         {{"block_m", &C::blockM, sm90::kConsumerRows, sm90::kMaxKeys},
          {"block_n", &C::blockN, sm90::kConsumerRows, sm90::kMaxKeys},
          {"stages", &C::stages, 2, 4},
-         {"reduce", &C::reduce, sm90::kReduceRegisters, sm90::kReduceOrdered},
+         {"reduce",
+          &C::reduce,
+          sm90::kReduceRegisters,
+          sm90::kReduceOrdered,
+          {"registers", "warpgroup", "walk", "ordered"}},
          {"producer_registers", &C::producerRegisters, sm90::kLeastRegisters, sm90::kMostRegisters},
          {"long_split", &C::longSplit, 1, sm90::kMaxTeam},
-         {"raster_reversed", &C::rasterReversed, 0, 1},
+         {"raster_reversed", &C::rasterReversed, 0, 1, noOrYes()},
          {"raster_mib", &C::rasterMib, 1, kLargestField}}};
     return list;
   }

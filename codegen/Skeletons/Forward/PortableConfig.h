@@ -26,14 +26,14 @@ struct PortableConfig : ForwardConfig {
                                       {"stages", &C::stages, 1, 4},
                                       {"warps", &C::warps, 1, kLargestField},
                                       {"min_blocks", &C::minBlocks, 1, kLargestField},
-                                      {"overlap_scores", &C::overlapScores, 0, 1},
-                                      {"query_in_registers", &C::queryInRegisters, 0, 1},
+                                      {"overlap_scores", &C::overlapScores, 0, 1, noOrYes()},
+                                      {"query_in_registers", &C::queryInRegisters, 0, 1, noOrYes()},
                                       {"rescale_threshold", &C::rescaleThreshold, 0, kMostThreshold},
-                                      {"compact_mask", &C::compactMask, 0, 1},
+                                      {"compact_mask", &C::compactMask, 0, 1, noOrYes()},
                                       {"raster_heads", &C::rasterHeads, 1, kLargestField},
-                                      {"raster_reversed", &C::rasterReversed, 0, 1},
+                                      {"raster_reversed", &C::rasterReversed, 0, 1, noOrYes()},
                                       {"chained_mib", &C::chainedMib, 0, kLargestField},
-                                      {"document_tiles", &C::documentTiles, 0, 1}}};
+                                      {"document_tiles", &C::documentTiles, 0, 1, {"packed", "own"}}}};
     return list;
   }
 };

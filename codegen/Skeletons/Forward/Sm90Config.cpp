@@ -16,19 +16,19 @@ const FieldsOf<Sm90Config> &Sm90Config::fields() {
                                     {"warps", &C::warps, 1, kLargestField},
                                     {"min_blocks", &C::minBlocks, 1, 4},
                                     {"rescale_threshold", &C::rescaleThreshold, 0, 60},
-                                    {"compact_mask", &C::compactMask, 0, 1},
-                                    {"raster_reversed", &C::rasterReversed, 0, 1},
+                                    {"compact_mask", &C::compactMask, 0, 1, noOrYes()},
+                                    {"raster_reversed", &C::rasterReversed, 0, 1, noOrYes()},
                                     {"query_stages", &C::queryStages, 1, kMaxQueryStages},
-                                    {"turn_taking", &C::turnTaking, 0, 1},
-                                    {"grid", &C::grid, 0, kGridDynamic},
-                                    {"softmax", &C::softmax, 0, kSoftmaxAnchored},
-                                    {"split_last", &C::splitLast, 0, 1},
+                                    {"turn_taking", &C::turnTaking, 0, 1, noOrYes()},
+                                    {"grid", &C::grid, 0, kGridDynamic, {"tile", "stride", "", "dynamic"}},
+                                    {"softmax", &C::softmax, 0, kSoftmaxAnchored, {"online", "anchored"}},
+                                    {"split_last", &C::splitLast, 0, 1, noOrYes()},
                                     {"split_tiles", &C::splitTiles, 0, kLargestField},
                                     {"producer_registers", &C::producerRegisters, kLeastRegisters, kMostRegisters},
                                     {"consumer_registers", &C::consumerRegisters, kLeastRegisters, kMostRegisters},
                                     {"raster_mib", &C::rasterMib, 0, kLargestField},
                                     {"chained_mib", &C::chainedMib, 0, kLargestField},
-                                    {"document_tiles", &C::documentTiles, 0, 1}}};
+                                    {"document_tiles", &C::documentTiles, 0, 1, {"packed", "own"}}}};
   return list;
 }
 

@@ -52,6 +52,14 @@ std::vector<std::string> configFieldNames() {
   return names;
 }
 
+const ConfigField *findConfigField(std::string_view field) {
+  for (const Skeleton *skeleton : skeletons())
+    for (const ConfigField &known : skeleton->fields().list)
+      if (known.name == field)
+        return &known;
+  return nullptr;
+}
+
 Result<KernelConfig> readConfig(std::string_view text) {
   constexpr std::string_view kName = "skeleton=";
   size_t begin = text.find(kName);

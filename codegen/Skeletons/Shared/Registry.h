@@ -10,6 +10,8 @@
 
 namespace heddle {
 
+struct ConfigField;
+
 #define HEDDLE_SKELETON(accessor) const Skeleton &accessor();
 #include "codegen/Skeletons/Shared/heddle_skeletons.inc"
 
@@ -21,5 +23,7 @@ namespace heddle {
 std::vector<std::string> skeletonNames();
 /// Of the fields of all their configurations, "skeleton" among them.
 std::vector<std::string> configFieldNames();
+/// Of the first family that has it, which calls its values as the others do; null if none has.
+const ConfigField *findConfigField(std::string_view field);
 
 } // namespace heddle
