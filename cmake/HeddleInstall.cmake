@@ -18,7 +18,7 @@ function(heddle_install_package package)
   install(FILES ${arg_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle COMPONENT ${package})
   install(EXPORT ${package} NAMESPACE heddle:: FILE ${package}-targets.cmake DESTINATION ${folder} COMPONENT ${package})
 
-  # find_package(<package> 0.1): minor versions may differ in the interface until there is a 1.0.
+  # find_package(<package> <major>.<minor>): minor versions may differ in the interface until there is a 1.0.
   configure_package_config_file(${HEDDLE_PACKAGE_TEMPLATES}/package-config.cmake.in ${CMAKE_BINARY_DIR}/${package}-config.cmake
     INSTALL_DESTINATION ${folder})
   write_basic_package_version_file(${CMAKE_BINARY_DIR}/${package}-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -181,7 +181,7 @@ typedef struct heddle_kernel_info {
 
 enum { HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS = 1, HEDDLE_OPEN_IMMUTABLE = 2 };
 
-/* "0.1.0". Static; cannot fail. */
+/* "0.6.0". Static; cannot fail. */
 HEDDLE_API const char *heddle_version(void);
 /* The name of a code, "notFound"; static; cannot fail. */
 HEDDLE_API const char *heddle_status_name(heddle_status status);

@@ -42,6 +42,8 @@ check_contents
 rm -rf "$scratch/tree"
 cd "$scratch"
 "$scratch/venv/bin/python" -c 'import heddle; assert heddle.__file__.startswith("'"$scratch"'") and not heddle.has_compiler(); print(heddle.version())'
+version=$("$scratch/venv/bin/python" -c 'import heddle; print(heddle.version())')
+[[ $wheel == */heddle-$version-py3-* ]] || fail "$wheel holds heddle $version"
 "$scratch/venv/bin/heddle" --version 2>"$scratch/said" && fail "a wheel without the compiler has a command line"
 grep -q 'no program heddle' "$scratch/said" || fail "heddle said: $(cat "$scratch/said")"
 HEDDLE_TEST_INSTALLED=1 HEDDLE_HOST_PACKAGE=$package HEDDLE_CUDA_DRIVER_LIBRARY=$fake PYTHONDONTWRITEBYTECODE=1 \

@@ -26,7 +26,7 @@ function percent(value) { return value === null || value === undefined ? kDash :
 function times(ratio) { return ratio === null || ratio === undefined ? kDash : number(ratio, 2) + "×"; }
 function plural(count, word) { return count.toLocaleString("en") + " " + word + (count === 1 ? "" : "s"); }
 
-/** The number of the code generator; "heddle 0.6.0" is how databases spell it, and no version of heddle. */
+/** The version of the code generator; "heddle 0.6.0" is how databases spell it. */
 function generatorText(generator) { return "code generator " + generator.replace(/^heddle /, ""); }
 
 /** "13.0" for 13000. */

@@ -25,7 +25,7 @@ __all__ = ["Argument", "CorruptError", "DeniedError", "Error", "InternalError", 
 
 
 def version() -> str:
-    """Of the library, "0.1.0"."""
+    """Of the library, "0.6.0"."""
     return _shared_library().version()
 
 
