@@ -195,7 +195,7 @@ static Status readNotes(const Json &value, std::map<std::string, std::string> &n
 }
 
 static Result<int> openToRead(const std::string &path, uint64_t &fileBytes) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe without a writer is told, not waited for
   if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
     return Status::notFound("tensor file '" + path + "' does not exist");
   if (fd < 0)
@@ -203,7 +203,9 @@ static Result<int> openToRead(const std::string &path, uint64_t &fileBytes) {
   struct stat info;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    return Status::io("tensor file '" + path + "' is not a regular file");
+    return Status::invalidArgument("tensor file '" + path +
+                                   "': expected a regular file, whose tensors are read where they lie: a pipe or a "
+                                   "folder has no such places; write what it gives to a file first");
   }
   fileBytes = static_cast<uint64_t>(info.st_size);
   return fd;

@@ -1,6 +1,7 @@
 //===- CacheExport.cpp - heddle cache export ------------------------------===//
 // Writes the winners that are meant, with what belongs to them, to a file of its own that is fit to ship.
 //===----------------------------------------------------------------------===//
+#include "compiler/Pattern/Suggest.h"
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"
 
@@ -21,6 +22,45 @@ struct ExportOptions {
   bool noTrials = false, json = false;
 };
 
+/// notFound with what there is: the option names something that no row has.
+Status checkListed(const Store &store, const char *option, const std::vector<std::string> &given,
+                   const std::vector<std::string> &known) {
+  std::string listed;
+  for (const std::string &one : known)
+    listed += (listed.empty() ? "; there is " : ", ") + one;
+  for (const std::string &word : given)
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      return Status::notFound(std::string(option) + ": '" + store.path() + "' has nothing of '" + word + "'" +
+                              didYouMean(word, known) + listed);
+  return {};
+}
+
+/// What rows of any kind have, each once.
+template <class Member>
+std::vector<std::string> valuesOf(const std::vector<Winner> &winners, const std::vector<Trial> &trials, Member member) {
+  std::set<std::string> values;
+  for (const Winner &winner : winners)
+    values.insert(winner.*member);
+  for (const Trial &trial : trials)
+    values.insert(trial.*member);
+  values.erase("");
+  return {values.begin(), values.end()};
+}
+
+Status checkNames(const Store &store, const RowFilter &filter) {
+  if (filter.kinds.empty() && filter.archs.empty() && filter.deviceNames.empty() && filter.generators.empty())
+    return {};
+  HEDDLE_ASSIGN(const std::vector<Winner> winners, store.winners());
+  HEDDLE_ASSIGN(const std::vector<Trial> trials, store.allTrials());
+  const auto check = [&](const char *option, const std::vector<std::string> &given, auto member) {
+    return checkListed(store, option, given, valuesOf(winners, trials, member));
+  };
+  HEDDLE_TRY(check("--kind", filter.kinds, &WinnerKey::kind));
+  HEDDLE_TRY(check("--arch", filter.archs, &WinnerKey::arch));
+  HEDDLE_TRY(check("--device", filter.deviceNames, &WinnerKey::deviceName));
+  return check("--generator", filter.generators, &WinnerKey::generator);
+}
+
 /// The digest of a pattern that is named, or whose digest begins so.
 Result<std::string> patternDigest(const Store &store, const std::string &word) {
   HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
@@ -37,8 +77,8 @@ Result<std::string> patternDigest(const Store &store, const std::string &word) {
   return digests.empty() ? Result<std::string>(named.status()) : Result<std::string>(*digests.begin());
 }
 
-Status exportRows(const ExportOptions &options) {
-  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
+/// What the options say, in words of the store. notFound: one names what it has not.
+Result<RowFilter> filterOf(const Store &store, const ExportOptions &options) {
   RowFilter filter = options.filter;
   for (const std::string &word : options.patterns) {
     HEDDLE_ASSIGN(std::string digest, patternDigest(store, word));
@@ -48,12 +88,25 @@ Status exportRows(const ExportOptions &options) {
     filter.dtypes.push_back(*parseDType(dtype));
   std::transform(filter.generators.begin(), filter.generators.end(), filter.generators.begin(), storedGenerator);
   filter.hasTrials = !options.noTrials;
+  HEDDLE_TRY(checkNames(store, filter));
+  return filter;
+}
+
+Status exportRows(const Store &store, const RowFilter &filter, const ExportOptions &options) {
   HEDDLE_ASSIGN(StoreCounts written, store.exportTo(options.output, filter));
   if (options.json)
     printJson(Json{{"database", store.path()}, {"file", options.output}, {"written", countsJson(written)}});
   else
     std::cout << options.output << ": " << countsText(written) << '\n';
   return {};
+}
+
+int runExport(const ExportOptions &options) {
+  const Result<Store> store = options.database.open(StoreMode::readOnly);
+  if (!store)
+    return fail(store.status());
+  const Result<RowFilter> filter = filterOf(*store, options);
+  return filter ? finish(exportRows(*store, *filter, options)) : failNames(filter.status());
 }
 
 /// An option that may be given several times, or with values between commas.
@@ -87,7 +140,7 @@ Action addCacheExport(CLI::App &command) {
   command.add_flag("--tuned", options->filter.onlyTuned, "No winners that stand in untuned");
   command.add_flag("--no-trials", options->noTrials, "No trials: launching needs none");
   addJsonOption(command, options->json);
-  return [options] { return finish(exportRows(*options)); };
+  return [options] { return runExport(*options); };
 }
 
 } // namespace heddle::cli

@@ -167,9 +167,7 @@ Status showJson(const Store &store, const Shown &shown) {
   return {};
 }
 
-Status show(const ShowOptions &options) {
-  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
-  HEDDLE_ASSIGN(Shown shown, find(store, options.key));
+Status print(const Store &store, const Shown &shown, const ShowOptions &options) {
   if (options.json)
     return showJson(store, shown);
   HEDDLE_ASSIGN(std::vector<NameRecord> names, store.names());
@@ -184,6 +182,14 @@ Status show(const ShowOptions &options) {
   return {};
 }
 
+int show(const ShowOptions &options) {
+  const Result<Store> store = options.database.open(StoreMode::readOnly);
+  if (!store)
+    return fail(store.status());
+  const Result<Shown> shown = find(*store, options.key);
+  return shown ? finish(print(*store, *shown, options)) : failNames(shown.status());
+}
+
 } // namespace
 
 Action addCacheShow(CLI::App &command) {
@@ -191,11 +197,11 @@ Action addCacheShow(CLI::App &command) {
   options->database.add(command);
   command.add_option("KEY", options->key, "Key of a winner, as ls prints it, or of a kernel, or how it begins")
       ->required();
-  addValue(command, "--trials", options->trials, "N", "Print so many trials of a winner; --json has all")
+  addCount(command, "--trials", options->trials, "N", "Print so many trials of a winner; --json has all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   addJsonOption(command, options->json);
-  return [options] { return finish(show(*options)); };
+  return [options] { return show(*options); };
 }
 
 } // namespace heddle::cli

@@ -175,7 +175,8 @@ public:
       wantsJson = false;
       return app.exit(success);
     } catch (const CLI::ExtrasError &) {
-      return unknownWord(chosen() ? *chosen() : app, path());
+      const bool isBeforeVerb = !chosen() || chosen()->remaining(true).empty();
+      return unknownWord(isBeforeVerb ? app : *chosen(), path());
     } catch (const CLI::ParseError &error) {
       return usage(error.what(), path());
     }

@@ -43,7 +43,7 @@ static const Example kExamples[] = {
     {"heddle bench causal --backward --seqlen=8k --heads=16 --head-dim=128", "its gradients: five products a pair"},
     {"heddle pack plan.json -o kernels.heddle", "for applications that carry no compiler"},
     {"heddle cache ls --db=kernels.db", ""},
-    {"heddle cache show 3f9a --db=kernels.db", "how the key of a winner begins"},
+    {"heddle cache show 1111 --db=kernels.db", "how the key of a winner or a kernel begins"},
     {"heddle cache verify --db=kernels.db", ""},
     {"heddle cache prune --older-than=90 --dry-run --db=kernels.db", ""},
     {"heddle cache export --pattern=causal -o causal.db --db=kernels.db", ""},

@@ -3,6 +3,7 @@
 #include "compiler/Views/KeptPairs.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/SafeStream.h"
+#include "runtime/Store/Store.h"
 
 #include <algorithm>
 #include <cctype>
@@ -81,6 +82,10 @@ Status checkOutput(const std::string &option, const std::string &output, const s
     if (!output.empty() && !used.empty() && isSameFile(output, used))
       return Status::invalidArgument(option + ": '" + output + "' would take the place of '" + used +
                                      "', which the command uses too: give another file");
+  if (!output.empty() && holdsStore(output))
+    return Status::invalidArgument(option + ": '" + output +
+                                   "' is a kernel database or a part of one, which nothing else takes the place of: "
+                                   "give another file, or remove it first");
   return {};
 }
 

@@ -40,8 +40,8 @@ void flushDocument(bool isWanted);
 bool stdoutIsTerminal();
 
 /// For before the work: an output takes the place of no file that the command `uses` otherwise, read or written,
-/// whatever name it has: links and other spellings are the file itself. invalidArgument: it would, and `option` says
-/// which output. Names of files that do not exist are fine, "" is none.
+/// whatever name it has: links and other spellings are the file itself; nor of a kernel database, whether the command
+/// uses it or not. invalidArgument: it would, and `option` says which output. Names of files that do not exist are fine, "" is none.
 Status checkOutput(const std::string &option, const std::string &output, const std::vector<std::string> &uses);
 
 /// The ending of a file's name, in small letters: ".svg"; "" is none.

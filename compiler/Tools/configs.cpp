@@ -101,7 +101,7 @@ Action addConfigs(CLI::App &command) {
   addCount(command, "--sample", options->sample, "N",
            "So many of them, at random; a larger sample begins with a smaller one [the first, in order]")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
-  addValue(command, "--limit", options->limit, "N", "Without --sample: list so many")
+  addCount(command, "--limit", options->limit, "N", "Without --sample: list so many")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)))
       ->capture_default_str();
   addSeedOption(command, options->seed, "Seed of the random order")->capture_default_str();

@@ -187,11 +187,11 @@ Action addExplain(CLI::App &command) {
   addValue(command, "--inputs", options->inputs, "X.safetensors",
            "Tensors q, k, v of --quality, which also give the sizes and the element type [random]")
       ->needs(quality);
-  addValue(command, "--rows", options->rows, "N",
+  addCount(command, "--rows", options->rows, "N",
            "Rows that --quality looks at [all of short sequences, else at most 256]")
       ->needs(quality)
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
-  addValue(command, "--limit", options->limit, "N",
+  addCount(command, "--limit", options->limit, "N",
            "Counts stop at so many pairs tried one by one, or evaluations of a closed form [2^31 pairs, 2^19 "
            "evaluations]")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));

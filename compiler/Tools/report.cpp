@@ -70,6 +70,18 @@ Status checkPage(const ReportOptions &options) {
   return checkOutput("-o", options.output, uses);
 }
 
+/// Ok, or the exit code for what a --problem says wrong or names in vain.
+int checkCalls(const std::vector<std::string> &calls) {
+  for (const std::string &text : calls) {
+    const Result<ModelProblem> call = ModelProblem::parse(text);
+    if (!call)
+      return failUsage(call.status());
+    if (const int code = checkNames(*call); code != Ok)
+      return code;
+  }
+  return Ok;
+}
+
 Result<Json> collect(const ReportOptions &options) {
   HEDDLE_ASSIGN(const std::vector<ModelProblem> calls, callsOf(options));
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
@@ -127,6 +139,8 @@ Action addReport(CLI::App &command) {
   return [options] {
     if (options->output.empty() && !options->json)
       return failUsage(Status::invalidArgument("expected -o FILE, or --json"));
+    if (const int code = checkCalls(options->calls); code != Ok)
+      return code;
     if (Status page = options->json ? Status() : checkPage(*options); !page.isOk())
       return fail(page);
     if (Status name =

@@ -1,5 +1,6 @@
 //===- Location.cpp ---------------------------------------------------------===//
 #include "runtime/Store/Location.h"
+#include "runtime/Store/Store.h"
 
 #include <sqlite3.h>
 
@@ -46,6 +47,7 @@ int64_t bigEndian(const unsigned char *bytes) {
 }
 
 constexpr size_t kHeaderBytes = 100;
+constexpr const char *kSideSuffixes[] = {"-wal", "-journal", "-shm"};
 
 // A file as SQLite opens it, which knows the connections of this process to it: whoever else closes a descriptor of a
 // file takes the process's locks on it away (fcntl(2)).
@@ -99,11 +101,19 @@ Result<size_t> readHeader(const StorePlace &place, unsigned char *header) {
   return size_t(count);
 }
 
+bool isSqliteHeader(const unsigned char *header) { return std::memcmp(header, "SQLite format 3", 16) == 0; }
+
+bool isStoreHeader(const unsigned char *header) {
+  return isSqliteHeader(header) && bigEndian(header + 68) == kStoreApplicationId;
+}
+
 bool isForeignOwner(const struct stat &facts) { return facts.st_uid != ::geteuid() && facts.st_uid != 0; }
 
 Status checkFiles(const StorePlace &place) {
-  for (const char *suffix : {"", "-wal", "-journal", "-shm"}) {
-    const std::string file = place.path + suffix;
+  std::vector<std::string> files = {place.path};
+  for (const char *suffix : kSideSuffixes)
+    files.push_back(place.path + suffix);
+  for (const std::string &file : files) {
     struct stat facts;
     if (::lstat(file.c_str(), &facts) != 0)
       continue;
@@ -159,6 +169,25 @@ Result<StorePlace> findPlace(const std::string &path) {
   return place;
 }
 
+static bool isStore(const std::string &path) {
+  unsigned char header[kHeaderBytes] = {};
+  const Result<StorePlace> place = findPlace(path);
+  if (!place || !place->exists)
+    return false;
+  const Result<size_t> count = readHeader(*place, header);
+  return count && *count == kHeaderBytes && isStoreHeader(header);
+}
+
+bool holdsStore(const std::string &path) {
+  if (isStore(path))
+    return true;
+  for (const std::string suffix : kSideSuffixes)
+    if (path.size() > suffix.size() && path.compare(path.size() - suffix.size(), suffix.size(), suffix) == 0 &&
+        isStore(path.substr(0, path.size() - suffix.size())))
+      return true;
+  return false;
+}
+
 Result<bool> othersMayAddFiles(const StorePlace &place) {
   HEDDLE_TRY(checkFiles(place));
   bool isNearest = true, mayAdd = false;
@@ -196,6 +225,11 @@ static bool hasBytes(const std::string &file) {
   return ::stat(file.c_str(), &facts) == 0 && facts.st_size > 0;
 }
 
+bool hasEmptyLog(const StorePlace &place) {
+  struct stat facts;
+  return ::stat((place.path + "-wal").c_str(), &facts) == 0 && facts.st_size == 0;
+}
+
 bool hasJournal(const StorePlace &place) { return hasBytes(place.path + "-journal"); }
 
 Status checkStoreHeader(const StorePlace &place, int64_t version) {
@@ -207,10 +241,10 @@ Status checkStoreHeader(const StorePlace &place, int64_t version) {
       (hasJournal(place) && std::all_of(header, header + count, [](unsigned char byte) { return byte == 0; }));
   if (isUnwritten)
     return Status::notFound("open store '" + place.shown + "': the file is empty; publishing or tuning fills it");
-  if (count < kHeaderBytes || std::memcmp(header, "SQLite format 3", 16) != 0)
+  if (count < kHeaderBytes || !isSqliteHeader(header))
     return Status::corrupt("open store '" + place.shown +
                            "': this is not a store (no SQLite header); it was left as it is");
-  if (bigEndian(header + 68) != kStoreApplicationId)
+  if (!isStoreHeader(header))
     return Status::corrupt("open store '" + place.shown +
                            "': this SQLite file belongs to another application; it was left as it is");
   return checkSchemaVersion(place.shown, bigEndian(header + 60), version);

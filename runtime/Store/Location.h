@@ -38,6 +38,8 @@ Status checkStoreHeader(const StorePlace &place, int64_t version);
 // Of a file that is ours.
 Status checkSchemaVersion(const std::string &shownPath, int64_t found, int64_t version);
 
+// Whether a log is there that holds nothing: what a connection leaves that only reads.
+bool hasEmptyLog(const StorePlace &place);
 // Whether the journal of a transaction that was not finished is there.
 bool hasJournal(const StorePlace &place);
 // What to do about it where this process may not.

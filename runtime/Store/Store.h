@@ -149,6 +149,10 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+// Whether the file of this name, or behind a link of it, is a store, or a log, an index or a journal of one: nothing is to
+// take its place. False also where that cannot be told.
+bool holdsStore(const std::string &path);
+
 // Fails only if one of the files cannot be read. Lists are in the order of Store::winners and Store::names.
 Result<StoreDiff> diffStores(const Store &a, const Store &b);
 

@@ -12,10 +12,13 @@
 namespace heddle {
 
 struct Store::Impl {
-  Impl(std::string path, StoreOptions options, sqlite::Database database)
-      : path(std::move(path)), options(std::move(options)), database(std::move(database)) {}
+  Impl(const std::string &path, const std::string &file, StoreOptions options, sqlite::Database database)
+      : path(path), file(file), options(std::move(options)), database(std::move(database)) {}
+  Impl(const Impl &) = delete;
+  // Takes the empty log away that reading made, unless others have the store open.
+  ~Impl();
 
-  std::string path;
+  std::string path, file; // as it was given, and as SQLite opened it (StorePlace)
   StoreOptions options;
   std::mutex mutex; // held by every member of Store; the members below expect it held
   sqlite::Database database;

@@ -102,6 +102,17 @@ Result<sqlite::Database> openForReading(const StorePlace &place, const StoreOpti
   return openAs(place, StoreMode::immutable, options, code);
 }
 
+// A connection that only reads makes a log and an index where there are none, and may not take them away. One that may
+// write does so when it is closed, if nobody else has the file open; of an empty log it writes nothing.
+void takeEmptyLogAway(const StorePlace &place, StoreOptions options) {
+  options.busyTimeoutMs = 0;
+  options.onWait = {};
+  if (!hasEmptyLog(place) || !allowsWal(place, options).isOk())
+    return;
+  if (Result<sqlite::Database> database = connect(place, StoreMode::readWrite, options))
+    static_cast<void>(database->queryInteger("SELECT count(*) FROM sqlite_schema"));
+}
+
 // What may be read at all, before SQLite sees the file. True: it is to be taken as one that never changes.
 Result<bool> checkBeforeOpening(const StorePlace &place, const StoreOptions &options) {
   if (!place.exists && options.mode != StoreMode::readWrite)
@@ -128,6 +139,15 @@ Result<bool> checkBeforeOpening(const StorePlace &place, const StoreOptions &opt
 
 } // namespace
 
+Store::Impl::~Impl() {
+  if (options.mode != StoreMode::readOnly)
+    return;
+  {
+    const sqlite::Database closed = std::move(database);
+  }
+  takeEmptyLogAway({path, file, true}, options);
+}
+
 Result<Store> Store::open(const std::string &path, const StoreOptions &options) {
   HEDDLE_ASSIGN(const StorePlace place, findPlace(path));
   HEDDLE_ASSIGN(const bool isImmutable, checkBeforeOpening(place, options));
@@ -136,7 +156,7 @@ Result<Store> Store::open(const std::string &path, const StoreOptions &options) 
                                       : options.mode == StoreMode::readWrite ? openForWriting(place, options)
                                                                              : openForReading(place, options);
   HEDDLE_TRY(database.status());
-  return Store(std::make_unique<Impl>(path, options, database.take()));
+  return Store(std::make_unique<Impl>(path, place.path, options, database.take()));
 }
 
 } // namespace heddle

@@ -253,6 +253,58 @@ TEST_CASE("a store is opened through links to its file and its folder") {
   CHECK(openCode(folder / "b.db", StoreMode::readOnly) == StatusCode::denied);
 }
 
+TEST_CASE("who only reads leaves no log and no index, and takes away none that others use or that holds rows") {
+  ScratchFolder folder;
+  const std::string path = folder / "k.db", log = path + "-wal", index = path + "-shm";
+  const KernelRecord record = someKernel("k1", "pattern-a", 20000);
+  const auto exists = [](const std::string &file) { return ::access(file.c_str(), F_OK) == 0; };
+  {
+    Store writer = openStore(path, writing());
+    REQUIRE(writer.publish(record, someWinner(record)).isOk());
+    CHECK(openStore(path, {}).kernels()->size() == 1);
+    CHECK(exists(log));
+    CHECK(exists(index));
+    CHECK(writer.kernels()->size() == 1);
+  }
+  CHECK(!exists(log));
+  const std::string bytes = readFile(path);
+  {
+    Store first = openStore(path, {}), second = openStore(path, {});
+    CHECK(first.kernels()->size() == 1);
+    {
+      Store closed = std::move(first);
+    }
+    CHECK(second.kernels()->size() == 1);
+    CHECK(second.verify()->problems.empty());
+  }
+  CHECK(!exists(log));
+  CHECK(!exists(index));
+  CHECK(readFile(path) == bytes);
+  const auto killed = [&] { // with rows in the log
+    Store writer = openStore(path, writing());
+    const KernelRecord more = someKernel("k2", "pattern-a", 20000);
+    return writer.publish(more, someWinner(more)).isOk() ? (::_exit(0), 0) : 1;
+  };
+  CHECK(inChild(killed) == 0);
+  CHECK(exists(log));
+  CHECK(openStore(path, {}).kernels()->size() == 2);
+  CHECK(exists(log));
+  CHECK(readFile(path) == bytes);
+}
+
+TEST_CASE("whatever is a store, or lies beside one as a part of it, is known by its name") {
+  ScratchFolder folder;
+  const std::string path = folder / "k.db";
+  makeStore(path);
+  writeFile(folder / "text", std::string(200, 'x'));
+  writeFile(folder / "text-wal", "");
+  REQUIRE(::symlink(path.c_str(), (folder / "link").c_str()) == 0);
+  for (const char *name : {"k.db", "link", "k.db-wal", "k.db-shm", "k.db-journal"})
+    CHECK(holdsStore(folder / name));
+  for (const char *name : {"text", "text-wal", "nothing", "k.db-copy", "-wal", "."})
+    CHECK(!holdsStore(folder / name));
+}
+
 TEST_CASE("[6] a file that others may write is refused unless allowed") {
   ScratchFolder folder;
   std::string path = folder / "a.db";
