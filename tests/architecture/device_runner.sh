@@ -9,7 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$scratch/tests/device/long"
 cp "$here/../device/run" "$scratch/tests/device/run"
 cp "$here/../device/long/"*.bash "$scratch/tests/device/long"
-export HEDDLE=/bin/true HEDDLE_DEVICE_TEST_SECONDS=1
+export HEDDLE=/bin/true
 
 plant() { # plant <name> <command>
   printf '#!/bin/sh\n%s\n' "$2" >"$scratch/tests/device/$1.sh"
@@ -33,15 +33,16 @@ plant bad 'echo "ok one"; echo "FAIL two: error 3"; exit 1'
 expect 1 'device tests: 1 passed, 1 failed, 0 skipped' bad
 plant dies 'echo "ok one"; exit 9'
 expect 1 'device tests: 1 passed, 1 failed, 0 skipped' dies
-plant hangs 'echo "ok one"; sleep 30'
-expect 1 'device tests: 1 passed, 1 failed, 0 skipped' hangs
+plant hangs 'echo "ok one"; exec sleep 3000'
+HEDDLE_DEVICE_TEST_SECONDS=5 expect 1 'device tests: 1 passed, 1 failed, 0 skipped' hangs
+rm "$scratch/tests/device/hangs.sh"
 plant silent 'true'
 expect 1 'device tests: 0 passed, 1 failed, 0 skipped' silent
 expect 1 'device tests: 0 passed, 1 failed, 0 skipped' missing
-expect 1 'device tests: 5 passed, 4 failed, 1 skipped'
+expect 1 'device tests: 4 passed, 3 failed, 1 skipped'
 plant long/late 'echo "ok late"; test -d tests/device/long'
-expect 1 'device tests: 5 passed, 4 failed, 1 skipped'
-expect 1 'device tests: 6 passed, 4 failed, 1 skipped' --long
+expect 1 'device tests: 4 passed, 3 failed, 1 skipped'
+expect 1 'device tests: 5 passed, 3 failed, 1 skipped' --long
 expect 0 'device tests: 3 passed, 0 failed, 1 skipped' --long good long/late
 HEDDLE='' expect 3 'device tests: HEDDLE must name a heddle binary'
 
@@ -66,7 +67,6 @@ esac
 SH
 chmod +x "$scratch"/bin/*
 export PATH="$scratch/bin:$PATH" HEDDLE=$scratch/bin/heddle ENDED=$scratch/ended ASKED=$scratch/asked
-unset HEDDLE_DEVICE_TEST_SECONDS
 cat >"$list/many.sh" <<'SH'
 #!/usr/bin/env bash
 . tests/device/long/cases.bash
