@@ -55,7 +55,11 @@ bool isStopgap(const KernelQuestion &question, const FoundKernel &found) {
   return found.match == MatchKind::untunedDefault && (isOfOthers || isStopgap(found.kernel.record()));
 }
 
-bool isMissing(const Result<FoundKernel> &found) { return !found && found.status().code() == StatusCode::notFound; }
+/// Nothing is stored, or what is cannot run here: it wants a newer driver.
+bool isMissing(const Result<FoundKernel> &found) {
+  const StatusCode code = found.status().code();
+  return code == StatusCode::notFound || code == StatusCode::unsupported;
+}
 
 } // namespace
 

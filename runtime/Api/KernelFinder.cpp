@@ -54,6 +54,13 @@ Result<std::string> resolvePattern(const StoreStack &stores, const std::string &
   return named.status();
 }
 
+// The refusal of a kernel that only wants a newer driver.
+Status refuseNewer(const StoreStack &stores, const Device &device, LookupQuery query) {
+  query.driverVersion = 0;
+  HEDDLE_ASSIGN(StackLookup newer, stores.lookup(query));
+  return newer.match == MatchKind::none ? Status() : Kernel::load(device, newer.record).status();
+}
+
 } // namespace
 
 void KernelFinder::add(Store store) {
@@ -119,6 +126,8 @@ Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query, b
   static_cast<DeviceIdentity &>(query) = device.info().identity;
   query.driverVersion = device.info().driverVersion;
   HEDDLE_ASSIGN(StackLookup found, stores.lookup(query));
+  if (found.match == MatchKind::none)
+    HEDDLE_TRY(refuseNewer(stores, device, query));
   if (found.match == MatchKind::none)
     return Status::notFound("find kernel: store " + stores.paths() + " has no kernel for pattern '" + asked + "' " +
                             query.kind + " " + dtypeName(query.dtype) + " head_dim=" + std::to_string(query.headDim) +

@@ -15,8 +15,10 @@ using test::ScratchFolder;
 
 namespace {
 
-void publish(Store &store, const std::string &contentKey, const std::string &pattern, bool isTuned) {
+void publish(Store &store, const std::string &contentKey, const std::string &pattern, bool isTuned,
+             int64_t minDriver = 12000) {
   KernelRecord record = test::forwardRecord(contentKey);
+  record.minDriver = minDriver;
   record.pattern = pattern;
   Winner winner;
   static_cast<WinnerKey &>(winner) = WinnerKey(record, {0, 3, 2}, {"Fake GPU", "sm_90", 132, 140});
@@ -55,6 +57,18 @@ struct Scene {
 };
 
 } // namespace
+
+TEST_CASE("where all that fits wants a newer driver the answer says which") {
+  Scene scene;
+  publish(scene.writer, "newer", scene.full, false, 13040);
+  const Status status = scene.find(scene.full).status();
+  CHECK(status.code() == StatusCode::unsupported);
+  CHECK(status.message() == "load kernel newer: needs a driver for CUDA version 13040 or later, this is 13000; update "
+                            "the driver");
+  publish(scene.writer, "older", scene.full, true);
+  scene.finder.distrust();
+  CHECK(scene.found(scene.full).kernel.record().contentKey == "older");
+}
 
 TEST_CASE("a question asked again is answered from memory until the store is asked for changes") {
   Scene scene;
