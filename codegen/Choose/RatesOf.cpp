@@ -1,14 +1,11 @@
 //===- RatesOf.cpp - what a pattern fixes for kernels ---------------------===//
 #include "codegen/Choose/RatesOf.h"
+#include "codegen/Choose/LaunchExprOf.h"
 #include "dialect/Analysis/DocumentRows.h"
 #include "dialect/Geometry/ConsecutiveTiles.h"
 #include "dialect/Geometry/Grain.h"
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/ScoreChain.h"
-
-#include "llvm/Support/ErrorHandling.h"
-
-#include <cassert>
 
 namespace heddle {
 
@@ -45,29 +42,6 @@ static bool searchesLists(const attn::PatternAnalysis &analysis) {
       for (const attn::Piece &piece : pieces)
         searches |= piece.list && piece.list->rule->isSearched();
   return searches;
-}
-
-/// Of lengths of tensors.
-static LaunchExpr countOf(const attn::IntExpr &expr) {
-  const attn::IntExpr::Node &node = *expr.get();
-  auto operand = [&](unsigned index) { return countOf(node.operands[index]); };
-  switch (node.op) {
-  case attn::IntExpr::Constant:
-    return node.value;
-  case attn::IntExpr::Symbolic:
-    assert(node.symbol.kind == attn::Symbol::Parameter && "a length is the word of a tensor");
-    return LaunchExpr::param(node.symbol.index);
-  case attn::IntExpr::Add:
-    return operand(0) + operand(1);
-  case attn::IntExpr::Sub:
-    return operand(0) - operand(1);
-  case attn::IntExpr::Min:
-    return min(operand(0), operand(1));
-  case attn::IntExpr::Max:
-    return max(operand(0), operand(1));
-  default:
-    llvm_unreachable("documents are counted by sums and extremes of lengths");
-  }
 }
 
 static LaunchExpr extentOf(attn::Extent extent, unsigned argument) {
@@ -136,6 +110,7 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
     if (pattern.isOperand(i))
       rates.operands.push_back({i, attn::lengthDimension(pattern, i).has_value()});
   rates.gradients = gradientsOf(pattern);
+  rates.bounds = argumentBounds(pattern);
   rates.qOrigin = originRuleOf(pattern);
   rates.grain = attn::grainOf(analysis);
   rates.bandedGrain = attn::bandedGrainOf(analysis).grain;
@@ -149,7 +124,7 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
     rates.passes.push_back({variantsOf(*pass), attn::grainOf(*pass), attn::bandedGrainOf(*pass).grain});
   rates.whyOnePass = analysed.whyOnePass;
   if (const auto documents = attn::documentRowsOf(analysed.lowered, rates.whyNoDocuments))
-    rates.documents = countOf(documents->count), rates.hasDocuments = true;
+    rates.documents = launchExprOf(documents->count, rates.qOrigin), rates.hasDocuments = true;
   return rates;
 }
 

@@ -26,6 +26,9 @@ struct AnalysedPattern {
 /// Where the pattern says that query 0 stands.
 QOriginRule originRuleOf(attn::PatternOp pattern);
 
+/// What the sizes that a call gives the pattern, and the lengths of its tensors, must be.
+std::vector<ArgumentBound> argumentBounds(attn::PatternOp pattern);
+
 PatternRates ratesOf(const AnalysedPattern &analysed);
 
 // Owns the questions that defaults depend on: equal tiles may be dealt out in any order, others want the longest first;

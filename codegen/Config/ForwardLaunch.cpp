@@ -22,6 +22,7 @@ LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep) {
   LaunchPlan plan{PlanService(request.kind)};
   plan.serves.qOrigin = request.qOrigin;
   plan.serves.keyOriginStep = keyOriginStep;
+  plan.serves.bounds = request.bounds;
   return plan;
 }
 

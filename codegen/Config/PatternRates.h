@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/Core/LaunchExpr.h"
+#include "runtime/Core/ArgumentBounds.h"
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
@@ -68,6 +68,7 @@ struct PatternRates {
   int64_t paramCount = 0;                   ///< arguments of the pattern
   std::vector<OperandSlot> operands = {};   ///< those of them that are tensors, ascending
   std::vector<GradientSlot> gradients = {}; ///< those of them that have gradients, ascending
+  std::vector<ArgumentBound> bounds = {};   ///< of the arguments, for plans
   QOriginRule qOrigin = QOriginRule::start;
   /// every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
   int64_t grain = 1;

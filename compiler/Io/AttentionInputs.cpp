@@ -3,7 +3,7 @@
 #include "compiler/Io/Memory.h"
 #include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/Safetensors.h"
-#include "runtime/Core/CountText.h"
+#include "runtime/Core/CallChecks.h"
 
 #include <algorithm>
 
@@ -128,18 +128,30 @@ static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
   return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeWords(role));
 }
 
-static Status checkLike(const RoleSpec &role, const HostTensor &tensor, const AttentionInputs &inputs,
-                        const std::vector<int64_t> &shape) {
-  const DType expected = elementOf(role, inputs.dtype(), inputs.dtype());
-  if (tensor.dtype != expected)
-    return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(expected) +
-                                   (role.element == RoleElement::fp32
-                                        ? ""
-                                        : std::string(" like '") + specOf(inputs.kind->roles.front().role).name + "'"));
-  if (tensor.shape != shape)
-    return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
-  return {};
-}
+// Of the tensors that a call has, those of a file are dense and so many; arrays are looked at here alone.
+class FileChecks {
+public:
+  explicit FileChecks(const AttentionInputs &inputs) : sizes(symbols) {
+    rules.kind = inputs.kind;
+    rules.dtype = rules.outDType = inputs.dtype();
+  }
+
+  Status check(const RoleSpec &role, const HostTensor &tensor, const std::vector<int64_t> &shape) {
+    HEDDLE_TRY(checkDtype(role, int32_t(tensor.dtype) + 1, rules));
+    if (role.form == RoleForm::tensor)
+      return sizes.check(role, {tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]});
+    if (tensor.shape != shape)
+      return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
+    return {};
+  }
+
+  Status checkHeads() const { return heddle::checkHeads(*rules.kind, symbols); }
+
+private:
+  LaunchSymbols symbols;
+  CallSizes sizes;
+  CallRules rules;
+};
 
 // Those that must be there, or are.
 static std::vector<RoleSpec> rolesToCheck(const AttentionInputs &inputs) {
@@ -158,18 +170,17 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec 
   for (const RoleSpec &role : roles)
     HEDDLE_TRY(checkRank(role, inputs.of(role.role)));
   SizesOfTensors given;
+  FileChecks checks(inputs);
   for (const RoleSpec &role : roles) {
     const HostTensor &tensor = inputs.of(role.role);
-    HEDDLE_TRY(checkLike(role, tensor, inputs, given.expected(role, tensor.shape.data())));
+    HEDDLE_TRY(checks.check(role, tensor, given.expected(role, tensor.shape.data())));
   }
-  const AttentionSizes &sizes = inputs.sizes = given.sizes;
+  inputs.sizes = given.sizes;
   for (const RoleSpec &role : roles)
     if (inputs.sizes.of(role.heads) < 1 || (role.dim != RoleExtent::one && inputs.sizes.of(role.dim) < 1))
       return Status::invalidArgument(describe(role.name, inputs.of(role.role)) +
                                      "; expected at least one head and one head dimension");
-  if (sizes.heads % sizes.kvHeads != 0)
-    return Status::invalidArgument("tensor 'q' has " + counted(sizes.heads, "head") + ", 'k' has " +
-                                   grouped(sizes.kvHeads) + "; expected a multiple");
+  HEDDLE_TRY(checks.checkHeads());
   return inputs;
 }
 

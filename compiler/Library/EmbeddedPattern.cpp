@@ -1,6 +1,7 @@
 //===- EmbeddedPattern.cpp ------------------------------------------------===//
 #include "compiler/Library/EmbeddedPattern.h"
 
+#include "codegen/Choose/RatesOf.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace heddle {
 namespace {
@@ -97,22 +99,25 @@ Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::stri
 }
 
 void EmbeddedPattern::describeDimensions(unsigned argument) {
-  std::vector<Dimension> &of = dimensions.emplace_back();
+  Tensor &tensor = tensors.emplace_back();
   attn::PatternOp pattern = file->pattern();
   if (!pattern.isOperand(argument))
     return;
   const auto type = llvm::cast<mlir::MemRefType>(pattern.getArgumentTypes()[argument]);
   const attn::OperandUse use = attn::operandUses(pattern, argument).front();
   for (unsigned i = 0; i < type.getRank(); ++i)
-    of.push_back(type.isDynamicDim(i) ? Dimension(use.extents[i]) : Dimension(type.getDimSize(i)));
+    tensor.dimensions.push_back(type.isDynamicDim(i) ? Dimension(use.extents[i]) : Dimension(type.getDimSize(i)));
+  tensor.elementBytes = type.getElementTypeBitWidth() / 8;
+  tensor.isOfIntegers = type.getElementType().isInteger();
 }
 
 void EmbeddedPattern::describe() {
   attn::PatternOp pattern = file->pattern();
   facts.struct_size = sizeof(facts);
   facts.argument_count = int32_t(pattern.getNumArguments());
-  origin = pattern.getQOrigin();
-  facts.takes_q_origin = origin == attn::Origin::given;
+  origin = originRuleOf(pattern);
+  bounds = argumentBounds(pattern);
+  facts.takes_q_origin = origin == QOriginRule::given;
   facts.name = keep(pattern.getSymName().str());
   facts.text = keep(file->text());
   facts.notes = keep(file->notes());
@@ -191,15 +196,28 @@ Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *o
 }
 
 int64_t EmbeddedPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const {
-  switch (origin) {
-  case attn::Origin::start:
-    return 0;
-  case attn::Origin::end:
-    return seqlenK - seqlenQ;
-  case attn::Origin::given:
-    break;
+  return origin == QOriginRule::start ? 0 : origin == QOriginRule::end ? seqlenK - seqlenQ : given;
+}
+
+OperandNumbers EmbeddedPattern::operandNumbers() const {
+  OperandNumbers numbers;
+  for (const heddle_pattern_argument &argument : described) {
+    const uint64_t bit = uint64_t(1) << argument.id;
+    const bool isTensor = argument.kind == HEDDLE_OPERAND_POINTER;
+    numbers.pointers |= isTensor ? bit : 0;
+    numbers.sizes |= !isTensor || argument.takes_length ? bit : 0;
+    numbers.neededSizes |= argument.takes_length || (!isTensor && !argument.has_default) ? bit : 0;
   }
-  return given;
+  numbers.neededPointers = numbers.pointers;
+  return numbers;
+}
+
+Status EmbeddedPattern::checkWords(const LaunchSymbols &symbols) const {
+  std::vector<std::string> names;
+  for (const heddle_pattern_argument &argument : described)
+    names.push_back(argument.name);
+  const Status status = checkBounds(bounds, symbols, ~uint64_t(0), names);
+  return status.isOk() ? status : badArguments("operands: " + status.message());
 }
 
 static int64_t extentOf(attn::Extent extent, const CpuCall &call, int64_t length) {
@@ -218,20 +236,66 @@ static int64_t extentOf(attn::Extent extent, const CpuCall &call, int64_t length
   return length;
 }
 
+int64_t EmbeddedPattern::elementsOf(int32_t argument, const CpuCall &call) const {
+  int64_t elements = 1;
+  for (const Dimension &dimension : tensors[size_t(argument)].dimensions) {
+    const attn::Extent *extent = std::get_if<attn::Extent>(&dimension);
+    elements *= extent ? extentOf(*extent, call, call.params[size_t(argument)]) : std::get<int64_t>(dimension);
+  }
+  return elements;
+}
+
+int64_t EmbeddedPattern::bytesOf(int32_t argument, const CpuCall &call) const {
+  return elementsOf(argument, call) * tensors[size_t(argument)].elementBytes;
+}
+
+static std::shared_ptr<const std::vector<int64_t>> integersAt(const void *address, int64_t count, int64_t bytes) {
+  std::vector<int64_t> integers(size_t(count), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int32_t narrow = 0;
+    const char *place = static_cast<const char *>(address) + i * bytes;
+    if (bytes == sizeof(int64_t))
+      std::memcpy(&integers[size_t(i)], place, sizeof(int64_t));
+    else
+      std::memcpy(&narrow, place, sizeof narrow), integers[size_t(i)] = narrow;
+  }
+  return std::make_shared<const std::vector<int64_t>>(std::move(integers));
+}
+
+Status EmbeddedPattern::checkIntegers(const CpuCall &call) {
+  attn::TensorCall asked;
+  asked.batch = call.batch, asked.heads = call.heads, asked.seqlenQ = call.seqlenQ, asked.seqlenK = call.seqlenK;
+  asked.qOrigin = call.qOrigin, asked.kOrigin = call.kOrigin;
+  asked.parameters.assign(call.params.begin(), call.params.end());
+  asked.tensors.resize(described.size());
+  size_t operand = 0;
+  bool isAnyOfIntegers = false;
+  for (const heddle_pattern_argument &argument : described) {
+    if (argument.kind != HEDDLE_OPERAND_POINTER)
+      continue;
+    const Tensor &tensor = tensors[size_t(argument.id)];
+    if (tensor.isOfIntegers)
+      asked.tensors[size_t(argument.id)] =
+          integersAt(call.operands[operand], elementsOf(argument.id, call), tensor.elementBytes);
+    isAnyOfIntegers |= tensor.isOfIntegers;
+    ++operand;
+  }
+  if (!isAnyOfIntegers)
+    return {};
+  std::lock_guard<std::mutex> lock(mutex);
+  HEDDLE_ASSIGN(const PatternFile *file, parsed());
+  const Status status = heddle::checkIntegers(*file, asked);
+  return status.isOk() ? status : badArguments("operands: " + status.message());
+}
+
 Result<CpuCall::ArgumentGradient> EmbeddedPattern::gradientOf(const heddle_gradient &wanted,
                                                               const CpuCall &call) const {
   const std::string who = "attention arguments: gradients: argument " + std::to_string(wanted.id) + ": ";
   if (wanted.id < 0 || wanted.id >= facts.argument_count)
     return Status::invalidArgument(who + "pattern '" + facts.name + "' has " + std::to_string(facts.argument_count));
-  if (!wanted.ptr)
-    return Status::invalidArgument(who + "expected host memory, got null");
-  if (wanted.reserved != 0)
-    return Status::unsupported(who + "the reserved field is not zero");
-  CpuCall::ArgumentGradient gradient = {wanted.id, wanted.ptr, 1, false};
-  for (const Dimension &dimension : dimensions[size_t(wanted.id)]) {
+  CpuCall::ArgumentGradient gradient = {wanted.id, wanted.ptr, elementsOf(wanted.id, call), false};
+  for (const Dimension &dimension : tensors[size_t(wanted.id)].dimensions) {
     const attn::Extent *extent = std::get_if<attn::Extent>(&dimension);
-    gradient.elements *=
-        extent ? extentOf(*extent, call, call.params[size_t(wanted.id)]) : std::get<int64_t>(dimension);
     gradient.hasQueryRows |= extent && *extent == attn::Extent::SeqlenQ;
   }
   return gradient;

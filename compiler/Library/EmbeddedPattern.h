@@ -10,6 +10,7 @@
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Library/heddle_compiler.h"
 #include "dialect/IR/Operands.h"
+#include "runtime/Core/CallChecks.h"
 #include "runtime/Api/HandleLife.h"
 
 #include <deque>
@@ -37,6 +38,16 @@ public:
   Result<std::vector<int64_t>> parameters(const heddle_operand *operands, uint64_t count, bool needsLengths);
   /// Position of query 0 of a call.
   int64_t queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const;
+  QOriginRule originRule() const { return origin; }
+
+  /// What a call gives the arguments: those that it must give are tensors, lengths, and sizes without a default.
+  OperandNumbers operandNumbers() const;
+  /// What sizes and lengths must be, with the names of arguments in the message.
+  Status checkWords(const LaunchSymbols &symbols) const;
+  /// Of a call whose words passed: what its tensors of integers hold, in the words of tensors from files.
+  Status checkIntegers(const CpuCall &call);
+  /// Bytes of a tensor in a call.
+  int64_t bytesOf(int32_t argument, const CpuCall &call) const;
 
   /// Where `call` writes the gradient of one of the arguments, whose sizes it has. invalidArgument: there is no such one.
   Result<CpuCall::ArgumentGradient> gradientOf(const heddle_gradient &wanted, const CpuCall &call) const;
@@ -62,12 +73,19 @@ private:
 
   std::unique_ptr<PatternFile> file; ///< of patterns that were used lately
   std::string label;
-  attn::Origin origin = attn::Origin::start;
+  QOriginRule origin = QOriginRule::start;
+  std::vector<ArgumentBound> bounds;
   heddle_pattern_info facts = {};
   std::vector<heddle_pattern_argument> described;
   /// Of a tensor, each dimension: its extent, or, where the type says `?`, what that stands for.
   using Dimension = std::variant<int64_t, attn::Extent>;
-  std::vector<std::vector<Dimension>> dimensions;
+  struct Tensor {
+    std::vector<Dimension> dimensions;
+    int64_t elementBytes = 0;
+    bool isOfIntegers = false;
+  };
+  std::vector<Tensor> tensors; ///< by argument
+  int64_t elementsOf(int32_t argument, const CpuCall &call) const;
   std::deque<std::string> texts; ///< what facts and described point to
 
   std::mutex mutex; ///< guards the use of file, and what follows

@@ -3,8 +3,9 @@
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Library/EmbeddedPattern.h"
-#include "runtime/Device/Arguments.h"
 #include "runtime/Api/Handles.h"
+#include "runtime/Core/CallMemory.h"
+#include "runtime/Core/VersionedStruct.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,157 +22,129 @@ Status openPattern(const std::string &text, const char *label, const char *name,
   return {};
 }
 
-Status bad(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }
-
-constexpr const char *kDims[] = {"batch", "row", "head", "dim"};
-
-Status checkTensor(const KindRole &role, const heddle_tensor &tensor, int32_t ofQuery,
-                   const std::vector<int64_t> &expected) {
-  const std::string name = specOf(role.role).name;
-  const bool isFp32 = specOf(role).element == RoleElement::fp32;
-  const int32_t dtype = isFp32 ? HEDDLE_FP32 : ofQuery;
-  if (tensor.dtype != dtype)
-    return bad(name + ": dtype: expected " + (isFp32 ? "fp32" : "that of q") + ", number " + std::to_string(dtype) +
-               ", got number " + std::to_string(tensor.dtype));
-  for (int i = 0; i < 4; ++i)
-    if (tensor.size[i] < 0 || tensor.size[i] > INT32_MAX || tensor.size[i] != expected[i])
-      return bad(name + ": size of " + kDims[i] + ": expected " + std::to_string(expected[i]) + ", got " +
-                 std::to_string(tensor.size[i]));
-  if (isEmpty(tensor))
-    return {};
-  if (tensor.size[3] > 1 && tensor.stride[3] != 1)
-    return bad(name + ": stride of dim: expected 1, got " + std::to_string(tensor.stride[3]) +
-               "; make the tensor contiguous in dim");
-  if (!tensor.ptr)
-    return bad(name + ": address: expected host memory, got null");
-  for (int i = 0; i < 3; ++i)
-    if (includes(role.access, Access::write) && tensor.size[i] > 1 && tensor.stride[i] == 0)
-      return bad(name + ": stride of " + kDims[i] + ": expected rows that do not overlap, got 0");
-  return {};
+/// Sizes by the table of roles.
+void setCallSizes(const LaunchSymbols &symbols, CpuCall &call) {
+  call.batch = int32_t(symbols[LaunchSymbol::batch]);
+  for (RoleExtent extent : {RoleExtent::seqlenQ, RoleExtent::seqlenK, RoleExtent::heads, RoleExtent::kvHeads,
+                            RoleExtent::headDim, RoleExtent::valueDim})
+    call.sizeOf(extent) = int32_t(symbols[symbolOf(extent)]);
 }
 
-/// Forward calls need no lse.
-Status checkArray(const KindRole &role, const void *address, const AttentionSizes &sizes) {
-  const RoleSpec &spec = specOf(role.role);
-  const bool isEmpty = sizes.batch * sizes.of(spec.rows) * sizes.of(spec.heads) == 0;
-  if (role.access == Access::read && role.presence == Presence::required && !address && !isEmpty)
-    return bad(std::string(spec.name) + ": address: expected host memory, got null");
-  return {};
-}
+/// One call through the C interface, checked in the order in which launches are.
+class HostCall {
+public:
+  HostCall(const KindSpec &kind, EmbeddedPattern &pattern) : pattern(pattern) {
+    rules.kind = &kind;
+    rules.memory = "host memory";
+    rules.alignment = 1;
+    rules.needsAllResults = false;
+  }
 
-/// Fills in the tensors, the arrays and the sizes that they give.
-Status bindRoles(const KindSpec &kind, const heddle_attention_args &args, CpuCall &call) {
-  if (args.q.dtype < HEDDLE_BF16 || args.q.dtype > HEDDLE_FP32)
-    return bad("q: dtype: expected bf16, fp16 or fp32 (1 to 3), got number " + std::to_string(args.q.dtype));
-  CallInputs inputs;
-  inputs.args = args;
-  HEDDLE_TRY(checkForeign(kind, inputs));
-  SizesOfTensors given;
-  for (const KindRole &role : kind.roles) {
-    call.give(role.role, inputs.address(role.role));
-    if (specOf(role.role).form != RoleForm::tensor) {
-      HEDDLE_TRY(checkArray(role, inputs.address(role.role), given.sizes));
-      continue;
+  Status read(const heddle_attention_args &given) {
+    HEDDLE_TRY(readArguments(given, args));
+    HEDDLE_TRY(checkForeign(*rules.kind, args));
+    HEDDLE_TRY(readRoles());
+    HEDDLE_TRY(checkScale(args.scale));
+    HEDDLE_TRY(checkOrigins({pattern.originRule(), 1}, args, symbols));
+    call.qOrigin = int32_t(pattern.queryOrigin(args.q_origin, call.seqlenQ, call.seqlenK));
+    call.kOrigin = int32_t(args.k_origin);
+    symbols[LaunchSymbol::qOrigin] = call.qOrigin;
+    symbols[LaunchSymbol::kOrigin] = call.kOrigin;
+    call.scale = args.scale != 0 ? args.scale : float(1 / std::sqrt(double(std::max(call.headDim, 1))));
+    HEDDLE_TRY(readOperands());
+    HEDDLE_TRY(readGradients());
+    return checkApart(rules, args, symbols, morePlaces());
+  }
+
+  Status compute(int32_t threads) {
+    call.threads = threads;
+    if (!hasWork()) {
+      for (const CpuCall::ArgumentGradient &gradient : call.argumentGradients)
+        std::fill_n(gradient.address, gradient.elements, 0.0f);
+      return {};
     }
-    const heddle_tensor &tensor = inputs.tensor(role.role);
-    HEDDLE_TRY(checkTensor(role, tensor, args.q.dtype, given.expected(specOf(role.role), tensor.size)));
-    call.stride[size_t(role.role)] = CpuStrides{tensor.stride[0], tensor.stride[1], tensor.stride[2]};
+    HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode(walkOf(rules.kind->name)));
+    call.pattern = code.get();
+    return cpuFunctionOf(*rules.kind)(call);
   }
-  const AttentionSizes &sizes = given.sizes;
-  const bool isOfNone =
-      sizes.heads == 0 && (sizes.kvHeads == 0 || !kind.isBackward()); // d_k has nothing to be written from
-  if (!isOfNone && (sizes.heads == 0 || sizes.kvHeads == 0 || sizes.heads % sizes.kvHeads != 0))
-    return bad("k: size of head: expected a divisor of the " + std::to_string(sizes.heads) + " query heads, got " +
-               std::to_string(sizes.kvHeads));
-  call.dtype = call.outDtype = DType(args.q.dtype - 1);
-  setSizes(sizes, call);
-  return {};
-}
 
-Status checkScale(const heddle_attention_args &args) {
-  if (!std::isfinite(args.scale) || args.scale < 0)
-    return bad("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " +
-               std::to_string(args.scale));
-  return {};
-}
+private:
+  bool hasWork() const { return call.batch != 0 && call.heads != 0 && (call.seqlenQ != 0 || rules.kind->isBackward()); }
 
-/// Of tensors that the pattern does not have, or that are given twice.
-Status checkPointers(const EmbeddedPattern &pattern, const heddle_attention_args &args) {
-  std::vector<bool> isGiven(pattern.arguments().size());
-  for (uint64_t i = 0; i < args.operand_count; ++i) {
-    const heddle_operand &operand = args.operands[i];
-    if (operand.kind != HEDDLE_OPERAND_POINTER)
-      continue;
-    const std::string number = "pointer number " + std::to_string(operand.id);
-    const bool exists = operand.id >= 0 && size_t(operand.id) < isGiven.size();
-    if (!exists || pattern.arguments()[size_t(operand.id)].kind != HEDDLE_OPERAND_POINTER)
-      return bad("operands: this pattern has no " + number);
-    if (isGiven[size_t(operand.id)])
-      return bad("operands: " + number + " is given twice");
-    isGiven[size_t(operand.id)] = true;
+  Status readRoles() {
+    const RoleSpec &first = specOf(rules.kind->roles.front().role);
+    const int32_t dtype = tensorOf(args, first.role).dtype;
+    if (dtype < HEDDLE_BF16 || dtype > HEDDLE_FP32)
+      return badArguments(std::string(first.name) + ": dtype: expected bf16, fp16 or fp32, got number " +
+                          std::to_string(dtype));
+    rules.dtype = rules.outDType = call.dtype = call.outDtype = DType(dtype - 1);
+    CallSizes sizes(symbols);
+    HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
+    setCallSizes(symbols, call);
+    for (const KindRole &role : rules.kind->roles) {
+      call.give(role.role, addressOf(args, role.role));
+      if (specOf(role.role).form != RoleForm::tensor)
+        continue;
+      const heddle_tensor &tensor = tensorOf(args, role.role);
+      call.stride[size_t(role.role)] = CpuStrides{tensor.stride[0], tensor.stride[1], tensor.stride[2]};
+    }
+    return {};
   }
-  return {};
-}
 
-/// The pattern's tensors, in order of its arguments.
-Result<std::vector<const void *>> operandsOf(const EmbeddedPattern &pattern, const heddle_attention_args &args) {
-  HEDDLE_TRY(checkPointers(pattern, args));
-  std::vector<const void *> operands;
-  for (const heddle_pattern_argument &argument : pattern.arguments()) {
-    if (argument.kind != HEDDLE_OPERAND_POINTER)
-      continue;
-    const void *address = nullptr;
-    for (uint64_t i = 0; i < args.operand_count; ++i)
-      if (args.operands[i].kind == HEDDLE_OPERAND_POINTER && args.operands[i].id == argument.id)
-        address = args.operands[i].value.ptr;
-    if (!address)
-      return bad(std::string("operands: tensor '") + argument.name + "', number " + std::to_string(argument.id) +
-                 ", is missing");
-    operands.push_back(address);
+  Status readOperands() {
+    const OperandNumbers numbers = pattern.operandNumbers();
+    GivenOperands given;
+    HEDDLE_TRY(checkOperands(numbers, args, rules, hasWork(), given));
+    HEDDLE_ASSIGN(words, pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
+    symbols.params = words.data();
+    symbols.paramCount = int64_t(words.size());
+    HEDDLE_TRY(pattern.checkWords(symbols));
+    call.params.assign(words.begin(), words.end());
+    for (uint64_t left = numbers.pointers; left; left &= left - 1)
+      for (uint64_t i = 0; i < args.operand_count; ++i)
+        if (args.operands[i].kind == HEDDLE_OPERAND_POINTER && args.operands[i].id == __builtin_ctzll(left))
+          call.operands.push_back(args.operands[i].value.ptr);
+    return hasWork() ? pattern.checkIntegers(call) : Status();
   }
-  return operands;
-}
 
-/// Of numbers and tensors of the pattern; the call has its sizes.
-Status bindGradients(const KindSpec &kind, const EmbeddedPattern &pattern, const heddle_attention_args &args,
-                     CpuCall &call) {
-  if (args.gradient_count > 0 && !kind.isBackward())
-    return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) +
-                               " has no gradients; leave it zero");
-  if (args.gradient_count > 0 && !args.gradients)
-    return bad("gradients: expected an address, got null");
-  for (uint64_t i = 0; i < args.gradient_count; ++i) {
-    HEDDLE_ASSIGN(call.argumentGradients.emplace_back(), pattern.gradientOf(args.gradients[i], call));
+  /// Of numbers and tensors of the pattern; the call has its sizes.
+  Status readGradients() {
+    if (args.gradient_count > 0 && !rules.kind->isBackward())
+      return Status::unsupported("attention arguments: a call of kind " + std::string(rules.kind->name) +
+                                 " has no gradients; leave it zero");
+    HEDDLE_TRY(checkGradientList(args));
+    uint64_t seen = 0;
+    for (uint64_t i = 0; i < args.gradient_count; ++i) {
+      HEDDLE_ASSIGN(call.argumentGradients.emplace_back(), pattern.gradientOf(args.gradients[i], call));
+      HEDDLE_TRY(checkGradient(args.gradients[i], rules, /*hasWork=*/true, seen));
+    }
+    return {};
   }
-  return {};
-}
+
+  MorePlaces morePlaces() const {
+    MorePlaces more;
+    size_t operand = 0;
+    for (uint64_t left = hasWork() ? pattern.operandNumbers().pointers : 0; left; left &= left - 1) {
+      const int number = __builtin_ctzll(left);
+      more.addOperand({number, call.operands[operand++], pattern.bytesOf(number, call)});
+    }
+    for (const CpuCall::ArgumentGradient &gradient : call.argumentGradients)
+      more.addGradient({gradient.argument, gradient.address, gradient.elements * int64_t(sizeof(float))});
+    return more;
+  }
+
+  EmbeddedPattern &pattern;
+  CallRules rules;
+  heddle_attention_args args;
+  LaunchSymbols symbols;
+  std::vector<int64_t> words;
+  CpuCall call;
+};
 
 Status compute(const KindSpec &kind, EmbeddedPattern &pattern, const heddle_attention_args &given, int32_t threads) {
-  heddle_attention_args args;
-  HEDDLE_TRY(readArguments(given, args));
-  CpuCall call;
-  HEDDLE_TRY(bindRoles(kind, args, call));
-  HEDDLE_TRY(checkScale(args));
-  HEDDLE_ASSIGN(std::vector<int64_t> words,
-                pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
-  call.params.assign(words.begin(), words.end());
-  HEDDLE_ASSIGN(call.operands, operandsOf(pattern, args));
-  HEDDLE_TRY(bindGradients(kind, pattern, args, call));
-  for (int64_t origin : {args.q_origin, args.k_origin})
-    if (origin < INT32_MIN || origin > INT32_MAX)
-      return bad("origins: expected 32 bits, got " + std::to_string(origin));
-  call.qOrigin = int32_t(pattern.queryOrigin(args.q_origin, call.seqlenQ, call.seqlenK));
-  call.kOrigin = int32_t(args.k_origin);
-  call.scale = args.scale != 0 ? args.scale : float(1 / std::sqrt(double(std::max(call.headDim, 1))));
-  call.threads = threads;
-  if (call.batch == 0 || call.heads == 0 || (call.seqlenQ == 0 && !kind.isBackward())) {
-    for (const CpuCall::ArgumentGradient &gradient : call.argumentGradients)
-      std::fill_n(gradient.address, gradient.elements, 0.0f);
-    return {};
-  }
-  HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode(walkOf(kind.name)));
-  call.pattern = code.get();
-  return cpuFunctionOf(kind)(call);
+  HostCall call(kind, pattern);
+  HEDDLE_TRY(call.read(given));
+  return call.compute(threads);
 }
 
 /// A call of kind `name` through the C interface, `what` for people.
@@ -245,6 +218,22 @@ heddle_status heddle_cpu_backward(const heddle_pattern *pattern, const heddle_at
 heddle_status heddle_cpu_backward_accumulate(const heddle_pattern *pattern, const heddle_attention_args *args,
                                              int32_t threads) {
   return callOnCpu("backward_accumulate", "gradients on the CPU", pattern, args, threads);
+}
+
+heddle_status heddle_cpu_check(const heddle_pattern *pattern, const char *kind, const heddle_attention_args *args) {
+  constexpr const char *what = "check on the CPU";
+  return guarded([&]() -> Status {
+    HEDDLE_TRY(checkOpen(what, "pattern", pattern));
+    if (!args)
+      return missing(what, "args");
+    HEDDLE_ASSIGN(const KindSpec *known, findKind(kind ? kind : "forward"));
+    HEDDLE_TRY(walksPattern(*known)
+                   ? Status()
+                   : Status::unsupported(std::string(what) +
+                                         ": kind: expected forward, backward or backward_accumulate, got " +
+                                         known->name));
+    return HostCall(*known, *pattern->pattern).read(*args);
+  });
 }
 
 } // extern "C"

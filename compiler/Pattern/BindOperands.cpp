@@ -3,6 +3,7 @@
 #include "compiler/Pattern/Suggest.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Io/Safetensors.h"
+#include "codegen/Choose/RatesOf.h"
 #include "dialect/IR/PatternOperands.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -44,14 +45,31 @@ bool hasIntegers(Operation *op, const attn::TensorData &tensors) {
   });
 }
 
-/// What the ops that read the tensors say of their integers.
-Status checkIntegers(attn::PatternOp pattern, const ProblemShape &shape) {
-  const attn::TensorCall call = tensorCallOf(pattern, shape);
-  for (Operation &op : pattern.getBody().front())
-    if (auto reader = dyn_cast<attn::OperandOpInterface>(op); reader && hasIntegers(&op, call.tensors))
-      if (std::string wrong = reader.checkTensors(call); !wrong.empty())
-        return Status::invalidArgument(wrong);
-  return {};
+/// Sizes of the pattern and lengths of the tensors that are there.
+Status checkWords(attn::PatternOp pattern, const ProblemShape &shape) {
+  LaunchSymbols symbols;
+  symbols[LaunchSymbol::batch] = shape.batch;
+  symbols[LaunchSymbol::heads] = shape.heads;
+  symbols[LaunchSymbol::seqlenQ] = shape.seqlenQ;
+  symbols[LaunchSymbol::seqlenK] = shape.seqlenK;
+  symbols[LaunchSymbol::qOrigin] = queryOrigin(pattern, shape);
+  symbols.params = shape.parameters.data();
+  symbols.paramCount = int64_t(shape.parameters.size());
+  uint64_t given = 0;
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
+    given |= uint64_t(!pattern.isOperand(i) || shape.operands[i]) << i;
+    names.push_back(pattern.getParameterName(i).str());
+  }
+  std::vector<ArgumentBound> bounds = argumentBounds(pattern);
+  llvm::erase_if(bounds, [&](const ArgumentBound &bound) { return (given >> bound.argument & 1) == 0; });
+  return checkBounds(bounds, symbols, given, names);
+}
+
+/// Of the pattern, tensors that were bound.
+Status checkBound(const PatternFile &file, const ProblemShape &shape) {
+  HEDDLE_TRY(checkWords(file.pattern(), shape));
+  return checkIntegers(file, tensorCallOf(file.pattern(), shape));
 }
 
 /// One tensor of the pattern, for one call.
@@ -168,9 +186,6 @@ private:
       return Status::invalidArgument("tensor '" + name + "': expected " +
                                      elementTypeName(elementOf(type.getElementType())) + " " + expectedShape() +
                                      ", got " + elementTypeName(tensor.element) + " " + shapeText(tensor.shape));
-    if (auto dimension = attn::lengthDimension(pattern, argument); dimension && tensor.shape[*dimension] < 1)
-      return Status::invalidArgument("tensor '" + name + "': expected a length of at least 1, got " +
-                                     shapeText(tensor.shape));
     return {};
   }
 
@@ -205,6 +220,15 @@ std::optional<std::string> assignedTo(const std::string &name, const std::vector
 std::string fileOfAssignment(const std::string &assignment) {
   const size_t equals = assignment.find('=');
   return equals == std::string::npos ? "" : fileOf(assignment.substr(equals + 1));
+}
+
+Status checkIntegers(const PatternFile &file, const attn::TensorCall &call) {
+  attn::PatternOp pattern = file.pattern();
+  for (Operation &op : pattern.getBody().front())
+    if (auto reader = dyn_cast<attn::OperandOpInterface>(op); reader && hasIntegers(&op, call.tensors))
+      if (std::string wrong = reader.checkTensors(call); !wrong.empty())
+        return Status::invalidArgument(wrong);
+  return {};
 }
 
 Status checkOperandNames(const PatternFile &file, const std::vector<std::string> &assignments) {
@@ -254,7 +278,7 @@ Status bindOperands(const PatternFile &file, const OperandSources &sources, Prob
     if (tensor)
       HEDDLE_TRY(binder.bind(std::move(tensor)));
   }
-  return checkIntegers(pattern, shape);
+  return checkBound(file, shape);
 }
 
 Status checkOperands(const PatternFile &file, const Operands &operands, ProblemShape &shape) {
@@ -263,7 +287,7 @@ Status checkOperands(const PatternFile &file, const Operands &operands, ProblemS
   for (unsigned i = 0; i < operands.size(); ++i)
     if (operands[i])
       HEDDLE_TRY(OperandBinder(pattern, i, shape).bind(operands[i]));
-  return checkIntegers(pattern, shape);
+  return checkBound(file, shape);
 }
 
 } // namespace heddle

@@ -8,6 +8,7 @@
 #include "codegen/Config/PatternRates.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/OperandTensor.h"
+#include "dialect/IR/Operands.h"
 #include "runtime/Core/KernelRecord.h"
 
 namespace heddle {
@@ -88,6 +89,9 @@ Status checkOperandNames(const PatternFile &file, const std::vector<std::string>
 /// gets those that were made.
 Status bindOperands(const PatternFile &file, const OperandSources &sources, ProblemShape &shape,
                     std::vector<MadeOperand> *made = nullptr);
+
+/// What the ops that read tensors of integers say of these, where all that an op reads are there.
+Status checkIntegers(const PatternFile &file, const attn::TensorCall &call);
 
 /// The same for tensors that the caller has, by argument of the pattern; empty places are left out.
 Status checkOperands(const PatternFile &file, const Operands &operands, ProblemShape &shape);

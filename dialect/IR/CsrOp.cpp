@@ -47,10 +47,31 @@ LogicalResult CsrOp::verify() {
   return success();
 }
 
+/// One beyond the last row of `mask`, as extentsOf says below; absent inside pullbacks other than attn.blocks.
+static IntExpr rowsExpr(Value mask) {
+  for (Operation *user : mask.getUsers()) {
+    if (isa<SoftmaxOp>(user))
+      return symbol(Symbol::QOrigin) + symbol(Symbol::SeqlenQ);
+    if (user->getNumResults() != 1)
+      return {};
+    const IntExpr outer = rowsExpr(user->getResult(0));
+    if (isa<AndOp, OrOp, NotOp, HeadsOp>(user))
+      return outer;
+    auto blocks = dyn_cast<BlocksOp>(user);
+    if (!blocks || !outer)
+      return {};
+    const Sizes sizes{blocks.getDynamicSizes(), blocks.getSizes()};
+    Value given = sizes.dynamicSize(0);
+    return ceilDiv(outer, given ? max(1, symbol(Symbol::Parameter, argumentOf(given))) : IntExpr(sizes.values[0]));
+  }
+  return {};
+}
+
 OperandUse CsrOp::getOperandUse(unsigned index) {
-  if (index == 0)
-    return {{Extent::Batch, Extent::Heads, Extent::Length}};
-  return {{Extent::Length}};
+  if (index != 0)
+    return {{Extent::Length}};
+  return {{Extent::Batch, Extent::Heads, Extent::Length},
+          {max(1, rowsExpr(getMask())) + 1, {}, "offset", "one more than there are rows of blocks or queries"}};
 }
 
 void CsrOp::pieces(const Frame &frame, PieceList &out) {
@@ -159,10 +180,6 @@ std::string CsrOp::checkTensors(const TensorCall &call) {
                              &indices = *call.tensors[argumentOf(getIndices())];
   const int64_t lists = std::max<int64_t>(listsOf(*this, call), 1), rows = int64_t(offsets.size()) / lists;
   const std::optional<Extents> extents = extentsOf(getMask(), call);
-  if (rows < 2 || (extents && rows - 1 < extents->q))
-    return nameOf(*this, getOffsets()) + ": expected at least " +
-           std::to_string(extents ? std::max<int64_t>(extents->q, 1) + 1 : 2) +
-           " offsets in a list, one more than there are rows of blocks or queries, got " + std::to_string(rows);
   for (int64_t place = 0; place < int64_t(offsets.size()); ++place) {
     const int64_t least = place % rows == 0 ? 0 : offsets[size_t(place - 1)];
     if (offsets[size_t(place)] < least || offsets[size_t(place)] > int64_t(indices.size()))

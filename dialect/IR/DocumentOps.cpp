@@ -11,20 +11,12 @@ namespace {
 
 MaskOpInterface definition(Value mask) { return mask.getDefiningOp<MaskOpInterface>(); }
 unsigned argumentOf(Value tensor) { return cast<BlockArgument>(tensor).getArgNumber(); }
-int64_t entriesOf(Value tensor) { return cast<MemRefType>(tensor.getType()).getDimSize(0); }
-
-IntExpr lengthExpr(Value tensor) {
-  if (ShapedType::isDynamic(entriesOf(tensor)))
-    return symbol(Symbol::Parameter, argumentOf(tensor));
-  return entriesOf(tensor);
-}
-
 Value keyOffsets(DocumentsOp op) { return DocumentTensors::of(op).keyOffsets(); }
 bool countsRows(DocumentsOp op) { return DocumentTensors::of(op).countRows(); }
 
 IntExpr countExpr(DocumentsOp op) {
-  IntExpr count = min(lengthExpr(op.getOffsetsQ()), lengthExpr(keyOffsets(op))) - 1;
-  return op.getUsed() ? min(count, lengthExpr(op.getUsed())) : count;
+  IntExpr count = min(DocumentTensors::lengthOf(op.getOffsetsQ()), DocumentTensors::lengthOf(keyOffsets(op))) - 1;
+  return op.getUsed() ? min(count, DocumentTensors::lengthOf(op.getUsed())) : count;
 }
 
 /// Documents of a frame, and the frame inside one.
@@ -62,7 +54,10 @@ std::vector<int64_t> DocumentsOp::makeTensor(unsigned index, const TensorCall &c
 }
 
 bool DocumentsOp::countsPositions() { return true; }
-OperandUse DocumentsOp::getOperandUse(unsigned) { return {{Extent::Length}}; }
+
+OperandUse DocumentsOp::getOperandUse(unsigned index) {
+  return DocumentTensors::of(*this).useOf(getOperation()->getOperand(index));
+}
 
 void DocumentsOp::pieces(const Frame &frame, PieceList &out) {
   definition(getOperand()).pieces(Documents(*this, frame).inner, out);

@@ -30,6 +30,10 @@ struct DocumentTensors {
   /// From query to key it is as far inside every document as in the call.
   bool keepDistances() const;
 
+  static IntExpr lengthOf(mlir::Value tensor);
+  /// No document is needed where there is nothing that could be in one.
+  OperandUse useOf(mlir::Value tensor) const;
+
   llvm::LogicalResult verify() const;
   /// As OperandOpInterface says.
   std::string check(const TensorCall &call) const;

@@ -223,7 +223,7 @@ def BlocksOp : MaskOp<"blocks"> {
 }
 
 def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<MaskOpInterface, ["fewQueries"]>,
-                             DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
+                             DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "makeTensor"]>]> {
   let summary = "keeps what draft tokens see: everything before them, and of each other what a tensor says";
   let description = [{
     With n ancestors (1 to 64), the last n query positions and the last n key positions are draft tokens. Keeps (q, k) when

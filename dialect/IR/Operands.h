@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "dialect/Geometry/IntExpr.h"
 #include "dialect/Geometry/TensorData.h"
 
 #include "mlir/IR/Builders.h"
@@ -17,9 +18,17 @@ namespace heddle::attn {
 enum class Extent : uint8_t { Batch, Heads, SeqlenQ, SeqlenK, Length };
 const char *extentName(Extent extent);
 
+/// What a length must be, over the sizes of a call and the lengths of other tensors; `unit` and `reason` say it in words
+/// (ArgumentBound). An absent end is no bound.
+struct LengthBound {
+  IntExpr least = 1, most = {};
+  std::string unit = "entry", reason = {};
+};
+
 /// What one operand is to one op.
 struct OperandUse {
   llvm::SmallVector<Extent, 4> extents; ///< of each dimension, where the type says `?`
+  LengthBound length = {};              ///< of the last dimension, where that is a Length
 };
 
 /// One call, as far as its tensors depend on it.

@@ -28,7 +28,9 @@ LogicalResult ScaledOp::verify() {
   return documents ? documents.verify() : success();
 }
 
-OperandUse ScaledOp::getOperandUse(unsigned) { return {{Extent::Length}}; }
+OperandUse ScaledOp::getOperandUse(unsigned index) {
+  return DocumentTensors::of(*this).useOf(getOperation()->getOperand(index));
+}
 std::string ScaledOp::checkTensors(const TensorCall &call) {
   const DocumentTensors documents = DocumentTensors::of(*this);
   return documents ? documents.check(call) : "";

@@ -1,5 +1,5 @@
 //===- TreeOp.cpp - draft tokens -------------------------------------------===//
-// Verifier and interface methods of tree, and what its tensor must hold.
+// Verifier and interface methods of tree.
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
@@ -53,7 +53,12 @@ LogicalResult TreeOp::verify() {
 
 int64_t TreeOp::fewQueries() { return kMostTokens; }
 bool TreeOp::countsPositions() { return true; }
-OperandUse TreeOp::getOperandUse(unsigned) { return {{Extent::Length}}; }
+OperandUse TreeOp::getOperandUse(unsigned) {
+  const IntExpr ofCall = min(symbol(Symbol::SeqlenQ), symbol(Symbol::SeqlenK));
+  return {{Extent::Length},
+          {1, max(1, min(kMostTokens, ofCall)), "draft token",
+           "at most " + std::to_string(kMostTokens) + " and no more than the call has queries or keys"}};
+}
 
 void TreeOp::pieces(const Frame &frame, PieceList &out) {
   Piece before = frame.region;
@@ -93,16 +98,6 @@ Value TreeOp::buildPredicate(PredicateFrame &frame) {
   Value isAncestor = frame.equal(kept, one), isDraft = frame.lessEqual(zero, query);
   Value sees = frame.both(isDraft, isAncestor);
   return frame.either(frame.less(frame.k, firstK), sees);
-}
-
-std::string TreeOp::checkTensors(const TensorCall &call) {
-  const int64_t tokens = int64_t(call.tensors[argumentOf(*this)]->size());
-  const int64_t most = std::max<int64_t>(1, std::min({call.seqlenQ, call.seqlenK, kMostTokens}));
-  if (tokens >= 1 && tokens <= most)
-    return {};
-  const std::string why = most == kMostTokens ? "" : ", the queries or keys of the call";
-  return "tensor '" + (*this)->getParentOfType<PatternOp>().getParameterName(argumentOf(*this)).str() +
-         "': expected 1 to " + std::to_string(most) + " draft tokens" + why + ", got " + std::to_string(tokens);
 }
 
 /// Every token is the child of one before it, or of the last token that is no guess.

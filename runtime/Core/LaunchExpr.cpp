@@ -166,6 +166,15 @@ void LaunchExpr::markParams(std::vector<bool> &used) const {
       used[size_t(node.value)] = true;
 }
 
+uint64_t LaunchExpr::paramMask() const {
+  static_assert(kMaxArguments <= 64, "a bit for each argument");
+  uint64_t mask = 0;
+  for (const Node &node : nodes)
+    if (node.op == Op::param && node.value < kMaxArguments)
+      mask |= uint64_t(1) << node.value;
+  return mask;
+}
+
 bool LaunchExpr::operator==(const LaunchExpr &other) const {
   return std::equal(
       nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(),

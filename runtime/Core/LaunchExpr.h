@@ -78,6 +78,8 @@ public:
   int64_t paramCount() const;
   // Sets used[i] for every param<i>; `used` has at least paramCount() elements.
   void markParams(std::vector<bool> &used) const;
+  // Bit i: param<i> is used, of the first kMaxArguments. Allocates nothing.
+  uint64_t paramMask() const;
 
   std::string str() const;
   // The whole text must be one expression. Failures (invalidArgument) name the column, from 1.

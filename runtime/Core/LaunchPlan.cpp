@@ -258,6 +258,9 @@ int64_t LaunchPlan::minDriver() const {
 int64_t LaunchPlan::paramCount() const {
   int64_t count = 0;
   forEachExpr(*this, [&](const LaunchExpr &expr) { count = std::max(count, expr.paramCount()); });
+  for (const ArgumentBound &bound : serves.bounds)
+    for (const LaunchExpr *expr : {&bound.value, &bound.least, &bound.most})
+      count = std::max(count, expr->paramCount());
   return count;
 }
 

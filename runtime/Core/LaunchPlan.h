@@ -4,6 +4,7 @@
 // as text in the kernel record, evaluated by runtime/Device. Same plan, same text, byte for byte.
 #pragma once
 
+#include "runtime/Core/ArgumentBounds.h"
 #include "runtime/Core/DType.h"
 #include "runtime/Core/LaunchExpr.h"
 
@@ -129,6 +130,7 @@ struct PlanService {
   std::vector<Role> roles;
   QOriginRule qOrigin = QOriginRule::given;
   int64_t keyOriginStep = 1; // the position of key 0 must be a multiple of it; 0: calls have all keys (checkAllKeys)
+  std::vector<ArgumentBound> bounds; // of what calls give the pattern
 
   bool has(Role role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
 };

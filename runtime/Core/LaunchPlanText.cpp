@@ -1,6 +1,7 @@
 //===- LaunchPlanText.cpp - the stored text of a launch plan ----------------===//
 // One item per line, tokens separated by one space, expressions without spaces:
 //   heddle-plan 3 | kind NAME | roles NAME ... | q_origin RULE | key_origin_step N | round_rows EXPR
+//   bound ARGUMENT VALUE LEAST MOST [UNIT[, REASON]], of heddle-plan 4: the rest of the line may hold spaces
 //   region NAME BYTES FIRST LAST
 //   launch ENTRY: what follows describes this kernel, until the next one
 //   grid X Y Z | block T | shared B | params B | clear TARGET OFFSET WORDS VALUE
@@ -10,11 +11,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace heddle {
 namespace {
 
-constexpr const char *kHeader = "heddle-plan 3";
+constexpr const char *kHeader = "heddle-plan 3", *kHeaderWithBounds = "heddle-plan 4";
 constexpr const char *kSlotKinds[] = {"i32", "i64", "f32", "ptr", "tensor_map"};
 
 void printList(std::string &text, const char *name, const std::vector<LaunchExpr> &list) {
@@ -63,6 +65,9 @@ public:
   bool atEnd() const { return rest.empty(); }
 
   std::string_view peek() const { return rest.substr(0, rest.find(' ')); }
+
+  // All that is left.
+  std::string_view remaining() { return std::exchange(rest, std::string_view()); }
 
   // The next token; empty at the end of the line.
   std::string_view word() {
@@ -198,6 +203,26 @@ Status parseRegion(LineReader &line, WorkspaceRegion &region) {
   return line.read(region.last);
 }
 
+constexpr std::string_view kReasonSign = ", ";
+
+Status parseBound(LineReader &line, ArgumentBound &bound) {
+  HEDDLE_TRY(line.read(bound.argument));
+  HEDDLE_TRY(line.read(bound.value));
+  HEDDLE_TRY(line.read(bound.least));
+  HEDDLE_TRY(line.read(bound.most));
+  const std::string_view words = line.remaining();
+  const size_t unitEnd = std::min(words.find(kReasonSign), words.size());
+  bound.unit = std::string(words.substr(0, unitEnd));
+  bound.reason = std::string(words.substr(std::min(unitEnd + kReasonSign.size(), words.size())));
+  return {};
+}
+
+std::string printBound(const ArgumentBound &bound) {
+  const std::string words = bound.unit + (bound.reason.empty() ? "" : std::string(kReasonSign) + bound.reason);
+  return "bound " + std::to_string(bound.argument) + " " + bound.value.str() + " " + bound.least.str() + " " +
+         bound.most.str() + (words.empty() ? "" : " " + words) + "\n";
+}
+
 Status parsePlanLine(std::string_view key, LineReader &line, LaunchPlan &plan) {
   if (key == "kind")
     plan.serves.kind = std::string(line.word());
@@ -207,12 +232,14 @@ Status parsePlanLine(std::string_view key, LineReader &line, LaunchPlan &plan) {
     HEDDLE_TRY(parseOrigin(line, plan.serves.qOrigin));
   else if (key == "key_origin_step")
     HEDDLE_TRY(line.read(plan.serves.keyOriginStep));
+  else if (key == "bound")
+    HEDDLE_TRY(parseBound(line, plan.serves.bounds.emplace_back()));
   else if (key == "round_rows")
     HEDDLE_TRY(line.read(plan.roundRows));
   else if (key == "region")
     HEDDLE_TRY(parseRegion(line, plan.regions.emplace_back()));
   else
-    return line.fail("expected kind, roles, q_origin, key_origin_step, round_rows, region or launch, got '" +
+    return line.fail("expected kind, roles, q_origin, key_origin_step, bound, round_rows, region or launch, got '" +
                      std::string(key) + "'");
   return {};
 }
@@ -256,8 +283,11 @@ std::string printService(const PlanService &serves) {
   std::string text = "kind " + serves.kind + "\nroles";
   for (Role role : serves.roles)
     text += std::string(" ") + specOf(role).name;
-  return text + "\nq_origin " + qOriginRuleName(serves.qOrigin) + "\nkey_origin_step " +
-         std::to_string(serves.keyOriginStep) + "\n";
+  text += std::string("\nq_origin ") + qOriginRuleName(serves.qOrigin) + "\nkey_origin_step " +
+          std::to_string(serves.keyOriginStep) + "\n";
+  for (const ArgumentBound &bound : serves.bounds)
+    text += printBound(bound);
+  return text;
 }
 
 std::string printLaunch(const KernelLaunch &launch) {
@@ -277,7 +307,8 @@ std::string printLaunch(const KernelLaunch &launch) {
 } // namespace
 
 std::string LaunchPlan::str() const {
-  std::string text = std::string(kHeader) + "\n" + printService(serves) + "round_rows " + roundRows.str() + "\n";
+  std::string text = std::string(serves.bounds.empty() ? kHeader : kHeaderWithBounds) + "\n" + printService(serves) +
+                     "round_rows " + roundRows.str() + "\n";
   for (const WorkspaceRegion &region : regions)
     text += "region " + region.name + " " + region.bytes.str() + " " + std::to_string(region.first) + " " +
             std::to_string(region.last) + "\n";
@@ -294,8 +325,9 @@ Result<LaunchPlan> LaunchPlan::parse(std::string_view text) {
     LineReader line(content, number);
     if (number > 1)
       HEDDLE_TRY(parseLine(line, plan));
-    else if (content != kHeader)
-      return line.fail(std::string("expected '") + kHeader + "', got '" + std::string(content) + "'");
+    else if (content != kHeader && content != kHeaderWithBounds)
+      return line.fail(std::string("expected '") + kHeader + "' or '" + kHeaderWithBounds + "', got '" +
+                       std::string(content) + "'");
   }
   HEDDLE_TRY(plan.validate());
   return plan;

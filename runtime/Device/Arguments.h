@@ -3,6 +3,7 @@
 // pointers and numbers that a LaunchPlan refers to. Pure: no driver, and no allocation unless it fails.
 #pragma once
 
+#include "runtime/Core/CallChecks.h"
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "runtime/Include/heddle.h"
@@ -22,18 +23,14 @@ struct CallInputs {
   CallInputs(const CallInputs &) = delete;
   CallInputs &operator=(const CallInputs &) = delete;
 
-  // The address that the caller gave for a role; null where there is none.
-  const void *address(Role role) const;
-  // Of a role that is a tensor.
-  const heddle_tensor &tensor(Role role) const;
+  const void *address(Role role) const { return addressOf(args, role); }
+  const heddle_tensor &tensor(Role role) const { return tensorOf(args, role); }
   // The address of a pointer source; null where the caller gave none.
   const void *pointer(const PointerSource &source) const;
   // The same as the base of a tensor map: an empty tensor, whose address may be anything, is replaced by what the kind
   // writes. Nothing is read through such a map.
   const void *mapBase(const PointerSource &source, const KindSpec &kind) const;
 };
-
-bool isEmpty(const heddle_tensor &tensor);
 
 // What a kernel asks of its arguments beyond its family; computed once at load.
 struct CallRequirements {
@@ -48,17 +45,15 @@ struct CallRequirements {
   static Result<CallRequirements> of(const LaunchPlan &plan);
 };
 
-// The fields that the caller's version of the struct has; fails if one is set that nothing serves yet.
-Status readArguments(const heddle_attention_args &args, heddle_attention_args &known);
-
-// Of an argument struct that `inputs` holds: unsupported if it has tensors or arrays that calls of the kind do not have.
-Status checkForeign(const KindSpec &kind, const CallInputs &inputs);
-
 // The gradients of arguments of the pattern, which are those that the kernel writes; the rest of `inputs` is there.
-Status readGradients(const CallRequirements &needs, CallInputs &inputs);
+Status readGradients(const CallRequirements &needs, const CallRules &rules, CallInputs &inputs);
 
 // Fills `inputs`, or names the first offending field. Does not look at the workspace.
 Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
                       const heddle_attention_args &args, CallInputs &inputs);
+
+// What checkArguments does not look at, as questions about sizes have no memory yet: whether addresses lie apart. Of
+// tensors of the pattern the first bytes count, their sizes are not told.
+Status checkMemory(const KernelFamily &family, const CallRequirements &needs, const CallInputs &inputs);
 
 } // namespace heddle

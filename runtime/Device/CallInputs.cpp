@@ -1,50 +1,9 @@
 //===- CallInputs.cpp - fields by role ------------------------------------===//
-// What plans find in a call: tensors, addresses and pointers by the table of roles; and what a plan asks of calls.
+// What plans find in a call: pointers by their sources; and what a plan asks of calls.
 //===----------------------------------------------------------------------===//
 #include "runtime/Device/Arguments.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <iterator>
-
 namespace heddle {
-namespace {
-
-struct Field {
-  size_t offset;
-  RoleForm form;
-};
-
-// In the order of Role.
-constexpr Field kFields[] = {
-#define HEDDLE_ROLE_FIELD(identifier, name, form, ...) {offsetof(heddle_attention_args, name), RoleForm::form},
-    HEDDLE_ROLES(HEDDLE_ROLE_FIELD)
-#undef HEDDLE_ROLE_FIELD
-};
-
-const unsigned char *fieldOf(const heddle_attention_args &args, Role role) {
-  return reinterpret_cast<const unsigned char *>(&args) + kFields[int(role)].offset;
-}
-
-} // namespace
-
-bool isEmpty(const heddle_tensor &tensor) {
-  return std::any_of(std::begin(tensor.size), std::end(tensor.size), [](int64_t size) { return size == 0; });
-}
-
-const heddle_tensor &CallInputs::tensor(Role role) const {
-  return *reinterpret_cast<const heddle_tensor *>(fieldOf(args, role));
-}
-
-const void *CallInputs::address(Role role) const {
-  if (kFields[int(role)].form == RoleForm::tensor)
-    return tensor(role).ptr;
-  const void *address;
-  std::memcpy(&address, fieldOf(args, role), sizeof address);
-  return address;
-}
-
 const void *CallInputs::pointer(const PointerSource &source) const {
   switch (source.kind) {
   case PointerSource::Kind::role:
@@ -61,8 +20,8 @@ const void *CallInputs::pointer(const PointerSource &source) const {
 
 // Kinds have something to write.
 const void *CallInputs::mapBase(const PointerSource &source, const KindSpec &kind) const {
-  const bool isOfEmpty = source.kind == PointerSource::Kind::role && kFields[source.index].form == RoleForm::tensor &&
-                         isEmpty(tensor(Role(source.index)));
+  const bool isOfEmpty = source.kind == PointerSource::Kind::role &&
+                         specOf(Role(source.index)).form == RoleForm::tensor && isEmpty(tensor(Role(source.index)));
   if (!isOfEmpty)
     return pointer(source);
   for (const KindRole &known : kind.roles)

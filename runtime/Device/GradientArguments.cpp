@@ -6,10 +6,6 @@
 namespace heddle {
 namespace {
 
-std::string num(int64_t value) { return std::to_string(value); }
-
-Status bad(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }
-
 // The kind of kernel that writes the gradients that are asked for.
 std::string kindFor(const CallRequirements &needs, const heddle_attention_args &args) {
   KindText kind = {needs.kind->name};
@@ -21,32 +17,23 @@ std::string kindFor(const CallRequirements &needs, const heddle_attention_args &
 
 } // namespace
 
-Status readGradients(const CallRequirements &needs, CallInputs &inputs) {
+Status readGradients(const CallRequirements &needs, const CallRules &rules, CallInputs &inputs) {
   const heddle_attention_args &args = inputs.args;
-  if (args.gradient_count > uint64_t(kMaxArguments) || (args.gradient_count > 0 && !args.gradients))
-    return bad("gradients: expected at most " + num(kMaxArguments) + " with an address, got " +
-               num(int64_t(args.gradient_count)));
+  HEDDLE_TRY(checkGradientList(args));
   uint64_t seen = 0;
   for (uint64_t i = 0; i < args.gradient_count; ++i) {
     const heddle_gradient &gradient = args.gradients[i];
-    const std::string which = "gradients: argument " + num(gradient.id) + ": ";
     if (gradient.id < 0 || gradient.id >= kMaxArguments || (needs.gradientMask >> gradient.id & 1) == 0)
       return Status::unsupported(
-          "attention arguments: " + which + "this kernel does not write it; " +
+          "attention arguments: gradients: argument " + std::to_string(gradient.id) +
+          ": this kernel does not write it; " +
           (needs.kind->isBackward() ? "one of kind " + kindFor(needs, args) + " does" : "leave gradients zero"));
-    if (seen >> gradient.id & 1)
-      return bad(which + "is given twice");
-    seen |= uint64_t(1) << gradient.id;
-    if (gradient.reserved != 0)
-      return Status::unsupported("attention arguments: " + which + "the reserved field is not zero");
-    const bool isMissing = !gradient.ptr && !isEmpty(inputs.tensor(needs.kind->roles.front().role));
-    if (isMissing || reinterpret_cast<uintptr_t>(gradient.ptr) % sizeof(float) != 0)
-      return bad(which + "expected device memory for floats, got " + (gradient.ptr ? "an unaligned address" : "null"));
+    HEDDLE_TRY(checkGradient(gradient, rules, !isEmpty(inputs.tensor(needs.kind->roles.front().role)), seen));
     inputs.gradients[gradient.id] = gradient.ptr;
   }
   if (const uint64_t missing = needs.gradientMask & ~seen)
-    return bad("gradients: argument " + num(__builtin_ctzll(missing)) +
-               " is missing, whose gradient this kernel writes");
+    return badArguments("gradients: argument " + std::to_string(__builtin_ctzll(missing)) +
+                        " is missing, whose gradient this kernel writes");
   return {};
 }
 

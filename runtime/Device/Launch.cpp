@@ -230,6 +230,7 @@ Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
   ParamRoom room;
   EvaluatedCall call(room.bytes);
   HEDDLE_TRY(checkCall(*loaded, args, checked));
+  HEDDLE_TRY(checkMemory(loaded->record, loaded->needs, checked.inputs));
   HEDDLE_TRY(evaluateFirst(*loaded, checked, call));
   HEDDLE_TRY(launchCall(*loaded, call, stream));
   return launchRounds(*loaded, checked, stream, call);
@@ -268,6 +269,7 @@ Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   EvaluatedCall call(room.bytes);
   state->kernel = loaded;
   HEDDLE_TRY(checkCall(*loaded, args, state->checked));
+  HEDDLE_TRY(checkMemory(loaded->record, loaded->needs, state->checked.inputs));
   HEDDLE_TRY(evaluateFirst(*loaded, state->checked, call));
   ContextScope scope(*loaded->device.state());
   HEDDLE_TRY(scope.status("prepare"));

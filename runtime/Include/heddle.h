@@ -67,10 +67,14 @@ typedef struct heddle_tensor {
 typedef enum heddle_operand_kind {
   HEDDLE_OPERAND_NONE = 0,
   /* Tensor in device memory, not null, row-major: argument number id of the pattern. Its extents are those of the call
-   * and of the pattern's type; that it has so many elements is the caller's word. */
+   * and of the pattern's type; that it has so many elements, and what they are, is the caller's word: a launch cannot
+   * look at it. Offsets that do not ascend give unspecified numbers; nothing outside of the tensor is read. */
   HEDDLE_OPERAND_POINTER = 1,
-  /* Run-time size number id of the pattern; the length of a tensor has the tensor's id. That it is no size below
-   * attn.min, and of the argument's own kind, is the caller's word: kernels rely on both. */
+  /* Run-time size number id of the pattern; the length of a tensor has the tensor's id. INVALID_ARGUMENT: a size below
+   * attn.min, and a length that does not fit the call or another length (more than 64 draft tokens, or more than there
+   * are queries or keys; offsets of queries and keys of different lengths, one used entry for each document). Kernels of
+   * databases that are older than these checks trust the caller. That it is of the argument's own kind is the caller's
+   * word. */
   HEDDLE_OPERAND_INT = 2,
   /* Run-time number id of the pattern, rounded to f32; ids count sizes and numbers alike. */
   HEDDLE_OPERAND_FLOAT = 3
@@ -101,8 +105,10 @@ enum { HEDDLE_WITHOUT_GRAPH = 1 };
 /* One call, of a forward pass unless comments name other kinds, whose fields are zero then. Rows of k and v behind
  * seqlen_k never matter; those within it are finite, kept or not: NaN or infinity in one makes NaN of every row that
  * shares a tile with it. Values of magnitudes up to 2^27 never overflow. Nothing is owned; everything must stay valid
- * until the launched work has finished, the struct itself only during the call. What is written overlaps neither each
- * other nor what is read, which nobody checks. Kind "backward" reads q, k, v, d_out, and out and lse as the forward
+ * until the launched work has finished, the struct itself only during the call. What is written shares no byte with
+ * anything else that is written or read, workspace included, else INVALID_ARGUMENT: exactly so for tensors and arrays,
+ * also where views of one buffer interleave (a search that would take long says that they meet); of tensors of the
+ * pattern a launch knows the first byte, a call on the processors all of them. Kind "backward" reads q, k, v, d_out, and out and lse as the forward
  * call on them wrote these, and d_lse if it is given; it writes d_q, d_k and d_v completely: 0 for what keeps nothing.
  * Kind "backward_accumulate" adds them to d_q, d_k and d_v, which are fp32: calls over parts of the keys, with k_origin
  * and with out and lse of all keys, sum up to the gradients of one call, but not of patterns of gradient(detached), of
@@ -210,8 +216,8 @@ HEDDLE_API void heddle_device_close(heddle_device *device);
 
 /* Finds the best kernel and loads it, once per context and kernel: code is copied to the GPU, which may wait for work
  * that is under way there. NOT_FOUND if nothing fits, with what is missing and what would
- * make it (kind "backward": heddle compile --backward --db). UNSUPPORTED if what was found cannot run
- * here: an older driver. CORRUPT or IO if the store cannot be read, INTERNAL with the driver's words if it refuses the
+ * make it (kind "backward": heddle compile --backward --db). UNSUPPORTED if all that fits wants a newer
+ * driver, with its version. CORRUPT or IO if the store cannot be read, INTERNAL with the driver's words if it refuses the
  * code. While the kernel is open, the same question to the same store is answered from memory, in about a microsecond;
  * a kernel that another process publishes meanwhile is found at most a second later. */
 HEDDLE_API heddle_status heddle_kernel_find(heddle_store *store, heddle_device *device,
@@ -219,7 +225,7 @@ HEDDLE_API heddle_status heddle_kernel_find(heddle_store *store, heddle_device *
 /* What is known of the kernel. info->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_kernel_get_info(const heddle_kernel *kernel, heddle_kernel_info *info);
 /* Bytes of workspace a call with these arguments needs, a formula of the sizes; 0 for most kernels. The workspace
- * fields are not looked at. Failures as heddle_kernel_launch. */
+ * fields are not looked at. Failures as heddle_kernel_launch, but for memory that overlaps: only sizes count. */
 HEDDLE_API heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_attention_args *args,
                                                  uint64_t *bytes);
 /* Checks the arguments and launches on stream (a CUstream or cudaStream_t of the kernel's context; null: the default

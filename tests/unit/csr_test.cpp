@@ -179,7 +179,7 @@ TEST_CASE("lists that are none are refused, and say what is expected") {
   CHECK(refusal({0, 2, 2, 3}, {0, 4, 1}) == "");
   CHECK(refusal({0, 2, 1, 3}, {0, 4, 1}) == "tensor 'offsets': expected entry 2 to be 2 to 3, got 1");
   CHECK(refusal({0, 2, 2, 4}, {0, 4, 1}) == "tensor 'offsets': expected entry 3 to be 2 to 3, got 4");
-  CHECK(refusal({0, 2, 3}, {0, 4, 1}) == "tensor 'offsets': expected at least 4 offsets in a list, one more than there "
+  CHECK(refusal({0, 2, 3}, {0, 4, 1}) == "tensor 'offsets': expected at least 4 offsets, one more than there "
                                          "are rows of blocks or queries, got 3");
   CHECK(refusal({0, 2, 2, 3}, {0, 5, 1}) == "tensor 'indices': expected entry 1 to be at least 1 and below 5, got 5");
   CHECK(refusal({0, 2, 2, 3}, {3, 3, 1}) == "tensor 'indices': expected entry 1 to be at least 4 and below 5, got 3");

@@ -41,8 +41,8 @@ TEST_CASE("valid arguments pass") {
   CHECK_MESSAGE(check(call.args).isOk(), check(call.args).str());
   call.args.k.stride[0] = 0; // one set of keys for all batches
   CHECK(check(call.args).isOk());
-  call.args.carry_out = static_cast<float *>(odd(0x60000));
-  call.args.carry_lse = static_cast<float *>(odd(0x70004));
+  call.args.carry_out = static_cast<float *>(odd(0x6000000));
+  call.args.carry_lse = static_cast<float *>(odd(0x7000004));
   CHECK(check(call.args).isOk());
 }
 
@@ -55,16 +55,16 @@ TEST_CASE("kernels of the kind with fp32 results take out in fp32, and nothing e
     return checkArguments(record, needs, 132, args, inputs);
   };
   ForwardCall call;
-  CHECK(checkFloat(call.args).message().find("out: dtype: this kernel takes fp32, got bf16") != std::string::npos);
+  CHECK(checkFloat(call.args).message().find("out: dtype: expected fp32, got bf16") != std::string::npos);
   call.args.out.dtype = HEDDLE_FP32;
   CHECK_MESSAGE(checkFloat(call.args).isOk(), checkFloat(call.args).str());
-  CHECK(check(call.args).message().find("out: dtype: this kernel takes bf16, got fp32") != std::string::npos);
+  CHECK(check(call.args).message().find("out: dtype: expected bf16 as q, got fp32") != std::string::npos);
   call.args.out.stride[2] = 132; // 528 bytes in fp32; 264 in bf16 would be refused
   call.args.out.stride[1] = 8 * 132;
   call.args.out.stride[0] = 1000 * 8 * 132;
   CHECK_MESSAGE(checkFloat(call.args).isOk(), checkFloat(call.args).str());
   call.args.v.dtype = HEDDLE_FP32;
-  CHECK(checkFloat(call.args).message().find("v: dtype: this kernel takes bf16, got fp32") != std::string::npos);
+  CHECK(checkFloat(call.args).message().find("v: dtype: expected bf16 as q, got fp32") != std::string::npos);
 }
 
 TEST_CASE("gradients of arguments are those that the kernel writes, each once") {
@@ -106,8 +106,8 @@ TEST_CASE("the stride of a dimension of size 1 is not looked at") {
 }
 
 TEST_CASE("[5] sizes, dtypes and heads") {
-  checkCases({{[](ForwardCall &c) { c.args.q.dtype = HEDDLE_FP16; }, "q: dtype: this kernel takes bf16, got fp16"},
-              {[](ForwardCall &c) { c.args.v.dtype = 77; }, "v: dtype: this kernel takes bf16, got number 77"},
+  checkCases({{[](ForwardCall &c) { c.args.q.dtype = HEDDLE_FP16; }, "q: dtype: expected bf16, got fp16"},
+              {[](ForwardCall &c) { c.args.v.dtype = 77; }, "v: dtype: expected bf16 as q, got number 77"},
               {[](ForwardCall &c) { c.args.q.size[3] = 128; }, "q: size of dim: expected 64, got 128"},
               {[](ForwardCall &c) { c.args.k.size[0] = 3; }, "k: size of batch: expected 2, got 3"},
               {[](ForwardCall &c) { c.args.v.size[1] = 2999; }, "v: size of row: expected 3000, got 2999"},
@@ -125,7 +125,7 @@ TEST_CASE("[5] sizes, dtypes and heads") {
 TEST_CASE("[5] addresses and strides") {
   checkCases({{[](ForwardCall &c) { c.args.q.ptr = nullptr; },
                "q: address: expected device memory at a multiple of 16 bytes, got null"},
-              {[](ForwardCall &c) { c.args.out.ptr = odd(0x40008); },
+              {[](ForwardCall &c) { c.args.out.ptr = odd(0x4000008); },
                "out: address: expected device memory at a multiple of 16 bytes, got remainder 8"},
               {[](ForwardCall &c) { c.args.k.stride[3] = 2; }, "k: stride of dim: expected 1, got 2"},
               {[](ForwardCall &c) { c.args.v.stride[2] = 129; },
@@ -137,8 +137,10 @@ TEST_CASE("[5] addresses and strides") {
                "q: stride of batch: the tensor spans 2^40 bytes or more"},
               {[](ForwardCall &c) { c.args.q.stride[1] = int64_t(1) << 40; },
                "q: stride of row: the tensor spans 2^40 bytes or more"},
-              {[](ForwardCall &c) { c.args.lse = nullptr; }, "lse: expected device memory"},
-              {[](ForwardCall &c) { c.args.lse = static_cast<float *>(odd(0x50002)); }, "lse: address is not aligned"}},
+              {[](ForwardCall &c) { c.args.lse = nullptr; },
+               "lse: address: expected device memory at a multiple of 4 bytes, got null"},
+              {[](ForwardCall &c) { c.args.lse = static_cast<float *>(odd(0x5000002)); },
+               "lse: address: expected device memory at a multiple of 4 bytes, got remainder 2"}},
              StatusCode::invalidArgument);
 }
 
@@ -165,12 +167,12 @@ TEST_CASE("[5] scale, positions, carry and operands") {
         "-1073738825 to 2999"},
        {[](ForwardCall &c) { c.args.carry_out = c.args.lse; },
         "carry_lse: expected both carry_out and carry_lse or neither"},
-       {[](ForwardCall &c) { c.args.operand_count = 1; }, "operands: run-time size number 1 of 2 is missing"},
+       {[](ForwardCall &c) { c.args.operand_count = 1; }, "operands: run-time size number 1 is missing"},
        {[](ForwardCall &c) { c.operands[1].id = 0; }, "operands: run-time size number 0 is given twice"},
-       {[](ForwardCall &c) { c.operands[1].id = 2; }, "operands: this kernel has no run-time size number 2"},
-       {[](ForwardCall &c) { c.operands[1].id = -1; }, "operands: this kernel has no run-time size number -1"},
+       {[](ForwardCall &c) { c.operands[1].id = 2; }, "operands: the pattern has no run-time size number 2"},
+       {[](ForwardCall &c) { c.operands[1].id = -1; }, "operands: the pattern has no run-time size number -1"},
        {[](ForwardCall &c) { c.operands[1].kind = HEDDLE_OPERAND_POINTER; },
-        "operands: this kernel has no pointer number 1"},
+        "operands: the pattern has no pointer number 1"},
        {[](ForwardCall &c) { c.args.operands = nullptr; }, "operands: expected"},
        {[](ForwardCall &c) { c.args.struct_size = 8; },
         "struct_size: expected at least 336, at most 4096 and a multiple of 8, got 8; set it to the sizeof"}},
@@ -226,10 +228,10 @@ TEST_CASE(
   CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0)}, rows)
             .find("operands: pointer number 2: expected device memory, got null") != std::string::npos);
   CHECK(refusal({size(0), size(1), size(3), size(5), pointer(2, 0)}, 0) == "");
-  CHECK(refusal({size(0), size(1), size(3), pointer(2, 0x7000)}, rows).find("run-time size number 5 of 6 is missing") !=
+  CHECK(refusal({size(0), size(1), size(3), pointer(2, 0x7000)}, rows).find("run-time size number 5 is missing") !=
         std::string::npos);
   CHECK(refusal({size(0), size(1), size(3), size(5), pointer(1, 0x7000)}, rows)
-            .find("this kernel has no pointer number 1") != std::string::npos);
+            .find("the pattern has no pointer number 1") != std::string::npos);
 }
 
 TEST_CASE("a run-time number is rounded to f32 and travels as its bits") {
@@ -240,6 +242,36 @@ TEST_CASE("a run-time number is rounded to f32 and travels as its bits") {
   CallInputs inputs;
   REQUIRE(checkArguments(forwardRecord(), needs, 132, call.args, inputs).isOk());
   CHECK(inputs.runtimeSizes[1] == int32_t(0xc0200000));
+}
+
+TEST_CASE("gradients of q, k and v in one tensor of all three are apart, and rows that run into each other are not") {
+  const CallRequirements needs = *CallRequirements::of(LaunchPlan(PlanService("backward")));
+  KernelRecord record = forwardRecord();
+  record.kind = "backward";
+  record.valueDim = 64;
+  const int64_t rows = 1000, heads = 8, dim = 64;
+  heddle_attention_args args = makeAttentionArgs();
+  uintptr_t next = 0x1000000;
+  for (heddle_tensor *tensor : {&args.q, &args.k, &args.v, &args.out, &args.d_out})
+    *tensor = contiguousTensor(odd(next += 0x1000000), DType::bf16, {2, rows, heads, dim});
+  args.lse = static_cast<float *>(odd(next += 0x1000000));
+  int64_t third = 0;
+  for (heddle_tensor *tensor : {&args.d_q, &args.d_k, &args.d_v}) {
+    *tensor =
+        contiguousTensor(odd(0x10000000 + uintptr_t(2 * third++ * heads * dim)), DType::bf16, {2, rows, heads, dim});
+    tensor->stride[1] = 3 * heads * dim;
+    tensor->stride[0] = rows * 3 * heads * dim;
+  }
+  const auto refusal = [&] {
+    CallInputs inputs;
+    const Status sizes = checkArguments(record, needs, 132, args, inputs);
+    return sizes.isOk() ? checkMemory(record, needs, inputs).message() : sizes.message();
+  };
+  CHECK(refusal() == "");
+  args.d_v.ptr = odd(reinterpret_cast<uintptr_t>(args.d_v.ptr) - 16);
+  CHECK(refusal() ==
+        "attention arguments: d_v: expected memory apart from d_k, got memory that begins 1008 bytes behind "
+        "it");
 }
 
 TEST_CASE("[3] what no kernel serves must be zero") {

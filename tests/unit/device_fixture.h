@@ -84,11 +84,11 @@ struct ForwardCall {
 
   ForwardCall() {
     auto address = [](uintptr_t value) { return reinterpret_cast<void *>(value); };
-    args.q = contiguousTensor(address(0x10000), DType::bf16, {2, 1000, 8, 64});
-    args.k = contiguousTensor(address(0x20000), DType::bf16, {2, 3000, 4, 64});
-    args.v = contiguousTensor(address(0x30000), DType::bf16, {2, 3000, 4, 128});
-    args.out = contiguousTensor(address(0x40000), DType::bf16, {2, 1000, 8, 128});
-    args.lse = static_cast<float *>(address(0x50000));
+    args.q = contiguousTensor(address(0x1000000), DType::bf16, {2, 1000, 8, 64});
+    args.k = contiguousTensor(address(0x2000000), DType::bf16, {2, 3000, 4, 64});
+    args.v = contiguousTensor(address(0x3000000), DType::bf16, {2, 3000, 4, 128});
+    args.out = contiguousTensor(address(0x4000000), DType::bf16, {2, 1000, 8, 128});
+    args.lse = static_cast<float *>(address(0x5000000));
     args.scale = 0.5f;
     operands[0].value.i64 = 512;
     operands[1].value.i64 = -3;

@@ -273,15 +273,15 @@ TEST_CASE("offsets that are no documents are refused, and say what is expected")
   CHECK(refusal(good, 20, 29) == "tensor 'cu_k': expected entry 3 of 4 to be 29, where the keys end, got 30");
   bad = good;
   bad.keys = {0, 10, 30};
-  CHECK(refusal(bad) == "tensor 'cu_k': expected 4 entries, as tensor 'cu_q' says, got 3");
+  CHECK(refusal(bad) == "tensor 'cu_k': expected 4 entries, as the offsets of the queries have, got 3");
   bad = good;
   bad.used = {10, 11, 0};
   CHECK(refusal(bad) == "tensor 'used': expected entry 1 of 3 to be 0 to 10, the keys of the document, got 11");
   bad = good;
   bad.used = {10, 10};
-  CHECK(refusal(bad) == "tensor 'used': expected 3 entries, as tensor 'cu_q' says, got 2");
+  CHECK(refusal(bad) == "tensor 'used': expected 3 entries, one for each document, got 2");
   bad.queries = {0};
-  CHECK(refusal(bad) == "tensor 'cu_q': expected at least 2 entries, 0 and 20, got 1");
+  CHECK(refusal(bad) == "tensor 'cu_q': expected at least 2 entries, one more than there are documents, got 1");
 }
 
 TEST_CASE("offsets that are made have an empty document and one of one token, and fit") {

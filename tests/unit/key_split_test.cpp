@@ -88,5 +88,5 @@ TEST_CASE("a first kernel that rounds its results is refused") {
   ForwardCall call;
   Result<KeySplit> split = KeySplit::create(kernel, kernel, call.args, 1024);
   REQUIRE(!split.isOk());
-  CHECK(split.status().message().find("out: dtype: this kernel takes bf16, got fp32") != std::string::npos);
+  CHECK(split.status().message().find("out: dtype: expected bf16 as q, got fp32") != std::string::npos);
 }

@@ -168,6 +168,49 @@ TEST_CASE("a plan round-trips through its text") {
   CHECK(text.find("clear region0 0 batch 7\n") != std::string::npos);
 }
 
+TEST_CASE("a plan that says what sizes and lengths must be round-trips, under a number that older readers refuse") {
+  LaunchPlan plan = somePlan();
+  const LaunchExpr first = LaunchExpr::param(0);
+  plan.serves.bounds = {
+      {0, first, min(2, LaunchExpr(LaunchSymbol::seqlenQ) + 1), ArgumentBound::kNoMost, "entry", "one more"},
+      {5, LaunchExpr::param(5), first, first, "entry", "as others, or so"},
+      {2, LaunchExpr::param(2), 3, 9, "", ""}};
+  const std::string text = plan.str();
+  CHECK(text.find("heddle-plan 4\n") == 0);
+  CHECK(text.find("\nbound 5 param5 param0 param0 entry, as others, or so\n") != std::string::npos);
+  Result<LaunchPlan> parsed = LaunchPlan::parse(text);
+  REQUIRE_MESSAGE(parsed.isOk(), parsed.status().str());
+  CHECK(parsed->str() == text);
+  CHECK(parsed->paramCount() == 6);
+  CHECK_FALSE(parsed->usedParams()[5]); // nobody must give what is only checked
+  CHECK(somePlan().str().find("heddle-plan 3\n") == 0);
+}
+
+TEST_CASE("sizes and lengths out of bounds are named with what is allowed, those that are not given are passed over") {
+  const LaunchExpr first = LaunchExpr::param(0);
+  const std::vector<ArgumentBound> bounds = {{0, first, min(2, LaunchExpr(LaunchSymbol::seqlenQ) + 1),
+                                              ArgumentBound::kNoMost, "entry", "one more than things"},
+                                             {1, LaunchExpr::param(1), first, first, "entry", "as the first has"},
+                                             {2, LaunchExpr::param(2), 1, min(64, LaunchSymbol::seqlenQ), "token", ""},
+                                             {3, LaunchExpr::param(3), 0, ArgumentBound::kNoMost, "", ""}};
+  const auto refusal = [&](std::vector<int64_t> words, uint64_t given, const std::vector<std::string> &names = {}) {
+    LaunchSymbols symbols;
+    symbols[LaunchSymbol::seqlenQ] = 40;
+    symbols.params = words.data();
+    symbols.paramCount = int64_t(words.size());
+    return checkBounds(bounds, symbols, given, names).message();
+  };
+  CHECK(refusal({4, 4, 40, 0}, 15) == "");
+  CHECK(refusal({1, 4, 1, 0}, 15) == "tensor number 0: expected at least 2 entries, one more than things, got 1");
+  CHECK(refusal({4, 3, 1, 0}, 15) == "tensor number 1: expected 4 entries, as the first has, got 3");
+  CHECK(refusal({4, 3, 1, 0}, 15, {"a", "b", "c", "d"}) == "tensor 'b': expected 4 entries, as the first has, got 3");
+  CHECK(refusal({4, 4, 41, 0}, 15) == "tensor number 2: expected 1 to 40 tokens, got 41");
+  CHECK(refusal({4, 4, 1, -1}, 15) == "expected run-time size number 3 >= 0, got -1");
+  CHECK(refusal({4, 4, 1, -1}, 15, {"a", "b", "c", "d"}) == "expected d >= 0, got -1");
+  CHECK(refusal({1, 3, 41, -1}, 0) == "");
+  CHECK(refusal({4, 3, 1, 0}, 2) == ""); // the first one's length is not known
+}
+
 TEST_CASE("a plan of several launches round-trips") {
   LaunchPlan plan = somePlan();
   KernelLaunch second;
@@ -262,7 +305,7 @@ TEST_CASE("bad plans name the line and what was expected") {
   };
   for (Case bad :
        {Case{"", "line 1: expected 'heddle-plan 3'"},
-        Case{"heddle-plan 1\n", "line 1: expected 'heddle-plan 3', got 'heddle-plan 1'"},
+        Case{"heddle-plan 1\n", "line 1: expected 'heddle-plan 3' or 'heddle-plan 4', got 'heddle-plan 1'"},
         Case{"heddle-plan 3\n", "1 to 8 launches, got 0"},
         Case{"heddle-plan 3\ngrid 1 1\n", "line 2: expected kind, roles"},
         Case{"heddle-plan 3\nlaunch k\ngrid 1 1\n", "line 3:"},

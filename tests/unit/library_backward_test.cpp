@@ -220,7 +220,8 @@ TEST_CASE("a call backward that does not fit is refused and named, and nothing i
     CHECK(std::isnan(dBias[0]));
   };
   refused(HEDDLE_INVALID_ARGUMENT, "lse: address: expected host memory, got null", [](auto &a) { a.lse = nullptr; });
-  refused(HEDDLE_INVALID_ARGUMENT, "d_out: dtype: expected that of q", [](auto &a) { a.d_out.dtype = HEDDLE_BF16; });
+  refused(HEDDLE_INVALID_ARGUMENT, "d_out: dtype: expected fp32 as q, got bf16",
+          [](auto &a) { a.d_out.dtype = HEDDLE_BF16; });
   refused(HEDDLE_INVALID_ARGUMENT, "d_out: size of row: expected 20, got 19", [](auto &a) { a.d_out.size[1] = 19; });
   refused(HEDDLE_INVALID_ARGUMENT, "d_k: size of head: expected 2, got 4", [](auto &a) { a.d_k.size[2] = 4; });
   refused(HEDDLE_INVALID_ARGUMENT, "d_v: stride of row: expected rows that do not overlap, got 0",
@@ -233,12 +234,13 @@ TEST_CASE("a call backward that does not fit is refused and named, and nothing i
   });
   refused(HEDDLE_UNSUPPORTED, "a call of kind backward has no carry_out",
           [&](auto &a) { a.carry_out = call.out.data(); });
-  refused(HEDDLE_INVALID_ARGUMENT, "gradients: expected an address, got null", [](auto &a) { a.gradients = nullptr; });
+  refused(HEDDLE_INVALID_ARGUMENT, "gradients: expected at most 64 with an address",
+          [](auto &a) { a.gradients = nullptr; });
   heddle_gradient gradient = {3, 0, dBias.data()};
   const auto wanted = [&](auto &a) { a.gradients = &gradient; };
   refused(HEDDLE_INVALID_ARGUMENT, "argument 3: pattern 'scores' has 3", wanted);
   gradient = {1, 0, nullptr};
-  refused(HEDDLE_INVALID_ARGUMENT, "argument 1: expected host memory, got null", wanted);
+  refused(HEDDLE_INVALID_ARGUMENT, "argument 1: expected host memory for floats, got null", wanted);
   gradient = {1, 1, dBias.data()};
   refused(HEDDLE_UNSUPPORTED, "argument 1: the reserved field is not zero", wanted);
   PatternHandle window = parse(kWindowText);
@@ -403,9 +405,9 @@ TEST_CASE("a program without a compiler finds the kernel backward of a database,
     CHECK(launches() == before);
   };
   CHECK(perCall > 0);
-  refused("lse: expected device memory", [](auto &a) { a.lse = nullptr; });
+  refused("lse: address: expected device memory", [](auto &a) { a.lse = nullptr; });
   refused("d_out: size of row: expected 512, got 511", [](auto &a) { a.d_out.size[1] = 511; });
-  refused("d_q: dtype: this kernel takes bf16, got fp16", [](auto &a) { a.d_q.dtype = HEDDLE_FP16; });
+  refused("d_q: dtype: expected bf16 as q, got fp16", [](auto &a) { a.d_q.dtype = HEDDLE_FP16; });
   heddle_gradient gradient = {0, 0, args.lse};
   refused("gradients: argument 0: this kernel does not write it; one of kind backward_of_0 does",
           [&](auto &a) { a.gradients = &gradient, a.gradient_count = 1; });

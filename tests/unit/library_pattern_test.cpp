@@ -272,12 +272,12 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
   call.args.scale = -1;
   refused("scale: expected a finite number above 0");
   call.left.kind = HEDDLE_OPERAND_POINTER;
-  refused("operands: this pattern has no pointer number 0");
+  refused("operands: the pattern has no pointer number 0");
   call.left.kind = HEDDLE_OPERAND_INT;
   call.left.value.i64 = -5;
   refused("expected left >= 0, got -5");
   call.left.value.i64 = 7, call.left.id = 3;
-  refused("operand 3: it has 1 arguments");
+  refused("operands: the pattern has no run-time size number 3");
   call.left.id = 0, call.left.kind = HEDDLE_OPERAND_FLOAT, call.left.value.f64 = 7;
   refused("'left' is a i32");
   call.left.kind = HEDDLE_OPERAND_INT, call.left.value.i64 = 7;

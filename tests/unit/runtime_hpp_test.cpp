@@ -81,7 +81,7 @@ TEST_CASE("failures are values with the message of heddle.h") {
   for (const api::Status &status : {opened.kernel.launch(wrong), opened.kernel.prepare(wrong).status(),
                                     opened.kernel.workspaceBytes(wrong).status()}) {
     CHECK(status.code() == HEDDLE_INVALID_ARGUMENT);
-    CHECK(status.message().find("q: dtype: this kernel takes bf16, got fp16") != std::string::npos);
+    CHECK(status.message().find("q: dtype: expected bf16, got fp16") != std::string::npos);
   }
   CHECK(fakeCudaCalls("cuLaunchKernel") == 0);
 }

@@ -276,14 +276,14 @@ TEST_CASE("attention inputs: shapes and dtypes that do not fit name the tensor a
   CHECK(mentions(makeAttentionInputs({HostTensor::zeros(DType::bf16, {5, 4, 8}), k, v}).status(),
                  "tensor 'q' is bf16 [5, 4, 8]; expected [batch, seqlen_q, heads, head_dim]"));
   CHECK(mentions(makeAttentionInputs({q, HostTensor::zeros(DType::fp16, {2, 7, 2, 8}), v}).status(),
-                 "tensor 'k' is fp16 [2, 7, 2, 8]; expected bf16 like 'q'"));
+                 "k: dtype: expected bf16 as q, got fp16"));
   CHECK(mentions(makeAttentionInputs({q, HostTensor::zeros(DType::bf16, {2, 7, 2, 4}), v}).status(),
-                 "tensor 'k' is bf16 [2, 7, 2, 4]; expected [2, 7, 2, 8]"));
+                 "k: size of dim: expected 8, got 4"));
   CHECK(mentions(makeAttentionInputs({q, k, HostTensor::zeros(DType::bf16, {2, 6, 2, 8})}).status(),
-                 "tensor 'v' is bf16 [2, 6, 2, 8]; expected [2, 7, 2, 8]"));
+                 "v: size of row: expected 7, got 6"));
   HostTensor threeHeads = HostTensor::zeros(DType::bf16, {2, 7, 3, 8});
   CHECK(mentions(makeAttentionInputs({q, threeHeads, threeHeads}).status(),
-                 "'q' has 4 heads, 'k' has 3; expected a multiple"));
+                 "k: size of head: expected a divisor of the 4 query heads, got 3"));
   HostTensor none = HostTensor::zeros(DType::bf16, {2, 7, 0, 8});
   CHECK(mentions(makeAttentionInputs({q, none, none}).status(),
                  "tensor 'k' is bf16 [2, 7, 0, 8]; expected at least one head"));
@@ -332,7 +332,7 @@ TEST_CASE("inputs of a backward pass may lack what a forward call writes, and th
   }
   AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind);
   inputs.lse = HostTensor::zeros(DType::bf16, {2, 4, 5});
-  CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "tensor 'lse' is bf16 [2, 4, 5]; expected fp32"));
+  CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "lse: dtype: expected fp32, got bf16"));
   inputs.lse = HostTensor::zeros(DType::fp32, {2, 4, 6});
   CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "tensor 'lse' is fp32 [2, 4, 6]; expected [2, 4, 5]"));
   inputs.lse = {};

@@ -144,7 +144,10 @@ TEST_CASE("a tree of no tokens, or of more than there can be, is refused") {
     return checkOperands(*file, {OperandTensor::wideIntegers({tokens}, randomBits(tokens, 1))}, shape).message();
   };
   CHECK(refusal(64, 64) == "");
-  CHECK(refusal(65, 100) == "tensor 'ancestors': expected 1 to 64 draft tokens, got 65");
-  CHECK(refusal(9, 8) == "tensor 'ancestors': expected 1 to 8 draft tokens, the queries or keys of the call, got 9");
-  CHECK(refusal(0, 8) == "tensor 'ancestors': expected a length of at least 1, got [0]");
+  CHECK(refusal(65, 100) == "tensor 'ancestors': expected 1 to 64 draft tokens, at most 64 and no more than the call "
+                            "has queries or keys, got 65");
+  CHECK(refusal(9, 8) == "tensor 'ancestors': expected 1 to 8 draft tokens, at most 64 and no more than the call has "
+                         "queries or keys, got 9");
+  CHECK(refusal(0, 8) == "tensor 'ancestors': expected 1 to 8 draft tokens, at most 64 and no more than the call has "
+                         "queries or keys, got 0");
 }

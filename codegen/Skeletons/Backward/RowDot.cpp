@@ -114,6 +114,7 @@ public:
     const RowDotConfig config(given);
     LaunchPlan plan = planFor(request, 1);
     plan.serves.qOrigin = QOriginRule::given; // which no sum over a row depends on
+    plan.serves.bounds.clear();               // nor on the pattern
     KernelLaunch &launch = plan.launches.emplace_back();
     launch.grid[0] =
         LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * ceilDiv(LaunchSymbol::seqlenQ, config.blockM);

@@ -130,27 +130,6 @@ def three_of(add_to):
     return tuple(add_to)
 
 
-def check_apart(args, kind=_kinds.FORWARD):
-    """Rows that are written may be read again by then: neither can a carry be continued in place, nor a result replace an input."""
-    seen = [(role, _address(args, role)) for role in kind.read]
-    for role in kind.written:
-        written = _address(args, role)
-        for other, address in seen:
-            if not written or address != written:
-                continue
-            if other.is_optional:
-                raise bad(f"{other.label}: expected memory apart from the {role.name} that this call writes, got the same address")
-            why = "" if other.is_written else ", which is still read when it is written"
-            raise bad(f"{role.name}: expected memory apart from {other.name}{why}, got the same address")
-        seen.append((role, written))
-
-
-def _address(args, role):
-    """None of an empty tensor."""
-    field = getattr(args, role.name)
-    return field if not role.is_tensor else None if 0 in field.size[:] else field.ptr
-
-
 def check_place(name, view, device):
     """`device`: of q."""
     if view.device != device:
@@ -335,6 +314,12 @@ class Frozen:
             self.close()
         except (AttributeError, TypeError):
             pass  # half made, or the interpreter is ending
+
+
+def check_on_host(call):
+    """What run_on_host would refuse now."""
+    library = _library.compiler_library("attention on the processor")
+    library.call("heddle_cpu_check", call.pattern.handle, call.inputs.kind.name.encode(), call.reference)
 
 
 def run_on_host(call):

@@ -34,7 +34,9 @@ class _Launch:
 
     def freeze(self):
         """Checks once: later launches are those of a prepared call."""
-        if self.kernel is not None:
+        if self.kernel is None:
+            _call.check_on_host(self.call)
+        else:
             self._frozen = _call.Frozen(_engine.engine().library, self.kernel, self.call.args)
 
     def close(self):
@@ -69,7 +71,6 @@ class Bound(_Launch):
             if _dlpack.is_read_only(each):
                 raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")
         call = _call.Call(spec, inputs, {name: _dlpack.view(getattr(self, name), name, stream) for name in ("out", "lse")})
-        _call.check_apart(call.args)
         super().__init__(call, spec, stream)
 
 

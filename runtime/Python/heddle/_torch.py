@@ -247,14 +247,13 @@ def wants_gradients(spec):
 def attention(spec, return_lse):
     ready = _ready(spec)
     q, k, v, out, lse, carry, arguments = spec.q, spec.k, spec.v, spec.out, spec.lse, spec.carry, spec.arguments
-    given = out is not None or lse is not None
     if out is None:
         out = ready.outs.new()
     if lse is None:
         lse = ready.logs.new()
     try:
-        ready.q.ptr, ready.k.ptr, ready.v.ptr = read = q.data_ptr(), k.data_ptr(), v.data_ptr()
-        ready.out.ptr, ready.args.lse = written = out.data_ptr(), lse.data_ptr()
+        ready.q.ptr, ready.k.ptr, ready.v.ptr = q.data_ptr(), k.data_ptr(), v.data_ptr()
+        ready.out.ptr, ready.args.lse = out.data_ptr(), lse.data_ptr()
         if carry is not None:
             ready.args.carry_out, ready.args.carry_lse = carry[0].data_ptr(), carry[1].data_ptr()
         for name, operand in ready.call.tensor_operands.items():
@@ -262,8 +261,6 @@ def attention(spec, return_lse):
     except RuntimeError:  # of torch.vmap and other transforms: the slow way says of which tensor
         _prepare(spec)
         raise
-    if carry is not None or given and len({*read, *written}) < len({*read}) + 2:  # the check itself costs 4 us of the host
-        _call.check_apart(ready.args)
     ready.run()
     return (out, lse) if return_lse else out
 
@@ -281,7 +278,6 @@ class Bound:
         self.out = ready.outs.new() if spec.out is None else spec.out
         self.lse = ready.logs.new() if spec.lse is None else spec.lse
         ready.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
-        _call.check_apart(ready.args)
         self._spec = spec
         self._frozen = self.workspace = None
 
@@ -289,6 +285,7 @@ class Bound:
         """Checks once: later launches are those of a prepared call."""
         ready = self._ready
         if ready.found is None:
+            _call.check_on_host(ready.call)
             return
         if ready.workspace_bytes:
             self.workspace = ready.workspaces.new()

@@ -1,0 +1,47 @@
+//===- ArgumentBoundsOf.cpp - what a pattern asks of sizes and lengths ----===//
+#include "codegen/Choose/LaunchExprOf.h"
+#include "codegen/Choose/RatesOf.h"
+#include "dialect/IR/PatternOperands.h"
+
+namespace heddle {
+namespace {
+
+ArgumentBound boundOfSize(attn::PatternOp pattern, unsigned argument) {
+  ArgumentBound bound;
+  bound.argument = argument;
+  bound.value = LaunchExpr::param(argument);
+  bound.least = pattern.getParameterMinimum(argument);
+  return bound;
+}
+
+ArgumentBound boundOfLength(attn::PatternOp pattern, unsigned argument, const attn::LengthBound &length) {
+  const auto type = llvm::cast<mlir::MemRefType>(pattern.getArgument(argument).getType());
+  const unsigned last = unsigned(type.getRank()) - 1;
+  const QOriginRule rule = originRuleOf(pattern);
+  ArgumentBound bound;
+  bound.argument = argument;
+  bound.value = type.isDynamicDim(last) ? LaunchExpr::param(argument) : LaunchExpr(type.getDimSize(last));
+  bound.least = launchExprOf(length.least, rule);
+  bound.most = length.most ? launchExprOf(length.most, rule) : LaunchExpr(ArgumentBound::kNoMost);
+  bound.unit = length.unit;
+  bound.reason = length.reason;
+  return bound;
+}
+
+} // namespace
+
+std::vector<ArgumentBound> argumentBounds(attn::PatternOp pattern) {
+  std::vector<ArgumentBound> bounds;
+  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument) {
+    if (!pattern.isOperand(argument) && !pattern.isRealParameter(argument))
+      bounds.push_back(boundOfSize(pattern, argument));
+    if (!pattern.isOperand(argument))
+      continue;
+    for (const attn::OperandUse &use : attn::operandUses(pattern, argument))
+      if (use.extents.back() == attn::Extent::Length)
+        bounds.push_back(boundOfLength(pattern, argument, use.length));
+  }
+  return bounds;
+}
+
+} // namespace heddle

@@ -1,0 +1,96 @@
+//===- CallArguments.cpp - the argument struct by the table of roles -------===//
+#include "runtime/Core/CallArguments.h"
+#include "runtime/Core/VersionedStruct.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+namespace heddle {
+namespace {
+
+struct Field {
+  size_t offset;
+  RoleForm form;
+};
+
+// In the order of Role.
+constexpr Field kFields[] = {
+#define HEDDLE_ROLE_FIELD(identifier, name, form, ...) {offsetof(heddle_attention_args, name), RoleForm::form},
+    HEDDLE_ROLES(HEDDLE_ROLE_FIELD)
+#undef HEDDLE_ROLE_FIELD
+};
+
+// Callers of every version have the tensors and lse.
+constexpr size_t kLeastStructBytes = offsetof(heddle_attention_args, q_origin);
+
+const unsigned char *fieldOf(const heddle_attention_args &args, Role role) {
+  return reinterpret_cast<const unsigned char *>(&args) + kFields[int(role)].offset;
+}
+
+bool isUnset(const heddle_tensor &tensor) {
+  const heddle_tensor unset = {};
+  return std::memcmp(&tensor, &unset, sizeof unset) == 0;
+}
+
+Status checkUnserved(const heddle_attention_args &args) {
+  struct Named {
+    const char *name;
+    bool isSet;
+  };
+  auto isAnySet = [](const int64_t (&strides)[2]) { return strides[0] != 0 || strides[1] != 0; };
+  const Named fields[] = {{"flags", (args.flags & ~uint32_t(HEDDLE_WITHOUT_GRAPH)) != 0},
+                          {"cu_seqlens_q", args.cu_seqlens_q != nullptr},
+                          {"cu_seqlens_k", args.cu_seqlens_k != nullptr},
+                          {"seqused_k", args.seqused_k != nullptr},
+                          {"page_table", args.page_table != nullptr},
+                          {"page_size", args.page_size != 0},
+                          {"descale_q", args.descale_q != nullptr || isAnySet(args.descale_q_stride)},
+                          {"descale_k", args.descale_k != nullptr || isAnySet(args.descale_k_stride)},
+                          {"descale_v", args.descale_v != nullptr || isAnySet(args.descale_v_stride)},
+                          {"rng_seed", args.rng_seed != 0},
+                          {"rng_offset", args.rng_offset != 0}};
+  for (const Named &field : fields)
+    if (field.isSet)
+      return Status::unsupported(std::string("attention arguments: no kernel serves ") + field.name +
+                                 " yet; leave it zero");
+  return {};
+}
+
+} // namespace
+
+bool isEmpty(const heddle_tensor &tensor) {
+  return std::any_of(std::begin(tensor.size), std::end(tensor.size), [](int64_t size) { return size == 0; });
+}
+
+const heddle_tensor &tensorOf(const heddle_attention_args &args, Role role) {
+  return *reinterpret_cast<const heddle_tensor *>(fieldOf(args, role));
+}
+
+const void *addressOf(const heddle_attention_args &args, Role role) {
+  if (kFields[int(role)].form == RoleForm::tensor)
+    return tensorOf(args, role).ptr;
+  const void *address;
+  std::memcpy(&address, fieldOf(args, role), sizeof address);
+  return address;
+}
+
+Status readArguments(const heddle_attention_args &args, heddle_attention_args &known) {
+  HEDDLE_TRY(readVersioned("attention arguments", args, kLeastStructBytes, known));
+  return checkUnserved(known);
+}
+
+Status checkForeign(const KindSpec &kind, const heddle_attention_args &args) {
+  for (const RoleSpec &role : kRoles) {
+    const bool isGiven =
+        role.form == RoleForm::tensor ? !isUnset(tensorOf(args, role.role)) : addressOf(args, role.role) != nullptr;
+    if (isGiven && !kind.find(role.role))
+      return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) + " has no " +
+                                 role.name + "; leave it zero");
+  }
+  return {};
+}
+
+Status badArguments(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }
+
+} // namespace heddle

@@ -1,0 +1,228 @@
+//===- CallChecks.cpp - what every call must be ----------------------------===//
+#include "runtime/Core/CallChecks.h"
+#include "runtime/Core/Positions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace heddle {
+namespace {
+
+std::string num(int64_t value) { return std::to_string(value); }
+
+std::string nameOfElement(int32_t dtype) {
+  return dtype >= HEDDLE_BF16 && dtype <= HEDDLE_FP32 ? dtypeName(DType(dtype - 1)) : "number " + num(dtype);
+}
+
+} // namespace
+
+Status checkHeads(const KindSpec &kind, const LaunchSymbols &symbols) {
+  const int64_t heads = symbols[LaunchSymbol::heads], kvHeads = symbols[LaunchSymbol::kvHeads];
+  // Gradients of keys that no head reads would be written by nobody.
+  const bool isOfNone = heads == 0 && (kvHeads == 0 || !kind.isBackward());
+  if (!kind.find(Role::k) || isOfNone || (heads > 0 && kvHeads > 0 && heads % kvHeads == 0))
+    return {};
+  return badArguments("k: size of head: expected a divisor of the " + num(heads) + " query heads, got " + num(kvHeads));
+}
+
+Status checkScale(float scale) {
+  if (std::isfinite(scale) && scale >= 0)
+    return {};
+  return badArguments("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " +
+                      std::to_string(scale));
+}
+
+Status checkOrigins(const OriginRules &rules, const heddle_attention_args &args, const LaunchSymbols &symbols) {
+  const int64_t rows = symbols[LaunchSymbol::seqlenQ], keys = symbols[LaunchSymbol::seqlenK];
+  const Status status = checkPositions({args.q_origin, rows, args.k_origin, keys});
+  if (!status.isOk())
+    return badArguments(status.message());
+  const bool isEnd = rules.qOrigin == QOriginRule::end && args.q_origin == keys - rows;
+  if (rules.qOrigin != QOriginRule::given && args.q_origin != 0 && !isEnd)
+    return badArguments("q_origin: expected 0, got " + num(args.q_origin) +
+                        "; this pattern says itself where query 0 stands (" + qOriginRuleName(rules.qOrigin) +
+                        "), one with q_origin given takes any");
+  if (!rules.keyOriginStep)
+    return checkAllKeys(args.k_origin);
+  if (args.k_origin % rules.keyOriginStep != 0)
+    return badArguments("k_origin: expected a multiple of " + num(rules.keyOriginStep) + ", got " + num(args.k_origin) +
+                        "; this kernel keeps or drops whole blocks of keys. A pattern with q_origin given takes any");
+  return {};
+}
+
+//===-- tensors and arrays ---------------------------------------------------===//
+
+DType elementOf(const RoleSpec &role, const CallRules &rules) {
+  return role.element == RoleElement::dtype      ? rules.dtype
+         : role.element == RoleElement::outDtype ? rules.outDType
+                                                 : DType::fp32;
+}
+
+LaunchSymbol symbolOf(RoleExtent extent) {
+  constexpr LaunchSymbol symbols[] = {LaunchSymbol::seqlenQ, LaunchSymbol::seqlenK, LaunchSymbol::heads,
+                                      LaunchSymbol::kvHeads, LaunchSymbol::headDim, LaunchSymbol::valueDim};
+  return symbols[int(extent)];
+}
+
+void CallSizes::set(LaunchSymbol symbol, int64_t value) {
+  symbols[symbol] = value;
+  isKnown[int(symbol)] = true;
+}
+
+Status CallSizes::check(const RoleSpec &role, const int64_t (&size)[4]) {
+  constexpr const char *kDimNames[] = {"batch", "row", "head", "dim"};
+  const LaunchSymbol extents[] = {LaunchSymbol::batch, symbolOf(role.rows), symbolOf(role.heads), symbolOf(role.dim)};
+  for (int i = 0; i < 4; ++i) {
+    auto fail = [&](const std::string &expected) {
+      return badArguments(std::string(role.name) + ": size of " + kDimNames[i] + ": expected " + expected + ", got " +
+                          num(size[i]));
+    };
+    if (size[i] < 0 || size[i] > INT32_MAX)
+      return fail("0 to 2^31 - 1");
+    if (!isKnown[int(extents[i])])
+      set(extents[i], size[i]);
+    if (size[i] != symbols[extents[i]])
+      return fail(num(symbols[extents[i]]));
+  }
+  return {};
+}
+
+Status checkDtype(const RoleSpec &role, int32_t dtype, const CallRules &rules) {
+  const DType expected = elementOf(role, rules);
+  if (dtype == int32_t(expected) + 1)
+    return {};
+  const RoleSpec &first = specOf(rules.kind->roles.front().role);
+  std::string as;
+  if (role.element == RoleElement::fp32 && role.form == RoleForm::tensor)
+    as = ", which the gradient is added to";
+  else if (role.role != first.role && expected == elementOf(first, rules))
+    as = std::string(" as ") + first.name;
+  return badArguments(std::string(role.name) + ": dtype: expected " + dtypeName(expected) + as + ", got " +
+                      nameOfElement(dtype));
+}
+
+namespace {
+
+Status checkAddress(const char *name, const void *given, const char *memory, int64_t alignment) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(given), rest = address % uintptr_t(alignment);
+  if (address != 0 && rest == 0)
+    return {};
+  return badArguments(std::string(name) + ": address: expected " + memory +
+                      (alignment > 1 ? " at a multiple of " + num(alignment) + " bytes" : std::string()) + ", got " +
+                      (address == 0 ? std::string("null") : "remainder " + num(int64_t(rest))));
+}
+
+constexpr int64_t kSpanLimit = int64_t(1) << 40; // bytes
+
+// Steps along dimension `dim` of a tensor that has elements; spanBytes grows by what they span.
+Status checkStride(const KindRole &known, const heddle_tensor &tensor, int dim, const CallRules &rules,
+                   int64_t &spanBytes) {
+  const RoleSpec role = specOf(known);
+  constexpr const char *kDimNames[] = {"batch", "row", "head"};
+  const int64_t stride = tensor.stride[dim], elementBytes = dtypeBytes(elementOf(role, rules));
+  auto fail = [&](const std::string &what) {
+    return badArguments(std::string(role.name) + ": stride of " + kDimNames[dim] + ": " + what);
+  };
+  if (rules.isOnDevice() && (stride < 0 || stride > kSpanLimit))
+    return fail("expected 0 to 2^40, got " + num(stride));
+  if (rules.isOnDevice() && stride * elementBytes % rules.alignment != 0)
+    return fail("expected a multiple of " + num(rules.alignment) + " bytes, got " + num(stride * elementBytes) +
+                " bytes (" + num(stride) + " elements)");
+  if (stride == 0 && includes(known.access, Access::write))
+    return fail("expected rows that do not overlap, got 0");
+  const bool isFar = stride < -kSpanLimit || stride > kSpanLimit;
+  int64_t extent = 0;
+  if (isFar || __builtin_mul_overflow((tensor.size[dim] - 1) * elementBytes, std::abs(stride), &extent) ||
+      extent >= kSpanLimit - spanBytes)
+    return fail("the tensor spans 2^40 bytes or more (" + num(tensor.size[dim]) + " times " + num(stride) +
+                " elements)");
+  spanBytes += extent;
+  return {};
+}
+
+Status checkStrides(const KindRole &known, const heddle_tensor &tensor, const CallRules &rules) {
+  const RoleSpec role = specOf(known);
+  if (tensor.size[3] > 1 && tensor.stride[3] != 1)
+    return badArguments(std::string(role.name) + ": stride of dim: expected 1, got " + num(tensor.stride[3]) +
+                        "; make the tensor contiguous in dim");
+  int64_t spanBytes = tensor.size[3] * dtypeBytes(elementOf(role, rules));
+  for (int dim = 0; dim < 3; ++dim)
+    if (tensor.size[dim] != 1)
+      HEDDLE_TRY(checkStride(known, tensor, dim, rules, spanBytes));
+  return {};
+}
+
+// Nobody steps along a dimension of size 1 or in an empty tensor, so any stride is accepted there; kernels and tensor
+// maps see one that is valid.
+void setStrides(LaunchSymbols &symbols, Role role, const heddle_tensor &tensor) {
+  constexpr int64_t kUnusedStride = 8; // elements; 16 bytes of the smallest type
+  for (int i = 0; i < kStrideDims; ++i)
+    symbols[strideOf(role, StrideDim(i))] = tensor.size[i] == 1 || isEmpty(tensor) ? kUnusedStride : tensor.stride[i];
+}
+
+Status checkTensor(const KindRole &known, const heddle_tensor &tensor, const CallRules &rules, CallSizes &sizes) {
+  const RoleSpec role = specOf(known);
+  if (tensor.reserved != 0)
+    return Status::unsupported("attention arguments: the reserved field of a tensor is not zero");
+  HEDDLE_TRY(checkDtype(role, tensor.dtype, rules));
+  HEDDLE_TRY(sizes.check(role, tensor.size));
+  if (isEmpty(tensor))
+    return {};
+  HEDDLE_TRY(checkStrides(known, tensor, rules));
+  return checkAddress(role.name, tensor.ptr, rules.memory, rules.alignment);
+}
+
+Status checkArray(const KindRole &known, const void *address, const CallRules &rules, const LaunchSymbols &symbols) {
+  const RoleSpec &role = specOf(known.role);
+  const int64_t rows = symbols[LaunchSymbol::batch] * symbols[symbolOf(role.rows)] * symbols[symbolOf(role.heads)];
+  const bool isRequired = known.presence == Presence::required && rows != 0 &&
+                          (rules.needsAllResults || includes(known.access, Access::read));
+  if (!address && !isRequired)
+    return {};
+  // Rows of more than one element are read 16 bytes at a time.
+  constexpr int64_t kFloat = 4;
+  return checkAddress(role.name, address, rules.memory,
+                      role.dim == RoleExtent::one ? std::min(kFloat, rules.alignment) : rules.alignment);
+}
+
+// "carry_out and carry_lse"
+std::string namesOfTogether(const KindSpec &kind) {
+  std::string names;
+  for (const KindRole &known : kind.roles)
+    if (known.presence == Presence::together)
+      names += (names.empty() ? "" : " and ") + std::string(specOf(known.role).name);
+  return names;
+}
+
+Status checkTogether(const KindSpec &kind, const heddle_attention_args &args) {
+  const char *missing = nullptr;
+  bool isAnyGiven = false;
+  for (const KindRole &known : kind.roles) {
+    if (known.presence != Presence::together)
+      continue;
+    const bool isGiven = addressOf(args, known.role) != nullptr;
+    isAnyGiven = isAnyGiven || isGiven;
+    missing = isGiven ? missing : specOf(known.role).name;
+  }
+  return isAnyGiven && missing
+             ? badArguments(std::string(missing) + ": expected both " + namesOfTogether(kind) + " or neither, got null")
+             : Status();
+}
+
+} // namespace
+
+Status checkRoles(const CallRules &rules, const heddle_attention_args &args, CallSizes &sizes, LaunchSymbols &symbols) {
+  for (const KindRole &known : rules.kind->roles)
+    if (specOf(known.role).form == RoleForm::tensor) {
+      HEDDLE_TRY(checkTensor(known, tensorOf(args, known.role), rules, sizes));
+      setStrides(symbols, known.role, tensorOf(args, known.role));
+    }
+  HEDDLE_TRY(checkHeads(*rules.kind, symbols));
+  for (const KindRole &known : rules.kind->roles)
+    if (specOf(known.role).form == RoleForm::array)
+      HEDDLE_TRY(checkArray(known, addressOf(args, known.role), rules, symbols));
+  return checkTogether(*rules.kind, args);
+}
+
+} // namespace heddle
