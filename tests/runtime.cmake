@@ -11,7 +11,7 @@ heddle_add_unit_test(kernel_images heddle_core)
 heddle_add_unit_test(kernel_record heddle_core)
 heddle_add_unit_test(part_folder heddle_core)
 target_include_directories(part_folder_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
-foreach(topic store store_crowd store_damage store_export store_files store_full_disk store_kill store_merge store_power store_process
+foreach(topic store store_crowd store_damage store_export store_files store_full_disk store_kill store_merge store_names store_power store_process
     store_recovery store_stack store_strangers store_wait)
   heddle_add_unit_test(${topic} heddle_runtime ${HEDDLE_SQLITE_LIBRARY})
   target_include_directories(${topic}_test PRIVATE ${HEDDLE_SQLITE_INCLUDE} ${CMAKE_SOURCE_DIR}/tests/unit)

@@ -1,5 +1,6 @@
 //===- SweepJournal.cpp - what became of the items of a sweep -------------===//
 #include "compiler/Plan/SweepJournal.h"
+#include "runtime/Core/Plausible.h"
 #include "runtime/Core/ReadFile.h"
 #include "runtime/Core/Recorded.h"
 #include "runtime/Core/SafeText.h"
@@ -99,6 +100,8 @@ static Result<SweepEntry> entryOf(const std::string &line) {
   } catch (const Json::exception &) {
     return Status::corrupt("no entry of a sweep: " + safeLine(line, 80));
   }
+  if (const std::string wrong = entry.isDone ? wrongTime(entry.medianUs) : ""; !wrong.empty())
+    return Status::corrupt("median_us: " + wrong);
   return entry;
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TunePrior.h"
+#include "runtime/Core/Plausible.h"
 #include "runtime/Core/Recorded.h"
 #include "tuner/Search/StoreSink.h"
 
@@ -62,6 +63,16 @@ private:
   }
 };
 
+/// What no call of the kind can have given; the table itself knows no kinds.
+Status checkErrors(const tuner::RecordedTable &table, const std::string &kind) {
+  for (size_t i = 0; i < table.trials().size(); ++i) {
+    const tuner::PointTrial &row = table.trials()[i];
+    if (const std::string wrong = wrongNumbers(row, outcomeName(row.outcome), kind); !wrong.empty())
+      return Status::invalidArgument(table.place(i) + ": " + wrong + " (" + kind + ")");
+  }
+  return {};
+}
+
 /// Those of the default and of winners nearby that the table knows.
 Result<std::vector<std::string>> firstOf(const TuneRequest &request, const Store &store, const WinnerKey &key,
                                          const TuneSpace &space, const tuner::RecordedTable &table) {
@@ -98,6 +109,7 @@ Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table) {
 Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &request, tuner::RecordedTable table,
                                  double pace, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
+  HEDDLE_TRY(checkErrors(table, KindText{request.kind, request.gradientsOf}.str()));
   HEDDLE_ASSIGN(const DeviceIdentity device, deviceOf(table));
   HEDDLE_ASSIGN(const GpuModel *model, findGpuModel(device.deviceName));
   HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(model->arch));

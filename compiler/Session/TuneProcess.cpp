@@ -2,6 +2,7 @@
 #include "compiler/Session/SweepShard.h"
 #include "compiler/Measure/RunningProgram.h"
 #include "runtime/Core/Digest.h"
+#include "runtime/Core/Plausible.h"
 #include "runtime/Core/ReadFile.h"
 #include "runtime/Core/SafeText.h"
 
@@ -115,9 +116,14 @@ SweepEntry entryOf(const Result<int> &code, const std::string &base) {
   }
   const Json said = Json::parse(textOf(base + ".json"), nullptr, /*allow_exceptions=*/false);
   const bool hasWinner = said.is_object() && said.contains("winner") && said["winner"].is_object();
-  entry.isDone = *code == 0 && hasWinner && said.value("end", "") != "cancelled";
+  const Json median = hasWinner ? said["winner"].value("median_us", Json()) : Json();
+  const double medianUs = median.is_number() ? median.get<double>() : 0;
+  const std::string wrong = hasWinner ? wrongTime(medianUs) : "";
+  entry.isDone = *code == 0 && hasWinner && wrong.empty() && said.value("end", "") != "cancelled";
   if (entry.isDone)
-    entry.medianUs = said["winner"].value("median_us", 0.0);
+    entry.medianUs = medianUs;
+  else if (*code == 0 && !wrong.empty())
+    entry.message = "median_us of the winner: " + wrong;
   else if (*code == 0)
     entry.message = hasWinner ? "interrupted" : "the process that tunes answered no winner";
   else

@@ -25,11 +25,11 @@ struct MaskUnit {
   Kind kind;
   bool isNegated = false;
   unsigned place = 0;      ///< of what lies inside
-  std::vector<Cube> cubes; ///< whose union it is, in that place
-  BandUnit band;
-  EdgeUnit edges;
-  unsigned atom = 0; ///< of a leaf
-  std::string key;   ///< equal for equal units
+  std::vector<Cube> cubes = {}; ///< whose union it is, in that place
+  BandUnit band = {};
+  EdgeUnit edges = {};
+  unsigned atom = 0;    ///< of a leaf
+  std::string key = {}; ///< equal for equal units
 
   /// The order of operands of and, and of or.
   unsigned rankInProduct() const;

@@ -93,7 +93,7 @@ std::optional<FoundKernel> KernelFinder::remembered(const Device &device, const 
   std::optional<Kernel> kernel = answer->second.kernel.lock();
   if (!kernel || kernel->device().state() != device.state()) // closed, or of a device that was
     return std::nullopt;
-  return FoundKernel{std::move(*kernel), answer->second.match, answer->second.medianUs, answer->second.queryRows};
+  return FoundKernel{answer->second.finding, std::move(*kernel)};
 }
 
 void KernelFinder::remember(const std::string &question, const FoundKernel &found, uint64_t times) {
@@ -102,7 +102,7 @@ void KernelFinder::remember(const std::string &question, const FoundKernel &foun
     return;
   if (answers.size() >= kMostAnswers)
     answers.clear();
-  answers.insert_or_assign(question, Answer{WeakKernel(found.kernel), found.match, found.medianUs});
+  answers.insert_or_assign(question, Answer{found, WeakKernel(found.kernel)});
 }
 
 void KernelFinder::distrust() {
@@ -135,7 +135,7 @@ Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query, b
                             howToMake(query.kind));
   isForBucket = found.isForBucket;
   HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
-  return FoundKernel{std::move(loaded), found.match, found.winner.medianUs, found.winner.queryRows};
+  return FoundKernel{{found.match, found.winner.medianUs, found.winner.queryRows}, std::move(loaded)};
 }
 
 } // namespace heddle

@@ -13,11 +13,15 @@
 
 namespace heddle {
 
-struct FoundKernel {
-  Kernel kernel;
+// What is said of a kernel that was found, and remembered with it.
+struct KernelFinding {
   MatchKind match = MatchKind::none;
   double medianUs = 0;   // of the tuning that chose it; 0 if untuned
   int64_t queryRows = 0; // ProblemBucket::queryRows of the calls that it was chosen for
+};
+
+struct FoundKernel : KernelFinding {
+  Kernel kernel;
 };
 
 // Thread safe, but for add.
@@ -37,10 +41,8 @@ public:
 
 private:
   struct Answer {
+    KernelFinding finding;
     WeakKernel kernel;
-    MatchKind match;
-    double medianUs;
-    int64_t queryRows;
   };
 
   // `isForBucket`: as StoreLookup has it.

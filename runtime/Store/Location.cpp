@@ -208,6 +208,18 @@ Result<bool> othersMayAddFiles(const StorePlace &place) {
   }
 }
 
+Status checkOnlyName(const std::string &path, const std::string &operation) {
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) != 0)
+    return Status::io(operation + ": cannot look at it: " + std::strerror(errno));
+  if (facts.st_nlink <= 1)
+    return {};
+  return Status::denied(operation + ": the file has " + std::to_string(facts.st_nlink) +
+                        " names (hard links), and what is written by one is not seen by the others; end what has it "
+                        "open, then remove the other names (`find DIR -samefile " +
+                        path + "` lists them), or make a copy (cp) and write to that");
+}
+
 Status checkSchemaVersion(const std::string &shownPath, int64_t found, int64_t version) {
   const std::string text =
       "open store '" + shownPath + "': its schema has version " + std::to_string(found) + ", this program ";

@@ -32,6 +32,10 @@ Result<StorePlace> findPlace(const std::string &path);
 // folder): side files are then nobody's word. denied if they may replace the file, or may write it or its side files.
 Result<bool> othersMayAddFiles(const StorePlace &place);
 
+// denied if the file has several names (hard links): a log lies beside one of them, and who opens the file by another
+// does not see its rows. `operation` begins the message: "write to store 'a.db'".
+Status checkOnlyName(const std::string &path, const std::string &operation);
+
 // The header of an existing file: corrupt (not SQLite, too short), notFound (empty), corrupt (another
 // application's), newer or unsupported (a schema of another version).
 Status checkStoreHeader(const StorePlace &place, int64_t version);

@@ -5,6 +5,7 @@
 
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/Plausible.h"
 #include "runtime/Store/Sqlite.h"
 
 #include <string_view>
@@ -109,18 +110,26 @@ template <class T> std::string selectSql() {
   return "SELECT rowid, checksum, " + columnList<T>() + " FROM " + Table<T>::name + " ";
 }
 
-// Reads a row of selectSql from column `first` on; corrupt if it is not the row that its checksum is of. `path` is for
-// messages.
+// What is wrong with the numbers of a row; empty if nothing is.
+template <class T> std::string wrongNumbersOf(const T &row) {
+  if constexpr (std::is_same_v<T, Winner> || std::is_same_v<T, Trial>)
+    return wrongNumbers(row);
+  return {};
+}
+
+// Reads a row of selectSql from column `first` on; corrupt if it is not the row that its checksum is of, or holds
+// numbers that no measurement gave. `path` is for messages.
 template <class T> Status readCheckedRow(Statement &statement, T &row, const std::string &path, int first = 0) {
   int64_t number = 0;
   std::string checksum;
   HEDDLE_TRY(statement.read(first, number));
   HEDDLE_TRY(statement.read(first + 1, checksum));
   HEDDLE_TRY(readRow(statement, row, first + 2));
-  if (checksum == fieldDigest(row))
+  const std::string wrong = checksum == fieldDigest(row) ? wrongNumbersOf(row) : "does not match its checksum";
+  if (wrong.empty())
     return {};
-  return Status::corrupt("store '" + path + "': row " + std::to_string(number) + " of " + Table<T>::name +
-                         " does not match its checksum; restore the file from a copy or tune again into a new one");
+  return Status::corrupt("store '" + path + "': row " + std::to_string(number) + " of " + Table<T>::name + ' ' + wrong +
+                         "; restore the file from a copy or tune again into a new one");
 }
 
 // A row as it will be read back.

@@ -239,6 +239,11 @@ Result<std::string> Database::queryText(const char *sql) {
 
 int64_t Database::changes() const { return sqlite3_changes64(handle); }
 
+bool Database::hasMoved() const {
+  int moved = 0;
+  return sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved;
+}
+
 void Database::rollback() noexcept { sqlite3_exec(handle, "ROLLBACK", nullptr, nullptr, nullptr); }
 
 Status Database::check(int code, const char *operation) const {

@@ -92,6 +92,10 @@ public:
   // The Status for a result code of this connection.
   Status check(int code, const char *operation) const;
   const std::string &path() const { return shownPath; }
+  // As SQLite opened it, without links.
+  const std::string &file() const { return waiting->file; }
+  // Whether that name leads to this connection's file no more.
+  bool hasMoved() const;
 
 private:
   // Of the wait for another connection that goes on, or the last.

@@ -12,6 +12,9 @@
 //  8. Only rows that were published are read back, unchanged.
 //  9. What publish, setName and merge reported a loss of power does not take away. It may take the last trials and
 //  devices.
+// 10. A file is written by its only name: with several (hard links), or once its name leads elsewhere, writing is
+//  refused, also on a store that is open. Each name would have a log of its own.
+// 11. No row is written or read whose times and errors no measurement can have given.
 #pragma once
 
 #include "runtime/Core/KernelRecord.h"

@@ -29,7 +29,10 @@ struct Store::Impl {
   // When a commit returns: on the disk; or in the log where there is one, from which only a loss of power takes rows,
   // the last ones.
   enum class Commit { onDisk, inLog };
-  // denied on a handle that was not opened for writing.
+  // denied on a handle that was not opened for writing, and where the file has another name by now. `operation`: "write
+  // to".
+  Status checkWritable(const std::string &operation) const;
+  // denied as above.
   Result<sqlite::Transaction> beginWriting(Commit commit = Commit::onDisk);
 
   // Reads and checks one kernel (promise 4).

@@ -11,8 +11,8 @@
 namespace heddle {
 namespace {
 
-// Whether the file system of the file allows writing with a write-ahead log.
-Result<bool> allowsWal(const StorePlace &place, const StoreOptions &options) {
+// Whether a file that may be written is to be with a write-ahead log: on this file system.
+Result<bool> writesWithLog(const StorePlace &place, const StoreOptions &options) {
   int64_t type = 0;
   if (options.fileSystemType) {
     type = *options.fileSystemType;
@@ -24,6 +24,8 @@ Result<bool> allowsWal(const StorePlace &place, const StoreOptions &options) {
     return Status::denied(
         "open store '" + place.shown + "' for writing: it lies on " + *network +
         ", where locks cannot be trusted; write to a local file, then merge, or force it if no other machine writes");
+  if (place.exists)
+    HEDDLE_TRY(checkOnlyName(place.path, "open store '" + place.shown + "' for writing"));
   return !network;
 }
 
@@ -54,7 +56,7 @@ Status setJournal(sqlite::Database &database, bool usesWal, int busyTimeoutMs) {
 }
 
 Result<sqlite::Database> openForWriting(const StorePlace &place, const StoreOptions &options) {
-  HEDDLE_ASSIGN(const bool usesWal, allowsWal(place, options));
+  HEDDLE_ASSIGN(const bool usesWal, writesWithLog(place, options));
   HEDDLE_ASSIGN(sqlite::Database database, connect(place, StoreMode::readWrite, options));
   HEDDLE_TRY(createSchema(database));
   HEDDLE_TRY(checkSchema(database));
@@ -76,7 +78,7 @@ Status undoUnfinished(const StorePlace &place, const StoreOptions &options) {
     return Status(why.code(),
                   "open store '" + place.shown + "': " + recoveryAdvice(place) + " (here: " + why.message() + ")");
   };
-  if (const Status allowed = allowsWal(place, options).status(); !allowed.isOk())
+  if (const Status allowed = writesWithLog(place, options).status(); !allowed.isOk())
     return refused(allowed);
   Result<sqlite::Database> database = connect(place, StoreMode::readWrite, options);
   const Status undone =

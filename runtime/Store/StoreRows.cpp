@@ -1,6 +1,7 @@
 //===- StoreRows.cpp - adding rows and reading kernels ----------------------===//
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/LaunchPlan.h"
+#include "runtime/Store/Location.h"
 #include "runtime/Store/StoreImpl.h"
 
 #include <ctime>
@@ -30,13 +31,25 @@ Status insertRow(sqlite::Database &database, const std::string &conflict, const 
 
 } // namespace
 
-Result<sqlite::Transaction> Store::Impl::beginWriting(Commit commit) {
+Status Store::Impl::checkWritable(const std::string &operation) const {
+  const std::string what = operation + " store '" + path + "'";
   if (options.mode != StoreMode::readWrite)
-    return Status::denied("write to store '" + path + "': it was opened for reading only");
+    return Status::denied(what + ": it was opened for reading only");
+  if (database.hasMoved())
+    return Status::denied(what + ": its file was removed, renamed or replaced since it was opened, and nobody would " +
+                          "see what is written; open it again");
+  return checkOnlyName(database.file(), what);
+}
+
+Result<sqlite::Transaction> Store::Impl::beginWriting(Commit commit) {
+  HEDDLE_TRY(checkWritable("write to"));
   HEDDLE_ASSIGN(std::string journal, database.queryText("PRAGMA journal_mode"));
   HEDDLE_TRY(database.execute(commit == Commit::inLog && journal == "wal" ? "PRAGMA synchronous = NORMAL"
                                                                           : "PRAGMA synchronous = FULL"));
-  return sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction,
+                sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing));
+  HEDDLE_TRY(checkWritable("write to")); // now that nobody else writes
+  return transaction;
 }
 
 Result<KernelRecord> Store::Impl::readKernel(const std::string &contentKey) {
@@ -111,6 +124,8 @@ Status checkPublishable(const KernelRecord &record, const Winner &winner) {
     return refuse("expected a cubin or PTX, got neither");
   if (!fieldsEqual(static_cast<const KernelFamily &>(record), static_cast<const KernelFamily &>(winner)))
     return refuse("its pattern, kind, dtype, dims or generator differ from the winner's");
+  if (const std::string wrong = wrongNumbers(winner); !wrong.empty())
+    return refuse(wrong);
   Result<LaunchPlan> plan = LaunchPlan::parse(record.plan);
   return plan ? Status() : refuse(plan.status().message());
 }
@@ -161,6 +176,8 @@ Status Store::recordTrial(const Trial &trial) {
   if (trial.configDigest.empty() || trial.outcome.empty())
     return Status::invalidArgument("record trial: expected a configuration digest and an outcome, got '" +
                                    trial.configDigest + "' and '" + trial.outcome + "'");
+  if (const std::string wrong = wrongNumbers(trial); !wrong.empty())
+    return Status::invalidArgument("record trial '" + trial.config + "': " + trial.outcome + ", " + wrong);
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting(Impl::Commit::inLog));
   HEDDLE_TRY(impl->addTrial(stamped(trial)));

@@ -44,8 +44,7 @@ Result<StoreCounts> Store::prune(const PruneOptions &options) {
 
 Status Store::finalise() {
   std::lock_guard<std::mutex> lock(impl->mutex);
-  if (impl->options.mode != StoreMode::readWrite)
-    return Status::denied("finalise store '" + impl->path + "': it was opened for reading only");
+  HEDDLE_TRY(impl->checkWritable("finalise"));
   HEDDLE_TRY(impl->database.execute("PRAGMA synchronous = FULL"));
   HEDDLE_ASSIGN(std::string mode, impl->database.queryText("PRAGMA journal_mode = DELETE"));
   if (mode != "delete")

@@ -19,14 +19,16 @@ std::string otherKey(const char *column, const std::string &key, const std::stri
 }
 
 std::string wrongWith(const Winner &winner, const std::string &key) {
-  return otherKey("winner_key", key, fieldDigest(static_cast<const WinnerKey &>(winner)));
+  const std::string other = otherKey("winner_key", key, fieldDigest(static_cast<const WinnerKey &>(winner)));
+  return other.empty() ? wrongNumbers(winner) : other;
 }
 
 std::string wrongWith(const Trial &trial, const std::string &key) {
   if (trial.configDigest.empty() || trial.outcome.empty())
     return "expected a configuration digest and an outcome, got '" + trial.configDigest + "' and '" + trial.outcome +
            "'";
-  return otherKey("session_key", key, Trial::sessionKey(trial));
+  const std::string other = otherKey("session_key", key, Trial::sessionKey(trial));
+  return other.empty() ? wrongNumbers(trial) : other;
 }
 
 std::string wrongWith(const DeviceRecord &device, const std::string &key) {

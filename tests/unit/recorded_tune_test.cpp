@@ -226,6 +226,24 @@ TEST_CASE("a table says which GPU it is of") {
   CHECK(own->memoryGib == 70);
 }
 
+TEST_CASE("an error that no call of the kind can have is refused with file and line before anything is tried") {
+  ScratchFolder folder;
+  const LoadedWorkload loaded = load(first());
+  Store store = openStore(folder / "a.db", writing());
+  std::string text = table().text();
+  const size_t row = text.find(",measured,"), error = text.find(",0,", row + 10) + 3; // behind median and spread
+  text.replace(error, text.find(',', error) - error, "1e6");
+  const auto lines = std::count(text.begin(), text.begin() + row, '\n') + 1;
+  const Result<tuner::RecordedTable> bad = tuner::RecordedTable::parse("bad.csv", text);
+  REQUIRE_MESSAGE(bad.isOk(), bad.status().message());
+  const Result<TuneOutcome> outcome = tuneRecorded(*loaded.file, requestFor(first(), loaded), *bad, 0, store);
+  CHECK(outcome.status().code() == StatusCode::invalidArgument);
+  CHECK(outcome.status().message() == "bad.csv:" + std::to_string(lines) +
+                                          ": max_error: expected an error of 0 to 100 of a right result, got 1e+06 "
+                                          "(forward)");
+  CHECK(store.allTrials()->empty());
+}
+
 TEST_CASE("rows of other kernels are refused before anything is tried") {
   ScratchFolder folder;
   const LoadedWorkload loaded = load(first());

@@ -1,5 +1,6 @@
 //===- Evaluator.cpp --------------------------------------------------------===//
 #include "tuner/Measure/Evaluator.h"
+#include "runtime/Core/Plausible.h"
 
 #include <exception>
 
@@ -30,15 +31,16 @@ Preparation guardedPrepare(Evaluator &evaluator, const Point &point, const std::
 }
 
 Verification guardedVerify(Evaluator &evaluator, Candidate &candidate) {
-  return guarded<Verification>(Outcome::launchFailed, [&] { return evaluator.verify(candidate); });
+  Verification result = guarded<Verification>(Outcome::launchFailed, [&] { return evaluator.verify(candidate); });
+  if (const std::string wrong = wrongError(result.maxError, {}); !result.failure && !wrong.empty())
+    result.failure = Failure{Outcome::wrong, "the evaluator took a result for right: " + wrong};
+  return result;
 }
 
 Sample guardedSample(Evaluator &evaluator, Candidate &candidate) {
   Sample result = guarded<Sample>(Outcome::launchFailed, [&] { return evaluator.sample(candidate); });
-  if (!result.failure && !(result.us > 0))
-    result.failure = Failure{Outcome::launchFailed, "the evaluator returned a time that is not "
-                                                    "positive: " +
-                                                        std::to_string(result.us)};
+  if (const std::string wrong = wrongTime(result.us); !result.failure && !wrong.empty())
+    result.failure = Failure{Outcome::launchFailed, "the evaluator returned a time that no launch takes: " + wrong};
   return result;
 }
 

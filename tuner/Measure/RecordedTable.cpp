@@ -103,6 +103,11 @@ const PointTrial *RecordedTable::find(const std::string &config) const {
   return row == rowOf.end() ? nullptr : &rows[row->second];
 }
 
+std::string RecordedTable::place(size_t row) const {
+  const std::string &name = recordedSpace.name();
+  return row < lines.size() ? name + ":" + std::to_string(lines[row]) : name;
+}
+
 std::string RecordedTable::fact(const std::string &word) const {
   auto known = facts.find(word);
   return known == facts.end() ? std::string() : known->second;

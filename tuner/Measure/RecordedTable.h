@@ -5,6 +5,7 @@
 //   block_m=64 stages=2,measured,41.7,0.01,0.002,128,0,0.45,
 // The first line is the header; empty lines and lines that begin with '#' are skipped, but for facts of one word,
 // "# problem: patterns/causal.mlir --seqlen=8192", which are kept. The median of a stopped row is its fastest sample.
+// Times and errors are such as a measurement can give (runtime/Core/Plausible.h), also where nothing was measured.
 #pragma once
 
 #include "tuner/Measure/Clock.h"
@@ -37,6 +38,8 @@ public:
   // names in the order of appearance, and the constraint "recorded" that refuses points without a row.
   const SearchSpace &space() const { return recordedSpace; }
   const std::vector<PointTrial> &trials() const { return rows; }
+  // Where a row of trials() stands, for messages: "t.csv:12", or the name of a table that was not read.
+  std::string place(size_t row) const;
   // The recorded trial of a point; null if the table has none. Valid as long as the table.
   const PointTrial *find(const std::string &config) const;
   // The best usable trial; null if none is usable.
@@ -47,6 +50,7 @@ private:
 
   SearchSpace recordedSpace;
   std::vector<PointTrial> rows;
+  std::vector<size_t> lines; // of the rows, if they were read
   std::map<std::string, size_t> rowOf;
   std::map<std::string, std::string> facts;
 };

@@ -1,4 +1,5 @@
 //===- RecordedText.cpp - reading and writing recorded tables ---------------===//
+#include "runtime/Core/Plausible.h"
 #include "runtime/Core/ReadFile.h"
 #include "tuner/Measure/RecordedTable.h"
 
@@ -53,9 +54,13 @@ Result<PointTrial> readRow(const std::string &line) {
                           readNumber(columns[6], trial.spillBytes) && readNumber(columns[7], trial.compileSeconds);
   if (!areNumbers)
     return Status::corrupt("expected numbers of at least 0 in columns 3 to 8");
-  if (trial.isUsable() && trial.medianUs == 0)
-    return Status::corrupt("a measured row needs a median above 0");
   trial.minUs = trial.medianUs;
+  std::string wrong = wrongNumbers(trial, columns[1]);
+  if (wrong.empty())
+    if (const std::string spread = wrongSpread(trial.spread); !spread.empty())
+      wrong = "spread: " + spread;
+  if (!wrong.empty())
+    return Status::corrupt(wrong + " (" + columns[1] + ")");
   trial.message = columns[8];
   return trial;
 }
@@ -71,12 +76,13 @@ std::optional<std::pair<std::string, std::string>> factOf(const std::string &lin
 } // namespace
 
 Result<RecordedTable> RecordedTable::parse(std::string name, std::string_view text) {
-  std::istringstream lines{std::string(text)};
+  std::istringstream input{std::string(text)};
   std::vector<PointTrial> trials;
+  std::vector<size_t> lines;
   std::map<std::string, std::string> facts;
   std::string line;
   bool hasHeader = false;
-  for (size_t number = 1; std::getline(lines, line); ++number) {
+  for (size_t number = 1; std::getline(input, line); ++number) {
     const std::string where = name + ":" + std::to_string(number) + ": ";
     if (line.empty() || line.front() == '#') {
       if (auto fact = factOf(line))
@@ -93,9 +99,11 @@ Result<RecordedTable> RecordedTable::parse(std::string name, std::string_view te
     if (!trial)
       return Status::corrupt(where + trial.status().message());
     trials.push_back(trial.take());
+    lines.push_back(number);
   }
   HEDDLE_ASSIGN(RecordedTable table, create(std::move(name), std::move(trials)));
   table.facts = std::move(facts);
+  table.lines = std::move(lines);
   return table;
 }
 

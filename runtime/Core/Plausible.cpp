@@ -1,0 +1,76 @@
+//===- Plausible.cpp --------------------------------------------------------===//
+#include "runtime/Core/Plausible.h"
+#include "runtime/Core/Kinds.h"
+
+#include <cstdio>
+#include <limits>
+
+namespace heddle {
+namespace {
+
+std::string got(const char *expected, double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return std::string("expected ") + expected + ", got " + text;
+}
+
+// False for NaN, too.
+bool isWithin(double number, double least, double most) { return number >= least && number <= most; }
+
+std::string orTime(double us) { return us == 0 ? "" : wrongTime(us); }
+
+std::string inField(const char *field, const std::string &wrong) {
+  return wrong.empty() ? "" : std::string(field) + ": " + wrong;
+}
+
+template <class... Texts> std::string firstOf(const Texts &...texts) {
+  std::string first;
+  ((first = first.empty() ? texts : first), ...);
+  return first;
+}
+
+} // namespace
+
+double mostErrorOf(std::string_view kind) {
+  constexpr double kOfRows = 100, kOfPairs = 1e8;
+  return kind.empty() || !KindText::parse(kind).gradientsOf.empty() ? kOfPairs : kOfRows;
+}
+
+std::string wrongTime(double us) {
+  return isWithin(us, kLeastLaunchUs, kDaySeconds * 1e6) ? "" : got("a time of 0.1 us to a day", us);
+}
+
+std::string wrongSeconds(double seconds) {
+  return isWithin(seconds, 0, kDaySeconds) ? "" : got("0 to 86400 seconds", seconds);
+}
+
+std::string wrongSpread(double spread) {
+  return spread >= 0 && spread < 1 ? "" : got("a share of the median from 0 to below 1", spread);
+}
+
+std::string wrongError(double error, std::string_view kind) {
+  const double most = mostErrorOf(kind);
+  if (isWithin(error, 0, most))
+    return {};
+  char expected[64];
+  std::snprintf(expected, sizeof expected, "an error of 0 to %g of a right result", most);
+  return got(expected, error);
+}
+
+std::string wrongNumbers(const TrialNumbers &numbers, std::string_view outcome, std::string_view kind) {
+  const bool isMeasured = outcome == "measured", isRight = isMeasured || outcome == "stopped";
+  return firstOf(inField("median_us", isMeasured ? wrongTime(numbers.medianUs) : orTime(numbers.medianUs)),
+                 inField("min_us", orTime(numbers.minUs)),
+                 inField("max_error", isRight ? wrongError(numbers.maxError, kind) : std::string()),
+                 inField("max_error", numbers.maxError < 0 ? got("0 or more", numbers.maxError) : std::string()),
+                 inField("compile_seconds", wrongSeconds(numbers.compileSeconds)),
+                 inField("power_watts", isWithin(numbers.powerWatts, 0, std::numeric_limits<double>::max())
+                                            ? std::string()
+                                            : got("0 or more", numbers.powerWatts)));
+}
+
+std::string wrongNumbers(const Trial &trial) { return wrongNumbers(trial, trial.outcome, trial.kind); }
+
+std::string wrongNumbers(const Winner &winner) { return inField("median_us", orTime(winner.medianUs)); }
+
+} // namespace heddle
