@@ -164,6 +164,23 @@ static std::vector<RoleSpec> rolesToCheck(const AttentionInputs &inputs) {
   return roles;
 }
 
+// Whether the sizes are such that bytes of all tensors of a call can be counted, also of those that nobody gave: where
+// one size is 0, files of few bytes have others that no memory holds.
+static Status checkCounts(const AttentionSizes &sizes, const KindSpec &kind) {
+  constexpr int64_t kMostSize = int64_t(1) << 31, kMostElements = int64_t(1) << 40;
+  for (int64_t size :
+       {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
+    if (size < 0 || size > kMostSize)
+      return Status::invalidArgument("size " + std::to_string(size) + " is not in [0, 2^31]");
+  for (const KindRole &role : kind.roles) {
+    const RoleSpec spec = specOf(role);
+    if (const auto elements = elementsOf(sizes.shapeOf(spec)); !elements || *elements > kMostElements)
+      return Status::invalidArgument(std::string("tensor '") + spec.name + "' " + shapeText(sizes.shapeOf(spec)) +
+                                     " has more than 2^40 elements");
+  }
+  return {};
+}
+
 Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec &kind) {
   AttentionInputs inputs{std::move(tensors), {}, &kind};
   const std::vector<RoleSpec> roles = rolesToCheck(inputs);
@@ -181,6 +198,7 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec 
       return Status::invalidArgument(describe(role.name, inputs.of(role.role)) +
                                      "; expected at least one head and one head dimension");
   HEDDLE_TRY(checks.checkHeads());
+  HEDDLE_TRY(checkCounts(inputs.sizes, kind));
   return inputs;
 }
 
@@ -200,19 +218,10 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindS
   return inputs;
 }
 
-static double elementsOf(const std::vector<int64_t> &shape) {
-  double product = 1;
-  for (int64_t size : shape)
-    product *= static_cast<double>(size);
-  return product;
-}
-
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
                                               const KindSpec &kind, const RandomInputs &random) {
-  for (int64_t size :
-       {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
-    if (size < 0 || size > (int64_t(1) << 31))
-      return Status::invalidArgument("random inputs: size " + std::to_string(size) + " is not in [0, 2^31]");
+  if (const Status counted = checkCounts(sizes, kind); !counted.isOk())
+    return Status(counted.code(), "random inputs: " + counted.message());
   double all = 0;
   std::string names;
   std::vector<RoleSpec> roles;
@@ -221,10 +230,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
         (role.presence == Presence::required || std::count(random.also.begin(), random.also.end(), role.role)))
       roles.push_back(specOf(role));
   for (const RoleSpec &role : roles) {
-    const double elements = elementsOf(sizes.shapeOf(role));
-    if (elements > 0x1p40) // far beyond any memory, and the byte count still fits 63 bits
-      return Status::invalidArgument("random inputs: more than 2^40 elements in one tensor");
-    all += elements;
+    all += double(elementsOf(sizes.shapeOf(role)).value());
     names += (names.empty() ? "" : role.role == roles.back().role ? " and " : ", ") + std::string(role.name);
   }
   HEDDLE_TRY(checkMemory("random inputs: " + names, all * dtypeBytes(dtype),

@@ -77,7 +77,7 @@ struct AttentionInputs : RoleTensors {
 // emptyResultsOf a call, or, of what it adds to, what its inputs have.
 RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType);
 
-// Shapes and dtypes must agree as above, optional roles and what comes from a forward call may lack; heads must be a multiple of kvHeads. The message names
+// Sizes are at most 2^31, and a tensor of the call has at most 2^40 elements. Shapes and dtypes must agree as above, optional roles and what comes from a forward call may lack; heads must be a multiple of kvHeads. The message names
 // the tensor, what was expected and what was found.
 Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec &kind = kinds().front());
 

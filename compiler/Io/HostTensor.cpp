@@ -1,7 +1,9 @@
 //===- HostTensor.cpp --------------------------------------------------------===//
 #include "compiler/Io/HostTensor.h"
+#include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <new>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensor files are little-endian and are read in place");
 
@@ -14,16 +16,26 @@ std::string shapeText(const std::vector<int64_t> &shape) {
   return text + "]";
 }
 
-int64_t HostTensor::elements() const {
-  int64_t count = 1;
+std::optional<int64_t> bytesOf(const std::vector<int64_t> &shape, int64_t elementBytes) {
+  const bool isEmpty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  int64_t total = isEmpty ? 0 : elementBytes;
   for (int64_t size : shape)
-    count *= size;
-  return count;
+    if (size < 0 || (!isEmpty && __builtin_mul_overflow(total, size, &total)))
+      return std::nullopt;
+  return total;
 }
+
+std::optional<int64_t> elementsOf(const std::vector<int64_t> &shape) { return bytesOf(shape, 1); }
+
+// Whoever made the tensor has counted them.
+int64_t HostTensor::elements() const { return elementsOf(shape).value(); }
 
 HostTensor HostTensor::zeros(DType dtype, std::vector<int64_t> shape) {
   HostTensor tensor{dtype, std::move(shape), {}};
-  tensor.data.resize(static_cast<size_t>(tensor.elements() * dtypeBytes(dtype)));
+  const std::optional<int64_t> bytes = bytesOf(tensor.shape, dtypeBytes(dtype));
+  if (!bytes)
+    throw std::bad_alloc();
+  tensor.data.resize(static_cast<size_t>(*bytes));
   return tensor;
 }
 

@@ -42,12 +42,7 @@ OperandTensor OperandTensor::randomNormal(ElementType element, std::vector<int64
   return taken(element, randomNormalTensor(dtypeOf(element), std::move(shape), seed, name));
 }
 
-int64_t OperandTensor::elements() const {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  return count;
-}
+int64_t OperandTensor::elements() const { return elementsOf(shape).value(); }
 
 const void *OperandTensor::address() const {
   static constexpr std::byte nothing{};

@@ -52,12 +52,12 @@ static std::optional<DType> kernelDType(const std::string &name) {
 }
 
 // Nothing for names that this version does not know; their sizes cannot be checked.
-static std::optional<uint64_t> elementBytes(const std::string &name) {
-  static const std::map<std::string, uint64_t> sizes = {
+static std::optional<int64_t> elementBytes(const std::string &name) {
+  static const std::map<std::string, int64_t> sizes = {
       {"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4},  {"U32", 4},     {"F16", 2},    {"BF16", 2},
       {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
   auto found = sizes.find(name);
-  return found == sizes.end() ? std::nullopt : std::optional<uint64_t>(found->second);
+  return found == sizes.end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
 namespace {
@@ -120,17 +120,6 @@ static bool isSizeList(const Json &value) {
          });
 }
 
-// Product of a shape times the element size; nothing when it does not fit 63 bits.
-static std::optional<uint64_t> byteCount(const std::vector<int64_t> &shape, uint64_t bytes) {
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
-    return 0;
-  uint64_t total = bytes;
-  for (int64_t size : shape)
-    if (__builtin_mul_overflow(total, static_cast<uint64_t>(size), &total) || total > INT64_MAX)
-      return std::nullopt;
-  return total;
-}
-
 static Result<TensorEntry> parseEntry(const std::string &name, const Json &value, const std::string &path) {
   std::string who = "tensor '" + safeLine(name) + "' ";
   if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string() || !value.contains("shape") ||
@@ -145,13 +134,13 @@ static Result<TensorEntry> parseEntry(const std::string &name, const Json &value
   entry.end = value["data_offsets"][1].get<uint64_t>();
   if (entry.begin > entry.end)
     return corrupt(path, who + "ends before it begins");
-  std::optional<uint64_t> element = elementBytes(entry.fileDType);
+  std::optional<int64_t> element = elementBytes(entry.fileDType);
   if (!element)
     return entry;
-  std::optional<uint64_t> expected = byteCount(entry.shape, *element);
+  std::optional<int64_t> expected = bytesOf(entry.shape, *element);
   if (!expected)
     return corrupt(path, who + "has a shape too large to be true: " + shapeText(entry.shape));
-  if (entry.end - entry.begin != *expected)
+  if (entry.end - entry.begin != uint64_t(*expected))
     return corrupt(path, who + safeLine(entry.fileDType) + " " + shapeText(entry.shape) + " needs " +
                              std::to_string(*expected) + " bytes, its data_offsets give " +
                              std::to_string(entry.end - entry.begin));

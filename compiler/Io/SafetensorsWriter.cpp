@@ -32,11 +32,12 @@ static Status checkTensors(const std::map<std::string, const HostTensor *> &tens
   for (const auto &[name, tensor] : tensors) {
     if (name == "__metadata__")
       return Status::invalidArgument("tensor file '" + path + "': no tensor may be called '__metadata__'");
-    if (static_cast<int64_t>(tensor->data.size()) != tensor->elements() * dtypeBytes(tensor->dtype))
+    const std::optional<int64_t> bytes = bytesOf(tensor->shape, dtypeBytes(tensor->dtype));
+    if (!bytes || tensor->data.size() != size_t(*bytes))
       return Status::invalidArgument("tensor file '" + path + "': tensor '" + name + "' holds " +
                                      std::to_string(tensor->data.size()) + " bytes, its shape " +
                                      shapeText(tensor->shape) + " needs " +
-                                     std::to_string(tensor->elements() * dtypeBytes(tensor->dtype)));
+                                     (bytes ? std::to_string(*bytes) : "more than there are"));
   }
   return {};
 }

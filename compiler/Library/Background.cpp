@@ -2,7 +2,6 @@
 #include "compiler/Library/Background.h"
 #include "runtime/Core/Thrown.h"
 
-#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <unistd.h>
@@ -10,11 +9,12 @@
 namespace heddle {
 
 bool Task::wait(double seconds) const {
+  constexpr double kForever = 1e9; // a third of a century; clocks count nanoseconds in 63 bits
   std::unique_lock<std::mutex> lock(mutex);
-  if (seconds < 0)
+  if (seconds < 0 || seconds > kForever)
     over.wait(lock, [this] { return isOver; });
   else
-    over.wait_for(lock, std::chrono::duration<double>(std::min(seconds, 1e9)), [this] { return isOver; });
+    over.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return isOver; });
   return isOver;
 }
 

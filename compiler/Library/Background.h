@@ -21,7 +21,7 @@ public:
   /// Asks it to end; work that has not begun never does.
   void cancel() { cancelled = true; }
   const std::atomic<bool> &isCancelled() const { return cancelled; }
-  /// Waits at most so many seconds, negative: forever. True if it is over.
+  /// Waits at most so many seconds, negative or infinite: forever; no NaN. True if it is over.
   bool wait(double seconds) const;
   /// Of the work; ok until it is over.
   Status status() const;

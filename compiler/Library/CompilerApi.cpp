@@ -250,6 +250,9 @@ heddle_status heddle_task_wait(heddle_task *task, double seconds, int32_t *is_do
     HEDDLE_TRY(checkOpen("wait", "task", task));
     if (!is_done)
       return missing("wait", "is_done");
+    if (std::isnan(seconds))
+      return Status::invalidArgument("wait: seconds: expected a number, or a negative or infinite one to wait for "
+                                     "ever, got NaN");
     *is_done = task->task->wait(seconds);
     return task->task->status();
   });

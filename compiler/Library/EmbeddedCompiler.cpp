@@ -42,12 +42,6 @@ std::string textOf(const KernelQuestion &question) {
   return textOf(familyOf(question), question.kernel.archName(), rowsBucket(question));
 }
 
-Result<FoundKernel> load(const Device &device, const Result<KernelRecord> &record) {
-  HEDDLE_TRY(record.status());
-  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, *record));
-  return FoundKernel{std::move(kernel), MatchKind::untunedDefault};
-}
-
 /// A default that is to be replaced by a better one: a stopgap, or one that was chosen for calls of other numbers of
 /// queries.
 bool isStopgap(const KernelQuestion &question, const FoundKernel &found) {
@@ -123,18 +117,9 @@ Result<FoundKernel> EmbeddedCompiler::soonest(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
   if (!isMissing(found) && !(found && isStopgap(question, *found)))
     return found;
-  const std::string key = textOf(question);
   bool isBegun = false;
-  std::shared_future<Record> preferred;
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (auto known = making.find(key); known != making.end()) {
-      isBegun = true;
-      preferred = known->second;
-    }
-  }
-  if (isBegun && preferred.wait_for(std::chrono::seconds(0)) == std::future_status::ready && preferred.get()->isOk())
-    return load(question.device, *preferred.get());
+  if (std::optional<Result<FoundKernel>> preferred = kernels.ready(question.device, textOf(question), isBegun))
+    return std::move(*preferred);
   if (!isBegun)
     tryToCompileLater(question);
   return found ? std::move(found) : made(question, Made::stopgap);
@@ -151,49 +136,12 @@ Result<FoundKernel> EmbeddedCompiler::serving(const KernelQuestion &question, Re
 }
 
 Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made which) {
-  return load(question.device, *madeOnce(question, which));
-}
-
-EmbeddedCompiler::Record EmbeddedCompiler::madeOnce(const KernelQuestion &question, Made which) {
   static const std::map<Made, std::string> kinds = {
       {Made::preferred, ""}, {Made::stopgap, " stopgap"}, {Made::anyKeyOrigin, " any k_origin"}};
-  const std::string key = textOf(question) + kinds.at(which);
-  std::promise<Record> promise;
-  {
-    std::unique_lock<std::mutex> lock(mutex);
-    if (auto known = making.find(key); known != making.end()) {
-      std::shared_future<Record> other = known->second;
-      lock.unlock();
-      return other.get();
-    }
-    making.emplace(key, promise.get_future().share());
-  }
-  Record record;
-  bool isFiled = false;
-  try {
-    record = std::make_shared<const Result<KernelRecord>>(make(question, which, isFiled));
-  } catch (const std::exception &error) {
-    record = std::make_shared<const Result<KernelRecord>>(statusOf(error));
-  }
-  promise.set_value(record);
-  std::lock_guard<std::mutex> lock(mutex);
-  if (!record->isOk() && record->status().code() != StatusCode::unsupported) // may go better another time
-    making.erase(key);
-  if (isFiled)
-    forgetOldestFiled(key);
-  return record;
+  return kernels.kernel(question.device, textOf(question) + kinds.at(which), [&] { return make(question, which); });
 }
 
-void EmbeddedCompiler::forgetOldestFiled(const std::string &latest) {
-  constexpr size_t kKept = 64; // for threads that looked into the database before it was filed
-  filedLately.push_back(latest);
-  if (filedLately.size() <= kKept)
-    return;
-  making.erase(filedLately.front());
-  filedLately.pop_front();
-}
-
-Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which, bool &isFiled) {
+Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which) {
   HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared,
                 question.pattern->prepared(walkOf(question.kernel.kind)));
   auto request = [&] { return makeRequest(*prepared, question.kernel); };
@@ -202,16 +150,16 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
                                                                   : compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());
   if (own && which != Made::anyKeyOrigin)
-    isFiled = file(variant->record, *prepared, question, which);
+    file(variant->record, *prepared, question, which);
   return std::move(variant->record);
 }
 
-bool EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question,
+void EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question,
                             Made which) {
   std::lock_guard<std::mutex> lock(filing);
   bool &isPreferredFiled = filed[textOf(record, deviceArch(record.kernelArch), rowsBucket(question))];
   if (which == Made::stopgap && isPreferredFiled)
-    return true; // the other one was sooner
+    return; // the other one was sooner
   isPreferredFiled = isPreferredFiled || which == Made::preferred;
   Status status = publishDefault(*own, record, question.kernel.queries);
   if (status.isOk())
@@ -219,7 +167,6 @@ bool EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepare
   if (!status.isOk())
     record.note += (record.note.empty() ? "" : "; ") + ("not filed: " + status.message());
   finder.distrust();
-  return status.isOk();
 }
 
 std::shared_ptr<Task> EmbeddedCompiler::compileLater(KernelQuestion question, Done done) {
@@ -287,7 +234,7 @@ Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, con
             : "tune: no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
               "--trials` shows why each failed");
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(question.device, *outcome.record));
-  return FoundKernel{std::move(kernel), MatchKind::exact, outcome.medianUs};
+  return FoundKernel{{MatchKind::exact, outcome.medianUs}, std::move(kernel)};
 }
 
 } // namespace heddle

@@ -7,10 +7,9 @@
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Library/Background.h"
 #include "compiler/Library/EmbeddedPattern.h"
+#include "compiler/Library/MadeKernels.h"
 #include "runtime/Api/KernelFinder.h"
 
-#include <deque>
-#include <future>
 #include <optional>
 
 namespace heddle {
@@ -63,7 +62,6 @@ public:
 private:
   EmbeddedCompiler() = default;
   enum class Made { preferred, stopgap, anyKeyOrigin };
-  using Record = std::shared_ptr<const Result<KernelRecord>>;
 
   void tryToCompileLater(const KernelQuestion &question);
   Result<FoundKernel> soonest(const KernelQuestion &question);
@@ -71,24 +69,19 @@ private:
   /// default.
   Result<FoundKernel> serving(const KernelQuestion &question, Result<FoundKernel> found);
   Result<FoundKernel> made(const KernelQuestion &question, Made which);
-  Record madeOnce(const KernelQuestion &question, Made which);
-  Result<KernelRecord> make(const KernelQuestion &question, Made which, bool &isFiled);
-  /// Whether the database has a default then; a record that could not be filed says so.
-  bool file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question, Made which);
-  /// Needs the lock of making.
-  void forgetOldestFiled(const std::string &latest);
+  Result<KernelRecord> make(const KernelQuestion &question, Made which);
+  /// A record that could not be filed says so.
+  void file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question, Made which);
   Result<FoundKernel> search(const KernelQuestion &question, const SearchOptions &options, const Task &task);
 
   CompilerOptions options;
   std::optional<Store> own; ///< for writing
   KernelFinder finder;
 
-  std::mutex mutex; ///< guards making, filedLately
-  /// what is made, and was, by key of question; of what is filed the latest
-  std::map<std::string, std::shared_future<Record>> making;
-  std::deque<std::string> filedLately; ///< keys of making that the database has too, oldest first
-  std::mutex filing;                   ///< held while a default is filed; guards filed
-  std::map<std::string, bool> filed;   ///< families and architectures whose preferred default this process has filed
+  /// By question, also what is filed: for threads that looked into the database before it was.
+  MadeKernels kernels;
+  std::mutex filing;                 ///< held while a default is filed; guards filed
+  std::map<std::string, bool> filed; ///< families and architectures whose preferred default this process has filed
 
   Background compilations, searches; ///< last: they use all of the above
 };

@@ -170,8 +170,9 @@ HEDDLE_API heddle_status heddle_compiler_tune(heddle_compiler *compiler, heddle_
                                               const heddle_pattern *pattern, const heddle_problem *problem,
                                               const heddle_tune_options *options, heddle_task_done done, void *user,
                                               heddle_task **task);
-/* Waits at most so many seconds (negative: forever). *is_done: whether it is over, its callback included. Returns the
- * status of the work, with its message, or OK while it runs. */
+/* Waits at most so many seconds; 0 does not wait, negative and infinite ones wait for ever, NaN is INVALID_ARGUMENT and
+ * leaves *is_done as it is. *is_done: whether it is over, its callback included. Returns the status of the work, with its
+ * message, or OK while it runs. */
 HEDDLE_API heddle_status heddle_task_wait(heddle_task *task, double seconds, int32_t *is_done);
 /* Asks it to end, and returns at once; what a search found until then is filed. Null, closed and ended tasks: nothing
  * happens. */

@@ -24,7 +24,7 @@ struct MaskUnit {
   enum Kind { Inside, Edges, Band, Leaf };
   Kind kind;
   bool isNegated = false;
-  unsigned place = 0;      ///< of what lies inside
+  unsigned place = 0;           ///< of what lies inside
   std::vector<Cube> cubes = {}; ///< whose union it is, in that place
   BandUnit band = {};
   EdgeUnit edges = {};

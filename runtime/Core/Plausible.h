@@ -18,9 +18,9 @@ inline constexpr double kDaySeconds = 86400;  // no launch and no compilation is
 double mostErrorOf(std::string_view kind);
 
 // What is wrong with a number, "expected ..., got inf"; empty if nothing is.
-std::string wrongTime(double us);           // of a launch
-std::string wrongSeconds(double seconds);   // of a compilation, 0 if it was not timed
-std::string wrongSpread(double spread);     // of samples, over their median
+std::string wrongTime(double us);                            // of a launch
+std::string wrongSeconds(double seconds);                    // of a compilation, 0 if it was not timed
+std::string wrongSpread(double spread);                      // of samples, over their median
 std::string wrongError(double error, std::string_view kind); // of a result that passed for right
 
 // What is wrong with a trial's numbers and outcome: one that is measured has a time and a right result, one that was

@@ -148,6 +148,22 @@ TEST_CASE("one winner of a bucket answers for all its lengths from memory, sever
   CHECK(ask(1000).kernel.record().contentKey == "of 1000");
 }
 
+TEST_CASE("an answer from memory has all that the first one had") {
+  Scene scene;
+  KernelRecord record = test::forwardRecord("tuned");
+  record.pattern = scene.full;
+  require(scene.writer.publish(record, test::someWinner(record, {0, 3, 2, 7}, {"Fake GPU", "sm_90", 132, 140})));
+  const FoundKernel first = scene.found(scene.full), again = scene.found(scene.full);
+  CHECK(fakeCudaCalls("cuModuleLoadDataEx") == 1);
+  const auto &[match, medianUs, queryRows] = static_cast<const KernelFinding &>(first);
+  CHECK((match != MatchKind::none && medianUs == 12.5 && queryRows == 7));
+  const auto &[matchAgain, medianAgain, rowsAgain] = static_cast<const KernelFinding &>(again);
+  CHECK(matchAgain == match);
+  CHECK(medianAgain == medianUs);
+  CHECK(rowsAgain == queryRows);
+  CHECK(&again.kernel.record() == &first.kernel.record());
+}
+
 TEST_CASE("threads that ask together get the same kernel") {
   Scene scene;
   FoundKernel held = scene.found("causal");

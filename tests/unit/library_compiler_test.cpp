@@ -145,6 +145,34 @@ TEST_CASE("[8] a kernel is compiled once, filed, and found by the next process")
   CHECK(counting_nvrtc_compilations() == before + 1);
 }
 
+TEST_CASE("[8] a question with sizes that another process asks again compiles nothing") {
+  if (!start())
+    return;
+  Session session;
+  heddle_problem problem = smallProblem();
+  for (const int64_t queries : {64, 512}) { // of which defaults differ
+    problem.seqlen_q = queries;
+    session.found(0, problem);
+  }
+  const int before = counting_nvrtc_compilations();
+  const pid_t child = fork();
+  if (child == 0) {
+    session.compiler = openCompiler(session.database);
+    for (const int64_t queries : {64, 512}) {
+      problem.seqlen_q = queries;
+      const KernelHandle first = session.found(0, problem), again = session.found(0, problem),
+                         soon = session.found(HEDDLE_FIRST_SOON, problem);
+      if (std::string(infoOf(first.get()).content_key) != infoOf(again.get()).content_key)
+        _exit(100);
+    }
+    _exit(counting_nvrtc_compilations() - before);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
 TEST_CASE("[10] the first kernel is there soon, a better one later") {
   if (!start())
     return;

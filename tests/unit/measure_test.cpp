@@ -295,9 +295,9 @@ TEST_CASE("a malformed table is refused with file and line") {
   CHECK(message("a=1,measured,-1,0,0,1,0,1,\n").find("at least 0") != std::string::npos);
   CHECK(message("a=1,measured,0,0,0,1,0,1,\n") ==
         "t.csv:2: median_us: expected a time of 0.1 us to a day, got 0 (measured)");
-  for (const char *row : {"measured,inf,0,0", "measured,1e-300,0,0", "measured,1e300,0,0", "stopped,inf,0,0",
-                          "measured,5,0,1e9", "measured,5,0,inf", "stopped,5,0,1e9", "measured,5,inf,0",
-                          "measured,5,1,0", "wrong,inf,0,0"})
+  for (const char *row :
+       {"measured,inf,0,0", "measured,1e-300,0,0", "measured,1e300,0,0", "stopped,inf,0,0", "measured,5,0,1e9",
+        "measured,5,0,inf", "stopped,5,0,1e9", "measured,5,inf,0", "measured,5,1,0", "wrong,inf,0,0"})
     CHECK_MESSAGE(message("# note\na=1," + std::string(row) + ",1,0,1,\n").find("t.csv:3: ") == 0, row);
   CHECK(message("a=1,measured,5,0,0,1,0,inf,\n") ==
         "t.csv:2: compile_seconds: expected 0 to 86400 seconds, got inf (measured)");

@@ -1,7 +1,10 @@
 //===- tuning_threads_test.cpp ----------------------------------------------===//
 // Preparation in worker threads: overlap, bounds, hangs. Promises [3] and [6] of TuningSession.h.
+#include "tests/unit/process_fixture.h"
 #include "tests/unit/tuner_fixture.h"
 #include "tests/unit/without_threads.h"
+
+#include "tuner/Search/PreparePool.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -71,6 +74,82 @@ TEST_CASE("a search that gets no threads does their work itself") {
   if (outcome == test::Outcome::skipped)
     MESSAGE("skipped: this process may not limit its threads");
   CHECK(outcome != test::Outcome::bad);
+}
+
+TEST_CASE("a session that ends waits for the compilations that it began, however long they take") {
+  const RecordedTable table = countedTable(4);
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool isOver = false, sawTheEnd = false;
+  int inside = 0;
+  {
+    Fixture fixture(table);
+    auto evaluator = wrap(fixture);
+    evaluator->onPrepare = [&](const Point &, const std::atomic<bool> &) {
+      std::unique_lock<std::mutex> lock(mutex);
+      ++inside;
+      changed.notify_all();
+      sawTheEnd |= changed.wait_for(lock, std::chrono::milliseconds(2500), [&] { return isOver; });
+      --inside;
+      return Preparation();
+    };
+    PreparePool pool(evaluator, std::make_shared<ManualClock>(), 2, 60);
+    pool.submit(table.trials()[0].point);
+    pool.submit(table.trials()[1].point);
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return inside == 2; });
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  isOver = true;
+  CHECK(inside == 0);
+  CHECK_FALSE(sawTheEnd);
+}
+
+namespace {
+
+// Of the process that makes it: ends it with 99 where a compilation still runs when statics are destroyed.
+struct Used {
+  std::atomic<bool> isUsed{false};
+  ~Used() {
+    if (isUsed)
+      _exit(99);
+  }
+};
+
+// A process that gives up two compilations and ends; the second one does not stop when it is told to.
+int endBesideCompilations(bool isHanging) {
+  static Used used;
+  auto clock = std::make_shared<ManualClock>();
+  const RecordedTable table = countedTable(2);
+  Fixture fixture(table);
+  auto evaluator = wrap(fixture);
+  std::atomic<int> inside{0};
+  evaluator->onPrepare = [&inside, isHanging](const Point &point, const std::atomic<bool> &stop) {
+    used.isUsed = true;
+    ++inside;
+    while (!stop || (isHanging && point.index[0] == 1))
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    used.isUsed = isHanging;
+    return Preparation();
+  };
+  PreparePool pool(evaluator, clock, 2, 60);
+  pool.submit(table.trials()[0].point);
+  pool.submit(table.trials()[1].point);
+  while (inside < 2)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  clock->advance(61);
+  const auto never = [] { return false; };
+  const bool areLate = pool.next(never)->preparation.failure && pool.next(never)->preparation.failure;
+  return areLate && pool.abandoned() == 2 ? 7 : 1;
+}
+
+} // namespace
+
+TEST_CASE("a compilation that was given up does not meet the end of what it uses, and the exit code stays") {
+  for (const bool isHanging : {false, true})
+    CHECK(test::waitFor(test::startChild([&]() -> int {
+            std::exit(endBesideCompilations(isHanging)); // runs destructors, as a program does
+          })) == 7);
 }
 
 TEST_CASE("too many compilations that hang end the session") {

@@ -1,12 +1,15 @@
 //===- PreparePool.cpp ------------------------------------------------------===//
-// All threads are detached and hold the shared state; the destructor waits on a count of busy ones.
+// Threads hold the shared state. The destructor joins them all, but those whose work was given up (LeftBehind.h).
 #include "tuner/Search/PreparePool.h"
+
+#include "tuner/Search/LeftBehind.h"
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -16,13 +19,13 @@ namespace heddle::tuner {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(5);
-constexpr auto kGrace = std::chrono::seconds(2);
 
 struct Job {
   enum class State { waiting, running, done, abandoned };
 
   Point point;
   State state = State::waiting;
+  std::thread::id worker; // of what is running
   double startedAt = 0;
   double seconds = 0;
   std::atomic<bool> stop{false};
@@ -49,6 +52,7 @@ struct PreparePool::Shared {
   int busy = 0;                          // threads inside prepare, without abandoned ones
   int abandoned = 0;
   bool isClosing = false;
+  std::list<std::thread> threads; // of the pool's own thread alone
 
   std::shared_ptr<Job> firstIn(Job::State wanted) {
     auto job =
@@ -77,24 +81,26 @@ struct PreparePool::Shared {
     job->state = Job::State::done;
   }
 
-  // The life of one worker thread: until the pool closes, or its job was abandoned.
-  void work() {
+  // The life of one worker thread: until the pool closes, or its job was abandoned; tells which.
+  bool work() {
     std::unique_lock<std::mutex> lock(mutex);
     while (true) {
       std::shared_ptr<Job> job;
       changed.wait(lock, [&] { return isClosing || (job = firstIn(Job::State::waiting)); });
       if (isClosing)
-        return;
+        return false;
       ++busy;
+      job->worker = std::this_thread::get_id();
       execute(job, lock);
       if (job->state == Job::State::abandoned)
-        return;
+        return true;
       --busy;
       changed.notify_all();
     }
   }
 
-  // The first running job past the limit, if any: marks it, and takes its thread out of the count.
+  // The first running job past the limit, if any: marks it, leaves its thread to itself and takes it out of the count.
+  // For the pool's own thread.
   std::shared_ptr<Job> abandonLate() {
     const double now = clock->now();
     for (const std::shared_ptr<Job> &job : jobs)
@@ -105,15 +111,29 @@ struct PreparePool::Shared {
         job->stop = true;
         --busy;
         ++abandoned;
+        leaveBehind();
+        detach(job->worker);
         return job;
       }
     return nullptr;
   }
 
+  void detach(std::thread::id worker) {
+    auto thread =
+        std::find_if(threads.begin(), threads.end(), [&](const auto &known) { return known.get_id() == worker; });
+    thread->detach();
+    threads.erase(thread);
+  }
+
   // False if the system has no thread.
   static bool startWorker(const std::shared_ptr<Shared> &shared) {
     try {
-      std::thread([shared] { shared->work(); }).detach();
+      shared->threads.emplace_back([held = shared]() mutable {
+        const bool isAbandoned = held->work();
+        held.reset();
+        if (isAbandoned)
+          endLeftBehind();
+      });
     } catch (const std::system_error &) {
       return false;
     }
@@ -137,7 +157,13 @@ PreparePool::~PreparePool() {
   for (const std::shared_ptr<Job> &job : shared->jobs)
     job->stop = true;
   shared->changed.notify_all();
-  shared->changed.wait_for(lock, kGrace, [&] { return shared->busy == 0; });
+  while (shared->busy > 0)
+    if (!shared->abandonLate())
+      shared->changed.wait_for(lock, kPollInterval);
+  lock.unlock();
+  for (std::thread &thread : shared->threads)
+    thread.join();
+  shared->threads.clear();
 }
 
 void PreparePool::submit(const Point &point) {

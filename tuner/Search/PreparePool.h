@@ -2,7 +2,7 @@
 // Owns the threads that prepare points while another thread measures. At most `workers` preparations
 // run at a time, but one that passes its time limit is given up: it is told to stop, its thread is left
 // to itself, and a fresh thread takes its place, so that a compiler that hangs costs one thread and not
-// the session. The evaluator and the clock are shared because such a thread may outlive the pool.
+// the session. The evaluator and the clock are shared because such a thread may outlive the pool; no other does.
 #pragma once
 
 #include "tuner/Measure/Clock.h"
@@ -26,7 +26,7 @@ public:
   // With 0 workers, next() prepares on the calling thread; the limit then only marks what took too long.
   PreparePool(std::shared_ptr<Evaluator> evaluator, std::shared_ptr<const Clock> clock, int workers,
               double limitSeconds);
-  // Drops what has not begun, tells the rest to stop, and waits for it for at most two seconds.
+  // Drops what has not begun, tells the rest to stop, and waits for each until it ends or has passed its time limit.
   ~PreparePool();
   PreparePool(const PreparePool &) = delete;
   PreparePool &operator=(const PreparePool &) = delete;

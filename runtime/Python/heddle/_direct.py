@@ -190,6 +190,8 @@ class Task:
         """Waits at most so long (None: until it is over); whether it is over. Raises what went wrong in it."""
         until = None if seconds is None else time.monotonic() + seconds
         done = C.c_int32()
+        if until is not None and until != until:
+            self._library.call("heddle_task_wait", self._handle, until, C.byref(done))  # says why not
         while True:
             # In pieces, so that Ctrl-C is heard.
             piece = 0.2 if until is None else max(0.0, min(0.2, until - time.monotonic()))
