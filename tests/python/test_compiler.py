@@ -354,6 +354,9 @@ def test_a_search_without_a_winner_says_so(tmp_path):
     """The driver computes nothing, so no candidate is right."""
     heddle.configure(database=tmp_path / "tune.db", program="")
     task = heddle.tune("causal", *draw(), budget=1, wait=False)
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        task.wait(float("nan"))
+    assert "seconds: expected a number" in str(raised.value)
     with pytest.raises(heddle.UnavailableError) as raised:
         task.wait()
     assert "no configuration gave a correct, measured kernel" in str(raised.value)

@@ -6,6 +6,7 @@
 #include "without_threads.h"
 
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <csignal>
 #include <cstddef>
@@ -258,6 +259,30 @@ TEST_CASE("[13] a database that is taken away or damaged while it is open takes 
     KernelHandle compiled = session.found(0, other); // where nothing can be filed any more
     CHECK(infoOf(compiled.get()).content_key != key);
     CHECK(infoOf(session.found(0, other).get()).content_key == std::string(infoOf(compiled.get()).content_key));
+  }
+}
+
+TEST_CASE("a wait takes seconds of every kind but NaN") {
+  if (!start())
+    return;
+  Session session;
+  const heddle_problem problem = smallProblem();
+  heddle_task *begun = nullptr;
+  CHECK_OK(heddle_compiler_compile(session.compiler.get(), session.device.get(), session.pattern.get(), &problem,
+                                   nullptr, nullptr, &begun));
+  const TaskHandle task(begun);
+  int32_t isDone = 7;
+  for (const double seconds : {double(NAN), -double(NAN)}) {
+    CHECK_REFUSED(heddle_task_wait(begun, seconds, &isDone), HEDDLE_INVALID_ARGUMENT,
+                  "wait: seconds: expected a number");
+    CHECK(isDone == 7);
+  }
+  CHECK_OK(heddle_task_wait(begun, HUGE_VAL, &isDone));
+  CHECK(isDone == 1);
+  for (const double seconds : {-HUGE_VAL, -1.0, 0.0, 1e300, 1e-300}) {
+    isDone = 0;
+    CHECK_OK(heddle_task_wait(begun, seconds, &isDone));
+    CHECK(isDone == 1);
   }
 }
 

@@ -76,6 +76,48 @@ TEST_CASE("a file of very many tensors is opened") {
                  "the header names 't7' twice"));
 }
 
+TEST_CASE("a shape without elements may have sizes that no product holds") {
+  const std::vector<int64_t> huge = {int64_t(1) << 62, 4, 0};
+  CHECK(elementsOf(huge) == 0);
+  CHECK(elementsOf({int64_t(1) << 62, 2}) == std::nullopt);
+  CHECK(bytesOf({int64_t(1) << 61, 2}, 4) == std::nullopt);
+  CHECK(bytesOf({(int64_t(1) << 61) - 1, 2}, 2) == (int64_t(1) << 63) - 4);
+  CHECK(elementsOf({-1, 0}) == std::nullopt);
+  CHECK(elementsOf({}) == 1);
+  CHECK_THROWS_AS(HostTensor::zeros(DType::bf16, {int64_t(1) << 62, 2, 2}), std::bad_alloc);
+  CHECK(HostTensor::zeros(DType::bf16, huge).elements() == 0);
+
+  Scratch scratch;
+  const std::string path = scratch.path("huge.safetensors"), shape = "[4611686018427387904,4,0]";
+  put(path, rawFile("{" + entry("a", "F32", shape, "[0,0]") + "," + entry("b", "I32", shape, "[0,0]") + "}", 0));
+  const Result<SafetensorsFile> file = SafetensorsFile::open(path);
+  REQUIRE(file.isOk());
+  const HostTensor read = *file->read("a");
+  CHECK(read.elements() == 0);
+  CHECK(read.toFloats().empty());
+  CHECK(file->readOperand("b")->elements() == 0);
+  REQUIRE(writeSafetensors(scratch.path("again.safetensors"), {{"a", &read}}).isOk());
+  HostTensor wrong;
+  wrong.shape = {int64_t(1) << 62, 4}; // whose bytes are 0 in 64 bits
+  CHECK(mentions(writeSafetensors(path, {{"a", &wrong}}), "needs more than there are"));
+}
+
+TEST_CASE("inputs whose results no memory holds are refused by their sizes, however small their files are") {
+  auto without = [](std::vector<int64_t> shape) { return HostTensor::zeros(DType::bf16, std::move(shape)); };
+  RoleTensors tensors;
+  tensors.q = without({1, 4, 1, 1}), tensors.k = without({1, 0, 1, 1});
+  tensors.v = without({1, 0, 1, int64_t(1) << 62});
+  CHECK(mentions(makeAttentionInputs(tensors).status(), "size 4611686018427387904 is not in [0, 2^31]"));
+  tensors.q = without({1 << 20, 0, 1, 1});
+  tensors.k = without({1 << 20, 0, 1 << 20, 1}), tensors.v = without({1 << 20, 0, 1 << 20, 1 << 20});
+  CHECK(makeAttentionInputs(tensors).status().code() == StatusCode::invalidArgument); // heads of q and k
+  tensors.q = without({1, 1 << 20, 1, 1});
+  tensors.k = without({1, 0, 1, 1}), tensors.v = without({1, 0, 1, 1 << 30});
+  CHECK(mentions(makeAttentionInputs(tensors).status(), "tensor 'out' [1, 1048576, 1, 1073741824] has more than 2^40"));
+  tensors.v = without({1, 0, 1, 8});
+  CHECK(makeAttentionInputs(tensors).isOk());
+}
+
 TEST_CASE("a header of more values than any file has is refused") {
   Scratch scratch;
   std::string header = R"({"t":[)";

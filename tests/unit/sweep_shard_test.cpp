@@ -405,6 +405,11 @@ TEST_CASE("an item is tuned in a process of its own, on one GPU") {
   CHECK(wrong.runs == 1);
   CHECK(Played(R"(echo '{"end": "cancelled", "winner": {"median_us": 41.5}}')").entry.message == "interrupted");
   CHECK(Played("exit 0").entry.message == "the process that tunes answered no winner");
+  for (const char *time : {"0", "-1", "1e-300", "1e300", "null", "\"7\""}) {
+    Played odd(R"(echo '{"end": "budget", "winner": {"median_us": )" + std::string(time) + "}}'");
+    CHECK_FALSE(odd.entry.isDone);
+    CHECK_MESSAGE(odd.entry.message.find("median_us of the winner: expected a time of 0.1 us to a day") == 0, time);
+  }
 
   Played lost("echo 'heddle: error: a kernel that never ends holds the GPU' >&2; exit 3");
   CHECK(lost.runs == 3);
