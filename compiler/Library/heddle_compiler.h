@@ -88,7 +88,9 @@ HEDDLE_API heddle_status heddle_cpu_check(const heddle_pattern *pattern, const c
                                           const heddle_attention_args *args);
 
 enum {
-  HEDDLE_COMPILER_READ_ONLY = 1, /* never writes a database: what is compiled lives in memory; no searches */
+  /* Never writes a database: what is compiled lives in memory, 32 MiB of it beside the kernels that are open; what was
+   * not asked for longest is compiled again when it is. No searches. */
+  HEDDLE_COMPILER_READ_ONLY = 1,
   HEDDLE_COMPILER_ALLOW_FOREIGN_WRITERS = 2, /* accept databases that other users may write */
   HEDDLE_COMPILER_FORCE_NETWORK = 4          /* write on a network file system */
 };
@@ -109,7 +111,9 @@ typedef struct heddle_compiler_options {
 /* options may be null. Failures as heddle_store_open, but for a database that is missing and is made. */
 HEDDLE_API heddle_status heddle_compiler_open(const heddle_compiler_options *options, heddle_compiler **compiler);
 /* Promise 12. Cancels what runs in the background and waits for it: at most a compilation, or one measurement. Kernels
- * and patterns outlive it; tasks are over, and still to be closed. In a child of fork it waits for nothing, and work in
+ * and patterns outlive it; tasks are over, and still to be closed. A compilation that a search gave up after a minute
+ * goes on: where one still runs when the process exits, it ends with its exit code two seconds later, without what would
+ * be called after that. In a child of fork it waits for nothing, and work in
  * the background is refused with INTERNAL: it stays with the parent. */
 HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
 

@@ -110,11 +110,12 @@ template <class T> std::string selectSql() {
   return "SELECT rowid, checksum, " + columnList<T>() + " FROM " + Table<T>::name + " ";
 }
 
-// What is wrong with the numbers of a row; empty if nothing is.
+// What is wrong with the numbers of a row, behind the row's name in a message; empty if nothing is.
 template <class T> std::string wrongNumbersOf(const T &row) {
+  std::string wrong;
   if constexpr (std::is_same_v<T, Winner> || std::is_same_v<T, Trial>)
-    return wrongNumbers(row);
-  return {};
+    wrong = wrongNumbers(row);
+  return wrong.empty() ? wrong : ": " + wrong;
 }
 
 // Reads a row of selectSql from column `first` on; corrupt if it is not the row that its checksum is of, or holds
@@ -125,10 +126,10 @@ template <class T> Status readCheckedRow(Statement &statement, T &row, const std
   HEDDLE_TRY(statement.read(first, number));
   HEDDLE_TRY(statement.read(first + 1, checksum));
   HEDDLE_TRY(readRow(statement, row, first + 2));
-  const std::string wrong = checksum == fieldDigest(row) ? wrongNumbersOf(row) : "does not match its checksum";
+  const std::string wrong = checksum == fieldDigest(row) ? wrongNumbersOf(row) : " does not match its checksum";
   if (wrong.empty())
     return {};
-  return Status::corrupt("store '" + path + "': row " + std::to_string(number) + " of " + Table<T>::name + ' ' + wrong +
+  return Status::corrupt("store '" + path + "': row " + std::to_string(number) + " of " + Table<T>::name + wrong +
                          "; restore the file from a copy or tune again into a new one");
 }
 

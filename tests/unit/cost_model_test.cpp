@@ -11,7 +11,7 @@ using namespace heddle::tuner;
 
 namespace {
 
-CostModel startModel() { return {{{"work", 1}, {"wait", 1}}, {{"slow", 0}, {"unseen", 0.25}}}; }
+CostModel startModel() { return {{{"work", 1}, {"wait", 1}}, {{"slow", 0}, {"unseen", 0.25}}, ""}; }
 
 // Times of 3 work + 0.5 wait, a half longer where "slow" applies.
 std::vector<CostSample> samples() {

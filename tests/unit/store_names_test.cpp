@@ -143,7 +143,7 @@ TEST_CASE("[11] times and errors that no measurement gives are neither written n
   const Result<std::vector<Trial>> read = store.allTrials();
   CHECK(read.status().code() == StatusCode::corrupt);
   CHECK_MESSAGE(read.status().message().find(
-                    "row 1 of trials median_us: expected a time of 0.1 us to a day, got inf") != std::string::npos,
+                    "row 1 of trials: median_us: expected a time of 0.1 us to a day, got inf") != std::string::npos,
                 read.status().message());
   REQUIRE(store.verify()->problems.size() == 1);
   CHECK(openStore(other, writing()).merge({path}).status().code() == StatusCode::corrupt);
