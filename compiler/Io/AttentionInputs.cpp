@@ -238,7 +238,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
   RoleTensors tensors;
   double made = 0;
   for (const RoleSpec &role : roles) {
-    const double own = elementsOf(sizes.shapeOf(role));
+    const double own = double(elementsOf(sizes.shapeOf(role)).value());
     auto show = [&](double share) {
       if (random.progress && all > 0)
         random.progress((made + share * own) / all);

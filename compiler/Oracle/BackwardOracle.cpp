@@ -125,7 +125,7 @@ private:
   static RoleReport compareArgument(const std::string &argument, const GradientRow &reference,
                                     const HostTensor &gradient) {
     Comparison comparison(Role::dQ);
-    for (int64_t i = 0; i < gradient.elements(); ++i)
+    for (int64_t i = 0, end = gradient.elements(); i < end; ++i)
       comparison.add({0, 0, i}, {{reference.exact[i]}, {reference.plain[i]}, {reference.unit[i]}}, {gradient.get(i)});
     RoleReport report = comparison.finished();
     report.argument = argument;
