@@ -11,6 +11,8 @@ namespace {
 
 MaskOpInterface definition(Value mask) { return mask.getDefiningOp<MaskOpInterface>(); }
 unsigned argumentOf(Value tensor) { return cast<BlockArgument>(tensor).getArgNumber(); }
+int64_t entriesOf(Value tensor) { return cast<MemRefType>(tensor.getType()).getDimSize(0); }
+
 Value keyOffsets(DocumentsOp op) { return DocumentTensors::of(op).keyOffsets(); }
 bool countsRows(DocumentsOp op) { return DocumentTensors::of(op).countRows(); }
 

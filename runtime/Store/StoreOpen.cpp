@@ -109,7 +109,7 @@ Result<sqlite::Database> openForReading(const StorePlace &place, const StoreOpti
 void takeEmptyLogAway(const StorePlace &place, StoreOptions options) {
   options.busyTimeoutMs = 0;
   options.onWait = {};
-  if (!hasEmptyLog(place) || !allowsWal(place, options).isOk())
+  if (!hasEmptyLog(place) || !writesWithLog(place, options).isOk())
     return;
   if (Result<sqlite::Database> database = connect(place, StoreMode::readWrite, options))
     static_cast<void>(database->queryInteger("SELECT count(*) FROM sqlite_schema"));
