@@ -17,7 +17,8 @@ Value keyOffsets(DocumentsOp op) { return DocumentTensors::of(op).keyOffsets(); 
 bool countsRows(DocumentsOp op) { return DocumentTensors::of(op).countRows(); }
 
 IntExpr countExpr(DocumentsOp op) {
-  IntExpr count = min(DocumentTensors::lengthOf(op.getOffsetsQ()), DocumentTensors::lengthOf(keyOffsets(op))) - 1;
+  const IntExpr offsetsQ = DocumentTensors::lengthOf(op.getOffsetsQ());
+  const IntExpr count = min(offsetsQ, DocumentTensors::lengthOf(keyOffsets(op))) - 1;
   return op.getUsed() ? min(count, DocumentTensors::lengthOf(op.getUsed())) : count;
 }
 

@@ -62,7 +62,9 @@ struct Pattern {
   static constexpr int kHasScore = 0;
   static constexpr int kHasSink = 0;
   static __device__ __forceinline__ float sink(const PatternContext &) { return 0; }
-  static __device__ __forceinline__ float score(const PatternContext &c, int q, int k, float score) { return score; }
+  static constexpr int kHasScoreDocument = 0;
+  static __device__ __forceinline__ int scoreDocument(const PatternContext &c, int q) { return 0; }
+  static __device__ __forceinline__ float score(const PatternContext &c, int q, int k, int, float score) { return score; }
   static constexpr bool kHasKeptColumns[] = {true};
   template <class Columns>
   static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &c, int variant, int branch, int q, int k) {
@@ -97,7 +99,9 @@ struct Pattern {
   static constexpr int kHasScore = 0;
   static constexpr int kHasSink = 0;
   static __device__ __forceinline__ float sink(const PatternContext &) { return 0; }
-  static __device__ __forceinline__ float score(const PatternContext &c, int q, int k, float score) { return score; }
+  static constexpr int kHasScoreDocument = 0;
+  static __device__ __forceinline__ int scoreDocument(const PatternContext &c, int q) { return 0; }
+  static __device__ __forceinline__ float score(const PatternContext &c, int q, int k, int, float score) { return score; }
   static constexpr bool kHasKeptColumns[] = {false, false};
   template <class Columns>
   static __device__ __forceinline__ uint32_t keptColumns(const PatternContext &, int variant, int branch, int q, int k);
