@@ -239,7 +239,7 @@ TEST_CASE("patterns say how many documents their rows lie in, or why that is not
   const PreparedPattern causal = library("causal");
   CHECK_FALSE(causal.rates->hasDocuments);
   CHECK(causal.rates->whyNoDocuments == "its rows do not lie in documents");
-  CHECK(causal.functions.find("document") == std::string::npos);
+  CHECK(causal.functions.find("documentRow") == std::string::npos);
   auto branches = [](const std::string &arguments, const std::string &other) {
     return parsed("attn.pattern @two(" + arguments + R"() {
       %c = attn.causal
