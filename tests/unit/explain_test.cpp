@@ -78,14 +78,15 @@ TEST_CASE("causal attention costs what the formulas say") {
 
 TEST_CASE("the workspace of gradients is what its printed formulas give, for other calls as well") {
   auto file = loaded(pathOf("causal"));
-  constexpr int kTileRows = 64, kTurnBytes = 4; // of a tile of queries, where sums are added in order, and of their counter
+  constexpr int kTileRows = 64,
+                kTurnBytes = 4; // of a tile of queries, where sums are added in order, and of their counter
   for (const auto &[kind, isOrdered] : {std::pair("backward", false), std::pair("backward_deterministic", true)}) {
     ExplainRequest request = requestOf(*file, 8, 1000, 700);
     request.batch = 2, request.kvHeads = 2;
     request.kind = *findKind(kind);
     const nlohmann::json json = jsonOf(*file, request);
     const int64_t rows = 2 * 8 * 1024, turns = isOrdered ? (rows / kTileRows + 1) * kTurnBytes : 0; // in whole tiles
-    CHECK(json["workspace_bytes"] == rows * 4 * (2 + 128) + turns);                           // lse, delta and sums
+    CHECK(json["workspace_bytes"] == rows * 4 * (2 + 128) + turns); // lse, delta and sums
     CHECK(json["workspace_regions"].size() == (isOrdered ? 4 : 3));
     for (const auto &[batch, queries] : {std::pair(2, 1000), std::pair(1, 1), std::pair(3, 129)}) {
       request.batch = batch, request.sizes.seqlenQ = queries;

@@ -1,7 +1,7 @@
 // What a problem is filed under: buckets follow sizes and not configurations, and shapes that no call can have are refused.
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"
-#include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/FieldText.h"
 
 #include <doctest/doctest.h>
 

@@ -167,7 +167,8 @@ TEST_CASE("wrong tensors are refused by name") {
   HostTensor good = zeros(DType::bf16, {1, 8, 4, 16});
   checkRefused(place, tensors(good, zeros(DType::bf16, {1, 8, 3, 16}), zeros(DType::bf16, {1, 8, 3, 16})), 1, "3");
   checkRefused(place, tensors(good, zeros(DType::bf16, {1, 8, 4, 32}), good), 1, "k: size of dim: expected 16, got 32");
-  checkRefused(place, tensors(good, good, zeros(DType::fp32, {1, 8, 4, 16})), 1, "v: dtype: expected bf16 as q, got fp32");
+  checkRefused(place, tensors(good, good, zeros(DType::fp32, {1, 8, 4, 16})), 1,
+               "v: dtype: expected bf16 as q, got fp32");
   checkRefused(place, tensors(zeros(DType::bf16, {8, 4, 16}), good, good), 1, "'q'");
   checkRefused(place, tensors(good, good, zeros(DType::bf16, {1, 9, 4, 16})), 1, "v: size of row: expected 8, got 9");
 }
