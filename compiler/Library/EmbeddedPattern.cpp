@@ -266,6 +266,7 @@ Status EmbeddedPattern::checkIntegers(const CpuCall &call) {
   attn::TensorCall asked;
   asked.batch = call.batch, asked.heads = call.heads, asked.seqlenQ = call.seqlenQ, asked.seqlenK = call.seqlenK;
   asked.qOrigin = call.qOrigin, asked.kOrigin = call.kOrigin;
+  asked.keysMayBePart = true;
   asked.parameters.assign(call.params.begin(), call.params.end());
   asked.tensors.resize(described.size());
   size_t operand = 0;

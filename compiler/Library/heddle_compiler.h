@@ -71,8 +71,8 @@ HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
  * that are arrays (lse) may be null, and sizes that have defaults may be left out. The machine code of a pattern is made
  * once. Returns when everything is written. threads 0: all processors, their number changes no bit. INVALID_ARGUMENT or
  * UNSUPPORTED name the field, and nothing was written: what a launch refuses, in the same words, and what tensors of
- * integers hold that the pattern does not take (offsets that do not begin with 0, ascend and end where rows end; lists
- * that do not ascend), which launches cannot look at. */
+ * integers hold that the pattern does not take (offsets that do not begin with 0, do not ascend or end before rows do, and
+ * those of queries behind them; lists that do not ascend), which launches cannot look at. */
 HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args,
                                               int32_t threads);
 /* As heddle_cpu_attention, a call of kind "backward"; every pattern has one. gradients of the arguments names numbers and

@@ -42,7 +42,7 @@ Axis queriesOf(Operation *op, const TensorCall &call) {
 
 Axis keysOf(Operation *op, const TensorCall &call) {
   const Origin origin = op->getParentOfType<PatternOp>().getQOrigin();
-  return {"keys", call.kOrigin + call.seqlenK, origin == Origin::given};
+  return {"keys", call.kOrigin + call.seqlenK, origin == Origin::given || call.keysMayBePart};
 }
 
 /// At least one entry.

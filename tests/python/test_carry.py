@@ -49,6 +49,16 @@ def test_rows_that_keep_nothing_in_one_piece_or_in_all():
     check(*draw(), window(left=2), (k <= q) & (q - k <= 2), [19])
 
 
+def test_offsets_of_documents_go_on_beyond_a_piece():
+    q, k = reference.positions(37)
+    offsets = np.array([0, 9, 9, 30, 37], np.int32)
+    document = np.searchsorted(offsets, np.arange(37), side="right")
+    tensors = draw(batch=1)
+    expected = reference.attention(*tensors, (document[q] == document[k]) & (k <= q))
+    for found, wanted in zip(in_pieces(*tensors, "document", [7, 19], cu=offsets), expected):
+        np.testing.assert_allclose(found, wanted, atol=2e-5, rtol=0)
+
+
 def test_a_sink_counts_once():
     q, k = reference.positions(37)
     check(*draw(), union(causal, sink=0.5), k <= q, [7, 19], sink=0.5)
