@@ -136,7 +136,7 @@ typedef struct heddle_problem {
 enum {
   HEDDLE_ONLY_STORED = 1, /* never compiles: NOT_FOUND says what is missing */
   /* Where nothing is stored, the portable default is compiled and returned, and the one for this GPU in the background:
-   * ask again later. */
+   * ask again later. Kinds whose bits do not depend on the run have no such first kernel: they wait for the one. */
   HEDDLE_FIRST_SOON = 2
 };
 

@@ -359,6 +359,17 @@ TEST_CASE("a kernel backward is compiled, filed beside the forward one, found an
   heddle_prepared_close(prepared);
 }
 
+TEST_CASE("a kernel whose bits do not depend on the run is no stopgap: another one would have other bits") {
+  DeviceSession session;
+  session.problem.kind = "backward_deterministic";
+  KernelHandle first = session.find(HEDDLE_FIRST_SOON);
+  if (session.isSkipped())
+    return;
+  REQUIRE_MESSAGE(session.status == HEDDLE_OK, std::string(heddle_last_message()));
+  CHECK(std::string(infoOf(first.get()).config).find("sm90_backward") != std::string::npos);
+  CHECK(infoOf(session.find().get()).content_key == std::string(infoOf(first.get()).content_key));
+}
+
 TEST_CASE("the first kernel backward is there soon, a better one later") {
   DeviceSession session;
   KernelHandle first = session.find(HEDDLE_FIRST_SOON);
