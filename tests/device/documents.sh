@@ -30,16 +30,12 @@ for long in "grid=3" "grid=1,softmax=1"; do # one document is long enough for pa
   cases+=("document_full 3 1 6000 6000 6 2 64 bf16 $sm90,split_last=0,split_tiles=32,block_n=32,$long,document_tiles=1")
 done
 
-# pattern_of <pattern> <documents>: the file, with tensors of so many documents.
-pattern_of() {
-  local file="$HEDDLE_SCRATCH/$1_$2.mlir" source=${1/_full/}
-  if [ "$2" = - ]; then
-    echo "patterns/$1.mlir"
-    return
-  fi
+# pattern_of <pattern> <documents>: the file that a case reads. write_pattern writes it, once and before any case begins.
+pattern_of() { [ "$2" = - ] && echo "patterns/$1.mlir" || echo "$HEDDLE_SCRATCH/$1_$2.mlir"; }
+
+write_pattern() { # write_pattern <pattern> <documents>: with tensors of so many documents
   sed -e "s/\(used_k *: *\)memref<?xi32>/\1memref<$2xi32>/g" -e "s/memref<?xi32>/memref<$(($2 + 1))xi32>/g" \
-    -e "$([ "$1" != document_full ] || echo 's/attn\.causal/attn.full/')" "patterns/$source.mlir" >"$file"
-  echo "$file"
+    -e "$([ "$1" != document_full ] || echo 's/attn\.causal/attn.full/')" "patterns/${1/_full/}.mlir" >"$(pattern_of "$1" "$2")"
 }
 
 inputs_of() { echo "$HEDDLE_SCRATCH/$(tr ' /' '__' <<<"$*").safetensors"; }
@@ -70,7 +66,7 @@ try() { # try <case>
 
 for case in "${cases[@]}"; do
   read -r pattern documents shape <<<"$case"
-  [ "$documents" = - ] || pattern_of "$pattern" "$documents" >/dev/null
+  [ "$documents" = - ] || write_pattern "$pattern" "$documents"
   shape=${shape% *}
   # shellcheck disable=SC2086
   [ -s "$(inputs_of $shape)" ] || make_inputs $shape
