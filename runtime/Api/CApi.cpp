@@ -1,6 +1,7 @@
 //===- CApi.cpp - the C interface over the C++ layers -----------------------===//
 // Owns the translation of handles, codes and messages. Every exported function catches everything.
 #include "runtime/Api/Handles.h"
+#include "runtime/Core/Tables.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -67,6 +68,8 @@ Status findKernel(KernelFinder &finder, const Device &device, const heddle_kerne
 extern "C" {
 
 const char *heddle_version(void) { return HEDDLE_VERSION; }
+
+const char *heddle_tables(void) { return tablesText().c_str(); }
 
 const char *heddle_status_name(heddle_status status) { return statusCodeName(StatusCode(status)); }
 

@@ -189,6 +189,8 @@ enum { HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS = 1, HEDDLE_OPEN_IMMUTABLE = 2 };
 
 /* "0.6.0". Static; cannot fail. */
 HEDDLE_API const char *heddle_version(void);
+/* The tables of elements, kinds and roles that calls are checked by, as JSON; static; cannot fail. */
+HEDDLE_API const char *heddle_tables(void);
 /* The name of a code, "notFound"; static; cannot fail. */
 HEDDLE_API const char *heddle_status_name(heddle_status status);
 /* What went wrong in the last failing call of this thread; valid until its next failing call; "" if none failed. */

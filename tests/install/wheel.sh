@@ -30,7 +30,7 @@ make_wheel() {
 check_contents() {
   local names
   names=$("$python" -m zipfile -l "$wheel")
-  for file in heddle/__init__.py heddle/py.typed heddle/lib/libheddle_runtime.so.0 heddle/include/heddle.h heddle/include/Kinds.h heddle/patterns/sliding_window.mlir; do
+  for file in heddle/__init__.py heddle/py.typed heddle/lib/libheddle_runtime.so.0 heddle/include/heddle.h heddle/patterns/sliding_window.mlir; do
     grep -q "^$file " <<<"$names" || fail "$file is not in the wheel"
   done
   echo "$(basename "$wheel"): $(stat -c %s "$wheel") bytes"

@@ -1,35 +1,33 @@
-"""Checks of calls of any kind, from the table of runtime/Core/Kinds.h."""
-import re
+"""Checks of calls of any kind, from the tables of the library."""
 from types import SimpleNamespace
 
 import heddle
 import pytest
-from heddle import _call, _dlpack, _kinds, _structs
+from heddle import _call, _dlpack, _kinds, _structs, _tables
 
-ROW_DOT = _kinds.KINDS["row_dot"]
+ROW_DOT = _kinds.kinds()["row_dot"]
 
 
-def test_every_line_of_the_table_is_read(root):
-    text = open(f"{root}/runtime/Core/Kinds.h", encoding="utf-8").read()
-    names = re.findall(r"^  KIND\(\w+, (\w+)", text, re.M)
-    assert len(names) >= 2 and list(_kinds.KINDS) == names
-    for kind in _kinds.KINDS.values():
-        uses = re.search(rf"KIND\(\w+, {kind.name},(.*?[}})])\)", text, re.S).group(1)
-        access = re.search(r"HEDDLE_GRADIENT_ROLES\((\w+)", uses)
-        if access:
-            uses = re.search(r"#define HEDDLE_GRADIENT_ROLES\(access\)(.*?)\n\n", text, re.S).group(1).replace("::access", f"::{access[1]}")
-        assert len(kind.roles) == uses.count("Role::") and len(kind.written) == uses.count("Access::write") + uses.count("Access::both")
-        assert len(kind.read) == len(kind.roles) - uses.count("Access::write")
-        assert sum(role.is_optional for role in kind.roles) == uses.count("Presence::")
+def test_roles_say_what_becomes_of_them():
+    def used(kind):
+        return {role.name: (role.is_read, role.is_written, role.is_optional) for role in _kinds.kinds()[kind].roles}
+    assert used("row_dot") == dict(out=(True, False, False), d_out=(True, False, False), delta=(False, True, False))
+    assert used("backward")["d_q"] == (False, True, False) and used("backward")["d_lse"] == (True, False, True)
+    assert used("backward_accumulate")["d_q"] == (True, True, False)
+    assert used("forward")["carry_lse"] == (True, False, True)
+
+
+def test_elements_have_the_numbers_of_the_header():
+    assert {each["number"]: each["name"] for each in _tables.tables()["elements"]} == _structs.DTYPE_NAMES
 
 
 def test_roles_are_fields_of_the_struct():
     fields = dict(_structs.AttentionArgs._fields_)
-    for kind in _kinds.KINDS.values():
+    for kind in _kinds.kinds().values():
         for role in kind.roles:
             assert (fields[role.name] is _structs.Tensor) == role.is_tensor
-    assert [role.name for role in _kinds.FORWARD.roles] == ["q", "k", "v", "out", "lse", "carry_out", "carry_lse"]
-    assert _kinds.FORWARD.roles[4].extents == ("batch", "heads", "seqlen_q")
+    assert [role.name for role in _kinds.forward().roles] == ["q", "k", "v", "out", "lse", "carry_out", "carry_lse"]
+    assert _kinds.forward().roles[4].extents == ("batch", "heads", "seqlen_q")
 
 
 def view(dtype, *shape):

@@ -47,7 +47,7 @@ class Inputs(NamedTuple):
         return next(role for role in self.kind.roles if role.name == name).shape(self.sizes)
 
 
-def inputs_of(spec, view, kind=_kinds.FORWARD):
+def inputs_of(spec, view, kind):
     """Checked against each other. `view` makes one of a tensor and its name."""
     values, tensors = call_values(spec.pattern, spec.arguments)
     given = spec.given()
@@ -199,7 +199,7 @@ def kind_text(kind, pattern, gradients_of, is_fp32_out=False):
     """As questions about kernels name it; None is a forward call."""
     numbers_of = sorted({pattern.argument(name).id for name in gradients_of})
     text = kind.name + ("_of_" + "_".join(map(str, numbers_of)) if numbers_of else "") + ("_fp32_out" if is_fp32_out else "")
-    return None if text == _kinds.FORWARD.name else text.encode()
+    return None if text == _kinds.forward().name else text.encode()
 
 
 def _describe(tensor, view):
@@ -228,7 +228,7 @@ class Call:
             check_operand(self.pattern, self.pattern.argument(name), view, inputs)
         self._set_operands(inputs.tensors)
         self.reference = C.byref(args)
-        is_other = any(role.element == "outDtype" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
+        is_other = any(role.element == "out_dtype" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
         self.gradients_of = getattr(spec, "gradients_of", ())
         self.kind = kind_text(inputs.kind, self.pattern, self.gradients_of, is_other)
 
@@ -324,5 +324,5 @@ def check_on_host(call):
 
 def run_on_host(call):
     library = _library.compiler_library("attention on the processor")
-    suffix = "attention" if call.inputs.kind is _kinds.FORWARD else call.inputs.kind.name.replace("_deterministic", "")  # as all are
+    suffix = "attention" if call.inputs.kind is _kinds.forward() else call.inputs.kind.name.replace("_deterministic", "")  # as all are
     library.call(f"heddle_cpu_{suffix}", call.pattern.handle, call.reference, _engine.threads())

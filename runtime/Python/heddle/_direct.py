@@ -138,7 +138,7 @@ def call_of(spec):
     else:
         from . import _dlpack
         view = _dlpack.view
-    inputs = _call.inputs_of(spec, view)
+    inputs = _call.inputs_of(spec, view, spec.kind)
     call = _call.Call(spec, inputs, {"out": inputs.first._replace(shape=inputs.shape("out"))})
     if call.device is None:
         raise UnsupportedError("kernels are for tensors on a GPU; in host memory there is nothing to choose")

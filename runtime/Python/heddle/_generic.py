@@ -1,15 +1,15 @@
 """Calls on tensors that are not PyTorch's: numpy arrays and whatever speaks DLPack."""
 import ctypes as C
 
-from . import _call, _dlpack, _engine, _kinds
+from . import _call, _dlpack, _engine
 from .errors import InvalidArgumentError
 
 
-def _inputs_of(spec, stream, kind=_kinds.FORWARD):
+def _inputs_of(spec, stream):
     for name in ("k", "v"):
         if type(getattr(spec, name)).__module__.partition(".")[0] == "torch":
             raise InvalidArgumentError(f"{name}: expected a tensor of the same library as q, {type(spec.q).__name__}, got a PyTorch tensor")
-    return _call.inputs_of(spec, lambda tensor, name: _dlpack.view(tensor, name, stream), kind)
+    return _call.inputs_of(spec, lambda tensor, name: _dlpack.view(tensor, name, stream), spec.kind)
 
 
 class _Launch:
@@ -77,7 +77,7 @@ class Bound(_Launch):
 def gradients(spec):
     """d_q, d_k, d_v, and those of the numbers and tensors of the pattern that are asked for, in fp32."""
     stream = _call.stream_address(spec.stream)
-    inputs = _inputs_of(spec, stream, spec.kind)
+    inputs = _inputs_of(spec, stream)
     for name, each in zip(("d_q", "d_k", "d_v"), spec.add_to or ()):
         if _dlpack.is_read_only(each):
             raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")

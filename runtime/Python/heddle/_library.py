@@ -30,6 +30,9 @@ class Library:
     def version(self):
         return self._functions.heddle_version().decode()
 
+    def tables(self):
+        return self._functions.heddle_tables().decode()
+
     def last_message(self):
         return self._functions.heddle_last_message().decode(errors="replace")
 

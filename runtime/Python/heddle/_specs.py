@@ -19,6 +19,10 @@ class CallSpec(NamedTuple):
     stream: Optional[int] = None
     arguments: dict = {}
 
+    @property
+    def kind(self):
+        return _kinds.forward()
+
     def given(self):
         """Tensors, by role."""
         carry = {} if self.carry is None else dict(carry_out=self.carry[0], carry_lse=self.carry[1])

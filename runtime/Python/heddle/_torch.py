@@ -176,7 +176,7 @@ def _prepare(spec):
     """The slow way: everything is checked, the kernel is found."""
     if torch.jit.is_tracing():  # where sizes are tensors
         raise UnsupportedError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
-    inputs = _call.inputs_of(spec, view)
+    inputs = _call.inputs_of(spec, view, spec.kind)
     shape = inputs.shape("out")
     results = {"out": inputs.first._replace(shape=shape, stride=_call.row_major(shape)) if spec.out is None else view(spec.out, "out")}
     if spec.lse is not None:

@@ -1,0 +1,17 @@
+//===- Tables.h - the tables of calls, as JSON -------------------------------===//
+// Owns the text in which the tables of elements and of kinds leave the library (heddle_tables), for programs in other
+// languages: Python checks its calls by them. What a table gains is here at once; who reads it skips what it does not know.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <string>
+
+namespace heddle {
+
+// {"elements": [{"name", "number", "bytes"}],
+//  "kinds": [{"name", "roles": [{"name", "form", "element", "extents", "access", "presence"}]}]}
+// number: heddle_dtype. Roles are in the order in which sizes are taken from them; element, of this kind of call; extents
+// are names of sizes, in the order of memory.
+const std::string &tablesText();
+
+} // namespace heddle
