@@ -2,6 +2,8 @@
 if(TARGET heddle_compiler)
   heddle_add_unit_test(pattern_file heddle_compiler)
   heddle_add_unit_test(compile_session heddle_compiler)
+  heddle_add_unit_test(elements heddle_compiler)
+  target_compile_definitions(elements_test PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   heddle_add_unit_test(problem_key heddle_compiler)
   heddle_add_unit_test(pattern_digest heddle_compiler)
   target_compile_definitions(pattern_digest_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns")

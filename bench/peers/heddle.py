@@ -17,12 +17,16 @@ def _structs():
 
 
 structs = _structs()
-DTYPES = {name: number for number, name in structs.DTYPE_NAMES.items()}
 _FIELD_OF_OPERAND = {structs.OPERAND_POINTER: "ptr", structs.OPERAND_INT: "i64", structs.OPERAND_FLOAT: "f64"}
 
 
 class HeddleError(RuntimeError):
     pass
+
+
+def number_of(dtype):
+    """The heddle_dtype of "bf16"."""
+    return getattr(structs, dtype.upper())
 
 
 class Library:
@@ -56,7 +60,7 @@ class Library:
         return self._open("store", "heddle_store_open", path.encode(), C.c_uint32(0))
 
     def find_kernel(self, store, device, workload, dtype="bf16", name=None, kind="forward"):
-        query = structs.sized(structs.KernelQuery, dtype=DTYPES[dtype], pattern=(name or workload.name).encode(), head_dim=workload.head_dim,
+        query = structs.sized(structs.KernelQuery, dtype=number_of(dtype), pattern=(name or workload.name).encode(), head_dim=workload.head_dim,
                               value_dim=workload.head_dim, batch=workload.batch, heads=workload.heads, kv_heads=workload.kv,
                               seqlen_q=workload.rows, kind=kind.encode())
         return Kernel(self, self._open("kernel", "heddle_kernel_find", store.pointer, device.pointer, C.byref(query)))
@@ -78,7 +82,7 @@ class Handle:
 
 
 def describe(tensor, dtype):
-    return structs.Tensor(tensor.data_ptr(), DTYPES[dtype], 0, (C.c_int64 * 4)(*tensor.shape), (C.c_int64 * 4)(*tensor.stride()))
+    return structs.Tensor(tensor.data_ptr(), number_of(dtype), 0, (C.c_int64 * 4)(*tensor.shape), (C.c_int64 * 4)(*tensor.stride()))
 
 
 class Kernel:

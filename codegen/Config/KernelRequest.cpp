@@ -59,7 +59,7 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
   request.grain = passes[index].grain;
   request.bandedGrain = passes[index].bandedGrain;
   if (index + 1 < passes.size())
-    request.outType = DType::fp32;
+    request.outType = kAccumulator;
   request.passes.clear();
   request.isPass = true;
   return request;
@@ -74,10 +74,12 @@ Status KernelRequest::checkTypes() const {
   if (kType != qType || vType != qType)
     return Status::unsupported(std::string("serves q, k and v of one type, not ") + dtypeName(qType) + ", " +
                                dtypeName(kType) + " and " + dtypeName(vType));
-  if (!KernelElement::find(qType))
-    return Status::unsupported(std::string("serves bf16 and fp16, not ") + dtypeName(qType));
-  if (outType != qType && outType != DType::fp32)
-    return Status::unsupported(std::string("serves out of the type of q or fp32, not ") + dtypeName(outType));
+  if (!element().isComputed())
+    return Status::unsupported("serves " + elementList(&ElementTraits::isComputed, &ElementTraits::name, "and") +
+                               ", not " + dtypeName(qType));
+  if (outType != qType && outType != kAccumulator)
+    return Status::unsupported(std::string("serves out of the type of q or ") + dtypeName(kAccumulator) + ", not " +
+                               dtypeName(outType));
   return {};
 }
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "codegen/Config/KernelElement.h"
 #include "codegen/Config/PatternRates.h"
+#include "runtime/Core/DType.h"
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
@@ -23,7 +23,7 @@ const GpuArch &baselineGpuArch();
 struct KernelRequest : PatternRates {
   std::string kind = "forward";             ///< KindSpec::name
   const GpuArch *arch = &baselineGpuArch(); ///< never null
-  DType qType = DType::bf16, kType = DType::bf16, vType = DType::bf16, outType = DType::bf16;
+  DType qType = kDefaultDType, kType = kDefaultDType, vType = kDefaultDType, outType = kDefaultDType;
   int64_t headDim = 64;
   int64_t valueDim = 64;
   std::vector<int64_t> gradientsOf = {}; ///< arguments whose gradients a backward kernel writes too, ascending
@@ -32,10 +32,10 @@ struct KernelRequest : PatternRates {
   /// q, k and v of one type, and out of the same or fp32.
   void setTypes(DType inputs, bool outFloat32 = false) {
     qType = kType = vType = inputs;
-    outType = outFloat32 ? DType::fp32 : inputs;
+    outType = outFloat32 ? kAccumulator : inputs;
   }
   /// Of q, k and v, which checkTypes() has found alike.
-  const KernelElement &element() const { return *KernelElement::find(qType); }
+  const ElementTraits &element() const { return traitsOf(qType); }
   /// unsupported: types that no kernel mixes or computes with.
   Status checkTypes() const;
 

@@ -27,12 +27,12 @@ void TraitsPrinter::array(std::string_view name, const std::vector<int64_t> &val
 void TraitsPrinter::request(const KernelRequest &request) {
   constant("kHeadDim", request.headDim);
   constant("kValueDim", request.valueDim);
-  const KernelElement &element = request.element();
+  const ElementTraits &element = request.element();
   body += std::string("  using Element = heddle::") + element.deviceName + ";\n";
   constant("kElementBytes", element.bytes);
   constant("kMmaStep", element.mmaStep);
-  constant("kLargestExponent", element.largestExponent);
-  constant("kOutFloat32", request.outType == DType::fp32);
+  constant("kLargestExponent", element.largestExponent());
+  constant("kOutFloat32", request.outType == kAccumulator);
 }
 
 void TraitsPrinter::config(const KernelConfig &config) {

@@ -2,7 +2,7 @@
 // Lanes beyond the tile's rows compute on zeros and are never written.
 #include "codegen/Cpu/GradientTile.h"
 #include "codegen/Emit/PatternInfo.h"
-#include "runtime/Core/HalfConvert.h"
+#include "runtime/Core/ElementConvert.h"
 
 #include <cmath>
 
@@ -79,8 +79,8 @@ void GradientTileWorker::loadLanes(Role role, int32_t dim, float factor, float *
   const CpuStrides stride = call.stridesOf(role);
   std::fill_n(to, int64_t(dim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
-    loadFloats(elementOf(call, role), call.as<void>(role), offsetOf(stride, place.batch, place.rowIndex(m), place.head),
-               dim, row.data());
+    loadElements(elementOf(call, role), call.as<void>(role),
+                 offsetOf(stride, place.batch, place.rowIndex(m), place.head), dim, row.data());
     for (int32_t d = 0; d < dim; ++d)
       to[int64_t(d) * lanes + m] = row.data()[d] * factor;
   }
@@ -88,13 +88,13 @@ void GradientTileWorker::loadLanes(Role role, int32_t dim, float factor, float *
 
 void GradientTileWorker::store(Role role, int32_t dim, float factor, LaneBuffer &from) {
   const CpuStrides stride = call.stridesOf(role);
-  const DType element = call.accumulates ? DType::fp32 : elementOf(call, role);
+  const DType element = call.accumulates ? kAccumulator : elementOf(call, role);
   for (int32_t m = 0; m < place.rows; ++m) {
     const int64_t offset = offsetOf(stride, place.batch, place.rowIndex(m), place.head);
     const float *before = call.accumulates ? call.as<float>(role) + offset : nullptr;
     for (int32_t d = 0; d < dim; ++d)
       row.data()[d] = from.data()[int64_t(d) * lanes + m] * factor + (before ? before[d] : 0);
-    storeFloats(element, row.data(), dim, call.as<void>(role), offset);
+    storeElements(element, row.data(), dim, call.as<void>(role), offset);
   }
 }
 
@@ -174,10 +174,10 @@ void GradientTileWorker::loadColumns(const Columns &columns, int32_t first) {
   const int32_t head = isOfQueries() ? place.head / (call.heads / call.kvHeads) : context.head;
   for (int32_t n = 0; n < countOf(columns, first); ++n) {
     const int64_t index = columns.residue + int64_t(columns.rate) * (first + n);
-    loadFloats(elementOf(call, ofScores), call.as<void>(ofScores), offsetOf(scoreStride, place.batch, index, head),
-               call.headDim, columnScores.row(n));
-    loadFloats(elementOf(call, ofValues), call.as<void>(ofValues), offsetOf(valueStride, place.batch, index, head),
-               call.valueDim, columnValues.row(n));
+    loadElements(elementOf(call, ofScores), call.as<void>(ofScores), offsetOf(scoreStride, place.batch, index, head),
+                 call.headDim, columnScores.row(n));
+    loadElements(elementOf(call, ofValues), call.as<void>(ofValues), offsetOf(valueStride, place.batch, index, head),
+                 call.valueDim, columnValues.row(n));
     if (isOfQueries())
       continue;
     std::for_each_n(columnScores.row(n), call.headDim, [this](float &element) { element *= queryFactor; });

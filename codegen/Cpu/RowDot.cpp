@@ -2,7 +2,7 @@
 // The sum over the value dimension of out * d_out, a number for each row: what a backward pass begins with.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cpu/CpuKinds.h"
-#include "runtime/Core/HalfConvert.h"
+#include "runtime/Core/ElementConvert.h"
 #include "runtime/Core/ParallelFor.h"
 
 #include <numeric>
@@ -21,8 +21,8 @@ Status rowDotOnCpu(const CpuCall &call) {
       const auto at = [&](const CpuStrides &stride) {
         return pair / heads * stride[0] + row * stride[1] + pair % heads * stride[2];
       };
-      loadFloats(call.outDtype, out, at(outStride), call.valueDim, a.data());
-      loadFloats(call.outDtype, dOut, at(dOutStride), call.valueDim, b.data());
+      loadElements(call.outDtype, out, at(outStride), call.valueDim, a.data());
+      loadElements(call.outDtype, dOut, at(dOutStride), call.valueDim, b.data());
       delta[pair * rows + row] = std::inner_product(a.begin(), a.end(), b.begin(), 0.0f);
     }
   });

@@ -48,8 +48,8 @@ std::optional<Type> pointerTypeOf(MemRefType type) {
   if (type.getShape() != llvm::ArrayRef<int64_t>(attn::kEndlessOperand))
     return std::nullopt;
   Type element = type.getElementType();
-  const char *name = element.isF32() ? "const float *" : element.isInteger(32) ? "const int32_t *" : "const int16_t *";
-  return emitc::OpaqueType::get(type.getContext(), name);
+  const std::string name = element.isF32() ? "float" : "int" + std::to_string(element.getIntOrFloatBitWidth()) + "_t";
+  return emitc::OpaqueType::get(type.getContext(), "const " + name + " *");
 }
 
 struct LoadThroughPointer : OpConversionPattern<memref::LoadOp> {

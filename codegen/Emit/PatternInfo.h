@@ -3,7 +3,7 @@
 // path's callers need none.
 #pragma once
 
-#include "runtime/Core/ElementType.h"
+#include "runtime/Core/DType.h"
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace heddle {
 // A tensor that the pattern reads.
 struct PatternOperand {
   int argument; // its number among the arguments of the pattern; param_<argument> is its length, if it has one
-  ElementType element;
+  DType element;
 };
 
 // Which tiles are walked: those of queries, or also those of keys, whose functions only such users need.

@@ -167,19 +167,7 @@ std::vector<std::string> contextArgumentNames(const PatternInfo &info) {
 }
 
 MemRefType operandTypeOf(MLIRContext *context, const PatternOperand &operand) {
-  switch (operand.element) {
-  case ElementType::i32:
-    return attn::loweredOperandType(IntegerType::get(context, 32));
-  case ElementType::i64:
-    return attn::loweredOperandType(IntegerType::get(context, 64));
-  case ElementType::f32:
-    return attn::loweredOperandType(Float32Type::get(context));
-  case ElementType::bf16:
-    return attn::loweredOperandType(BFloat16Type::get(context));
-  case ElementType::f16:
-    break;
-  }
-  return attn::loweredOperandType(Float16Type::get(context));
+  return attn::loweredOperandType(attn::typeOf(context, operand.element));
 }
 
 std::vector<std::string> argumentNames(const PatternFunction &function, const PatternInfo &info) {

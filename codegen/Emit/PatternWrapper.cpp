@@ -150,9 +150,7 @@ void writeGradients(SourceWriter &writer, const PatternInfo &info, bool hasScore
 }
 
 // As the functions take them: 16-bit floats are bits, 64-bit integers two words each.
-const char *pointerType(ElementType element) {
-  return isInteger(element) ? "const int32_t *" : element == ElementType::f32 ? "const float *" : "const int16_t *";
-}
+std::string pointerType(DType element) { return std::string("const ") + traitsOf(element).loadedAs + " *"; }
 
 std::string operandField(const PatternOperand &operand) { return "operand" + std::to_string(operand.argument); }
 

@@ -280,19 +280,11 @@ void loadScheduleDialects(MLIRContext &context) {
                       memref::MemRefDialect, scf::SCFDialect>();
 }
 
-static ElementType elementTypeOf(Type type) {
-  return type.isInteger(32)   ? ElementType::i32
-         : type.isInteger(64) ? ElementType::i64
-         : type.isF32()       ? ElementType::f32
-         : type.isBF16()      ? ElementType::bf16
-                              : ElementType::f16;
-}
-
 static std::optional<ScheduleOperand> operandOf(attn::PatternOp pattern, unsigned index) {
   if (!pattern.isOperand(index))
     return std::nullopt;
   auto type = cast<MemRefType>(pattern.getArgumentTypes()[index]);
-  return ScheduleOperand{elementTypeOf(type.getElementType()), attn::lengthDimension(pattern, index).has_value()};
+  return ScheduleOperand{*attn::elementOf(type.getElementType()), attn::lengthDimension(pattern, index).has_value()};
 }
 
 FailureOr<AttentionSchedule> buildSchedule(attn::PatternOp pattern, const attn::PatternAnalysis &analysis) {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "dialect/Analysis/PatternAnalysis.h"
-#include "runtime/Core/ElementType.h"
+#include "runtime/Core/DType.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -24,7 +24,7 @@ struct ScheduleVariant {
 
 /// A tensor operand, whose word is its length.
 struct ScheduleOperand {
-  ElementType element;
+  DType element;
   bool hasLength; ///< an extent that no size of the call gives
 };
 

@@ -93,7 +93,9 @@ HostTensor &RoleTensors::of(Role role) {
 }
 
 DType elementOf(const RoleSpec &role, DType dtype, DType outDType) {
-  return role.element == RoleElement::fp32 ? DType::fp32 : role.element == RoleElement::dtype ? dtype : outDType;
+  CallRules rules;
+  rules.dtype = dtype, rules.outDType = outDType;
+  return elementOf(role, rules);
 }
 
 RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType dtype, DType outDType) {
@@ -137,7 +139,7 @@ public:
   }
 
   Status check(const RoleSpec &role, const HostTensor &tensor, const std::vector<int64_t> &shape) {
-    HEDDLE_TRY(checkDtype(role, int32_t(tensor.dtype) + 1, rules));
+    HEDDLE_TRY(checkDtype(role, traitsOf(tensor.dtype).code, rules));
     if (role.form == RoleForm::tensor)
       return sizes.check(role, {tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]});
     if (tensor.shape != shape)

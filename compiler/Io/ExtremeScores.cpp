@@ -3,22 +3,8 @@
 #include "compiler/Io/RandomTensor.h"
 
 #include <cmath>
-#include <limits>
 
 namespace heddle {
-
-// The largest finite number.
-static double largestOf(DType dtype) {
-  switch (dtype) {
-  case DType::bf16:
-    return 0x1.fep127;
-  case DType::fp16:
-    return 0x1.ffcp15;
-  case DType::fp32:
-    return std::numeric_limits<float>::max();
-  }
-  return 0;
-}
 
 // Where the channels of one row of q or k begin.
 static int64_t rowAt(const HostTensor &tensor, int64_t batch, int64_t row, int64_t head) {
@@ -52,7 +38,7 @@ static std::vector<SpikePlace> spikePlaces(const AttentionInputs &inputs, int64_
 Status plantSpikes(AttentionInputs &inputs, const ScoreSpikes &spikes, uint64_t seed) {
   const AttentionSizes &sizes = inputs.sizes;
   double element = std::sqrt(std::abs(spikes.value) * std::sqrt(double(sizes.headDim)));
-  if (!(element <= largestOf(inputs.dtype())))
+  if (!(element <= traitsOf(inputs.dtype()).largest))
     return Status::invalidArgument("a score of that size needs elements of " + std::to_string(element) + ", beyond " +
                                    dtypeName(inputs.dtype()));
   if (sizes.seqlenQ == 0 || sizes.seqlenK == 0 || sizes.headDim == 0)
@@ -71,8 +57,9 @@ Status plantSpikes(AttentionInputs &inputs, const ScoreSpikes &spikes, uint64_t 
 Status sinkKeys(AttentionInputs &inputs, int64_t first, int64_t last) {
   const AttentionSizes &sizes = inputs.sizes;
   constexpr int64_t kChannels = 2; // one product is within range, the sum of two is not
-  if (inputs.dtype() == DType::fp16)
-    return Status::invalidArgument("products of fp16 do not overflow fp32: scores of -infinity need bf16 or fp32");
+  if (kChannels * traitsOf(inputs.dtype()).largest <= traitsOf(kAccumulator).largest)
+    return Status::invalidArgument(std::string("products of ") + dtypeName(inputs.dtype()) +
+                                   " do not overflow fp32: scores of -infinity need the range of fp32");
   if (sizes.headDim < kChannels)
     return Status::invalidArgument("scores of -infinity need two channels");
   if (first < 0 || first > last || last >= sizes.seqlenK)
@@ -85,7 +72,7 @@ Status sinkKeys(AttentionInputs &inputs, int64_t first, int64_t last) {
     for (int64_t key = first; key <= last; ++key)
       for (int64_t head = 0; head < sizes.kvHeads; ++head)
         for (int64_t c = 0; c < kChannels; ++c)
-          inputs.k.set(rowAt(inputs.k, batch, key, head) + c, static_cast<float>(-largestOf(inputs.dtype())));
+          inputs.k.set(rowAt(inputs.k, batch, key, head) + c, static_cast<float>(-traitsOf(inputs.dtype()).largest));
   return {};
 }
 

@@ -2,7 +2,6 @@
 #include "compiler/Io/HostTensor.h"
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <new>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensor files are little-endian and are read in place");
@@ -42,37 +41,17 @@ HostTensor HostTensor::zeros(DType dtype, std::vector<int64_t> shape) {
 HostTensor HostTensor::fromFloats(DType dtype, std::vector<int64_t> shape, const std::vector<float> &values) {
   HostTensor tensor = zeros(dtype, std::move(shape));
   assert(static_cast<int64_t>(values.size()) == tensor.elements());
-  for (size_t i = 0; i < values.size(); ++i)
-    tensor.set(static_cast<int64_t>(i), values[i]);
+  storeElements(dtype, values.data(), tensor.elements(), tensor.data.data(), 0);
   return tensor;
 }
 
-float HostTensor::get(int64_t index) const {
-  const std::byte *at = data.data() + index * dtypeBytes(dtype);
-  if (dtype == DType::fp32) {
-    float value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, at, sizeof bits);
-  return dtype == DType::bf16 ? bf16ToFloat(bits) : fp16ToFloat(bits);
-}
+float HostTensor::get(int64_t index) const { return loadElement(dtype, data.data(), index); }
 
-void HostTensor::set(int64_t index, float value) {
-  std::byte *at = data.data() + index * dtypeBytes(dtype);
-  if (dtype == DType::fp32) {
-    std::memcpy(at, &value, sizeof value);
-    return;
-  }
-  uint16_t bits = dtype == DType::bf16 ? floatToBf16(value) : floatToFp16(value);
-  std::memcpy(at, &bits, sizeof bits);
-}
+void HostTensor::set(int64_t index, float value) { storeElements(dtype, &value, 1, data.data(), index); }
 
 std::vector<float> HostTensor::toFloats() const {
   std::vector<float> values(static_cast<size_t>(elements()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = get(static_cast<int64_t>(i));
+  loadElements(dtype, data.data(), 0, elements(), values.data());
   return values;
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/Core/DType.h"
-#include "runtime/Core/HalfConvert.h"
+#include "runtime/Core/ElementConvert.h"
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -79,7 +79,7 @@ HostTensor randomNormalTensor(DType dtype, std::vector<int64_t> shape, uint64_t 
     for (int64_t i = piece * kPiece; i < end; i += kBatch) {
       const int batch = static_cast<int>(std::min(kBatch, end - i));
       stream.normals(static_cast<uint64_t>(i), batch, values);
-      storeFloats(dtype, values, batch, tensor.data.data(), i);
+      storeElements(dtype, values, batch, tensor.data.data(), i);
     }
   });
   return tensor;

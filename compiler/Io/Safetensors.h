@@ -18,7 +18,7 @@ namespace heddle {
 // What the header says about one tensor. Offsets count bytes from the start of the data section.
 struct TensorEntry {
   std::string fileDType;      // as spelled in the file: "BF16", "F16", "F32", "I64", ...
-  std::optional<DType> dtype; // nothing when no kernel takes this element type
+  std::optional<DType> dtype; // nothing for a type that the table of elements lacks
   std::vector<int64_t> shape;
   uint64_t begin = 0, end = 0;
 };
@@ -40,6 +40,7 @@ public:
 
 private:
   Result<const TensorEntry *> find(const std::string &name) const;
+  Status checkElement(const std::string &name, const TensorEntry &entry, ElementSet set) const;
   Status checkRoom(const std::string &name, const TensorEntry &entry) const;
   Status readData(const TensorEntry &entry, std::byte *to) const;
   std::string filePath;

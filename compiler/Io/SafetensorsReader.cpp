@@ -41,23 +41,15 @@ static Status readExactly(int fd, void *into, uint64_t bytes, uint64_t offset, c
   return {};
 }
 
-static std::optional<DType> kernelDType(const std::string &name) {
-  if (name == "BF16")
-    return DType::bf16;
-  if (name == "F16")
-    return DType::fp16;
-  if (name == "F32")
-    return DType::fp32;
-  return std::nullopt;
-}
-
 // Nothing for names that this version does not know; their sizes cannot be checked.
-static std::optional<int64_t> elementBytes(const std::string &name) {
-  static const std::map<std::string, int64_t> sizes = {
-      {"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4},  {"U32", 4},     {"F16", 2},    {"BF16", 2},
-      {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
-  auto found = sizes.find(name);
-  return found == sizes.end() ? std::nullopt : std::optional<int64_t>(found->second);
+static std::optional<int64_t> elementBytes(const TensorEntry &entry) {
+  static const std::map<std::string, int64_t> others = {{"F64", 8},     {"U64", 8},    {"U32", 4}, {"I16", 2},
+                                                        {"U16", 2},     {"I8", 1},     {"U8", 1},  {"BOOL", 1},
+                                                        {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+  if (entry.dtype)
+    return dtypeBytes(*entry.dtype);
+  auto found = others.find(entry.fileDType);
+  return found == others.end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
 namespace {
@@ -128,13 +120,13 @@ static Result<TensorEntry> parseEntry(const std::string &name, const Json &value
     return corrupt(path, who + "needs a dtype, a shape of non-negative integers and two data_offsets");
   TensorEntry entry;
   entry.fileDType = value["dtype"].get<std::string>();
-  entry.dtype = kernelDType(entry.fileDType);
+  entry.dtype = findElement(&ElementTraits::fileName, entry.fileDType);
   entry.shape = value["shape"].get<std::vector<int64_t>>();
   entry.begin = value["data_offsets"][0].get<uint64_t>();
   entry.end = value["data_offsets"][1].get<uint64_t>();
   if (entry.begin > entry.end)
     return corrupt(path, who + "ends before it begins");
-  std::optional<int64_t> element = elementBytes(entry.fileDType);
+  std::optional<int64_t> element = elementBytes(entry);
   if (!element)
     return entry;
   std::optional<int64_t> expected = bytesOf(entry.shape, *element);
@@ -266,32 +258,29 @@ Status SafetensorsFile::readData(const TensorEntry &entry, std::byte *to) const 
   return readExactly(*descriptor, to, entry.end - entry.begin, dataStart + entry.begin, filePath);
 }
 
+Status SafetensorsFile::checkElement(const std::string &name, const TensorEntry &entry, ElementSet set) const {
+  if (entry.dtype && (traitsOf(*entry.dtype).*set)())
+    return {};
+  return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " +
+                             safeLine(entry.fileDType) + "; expected " + elementList(set, &ElementTraits::fileName));
+}
+
 Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
-  HEDDLE_ASSIGN(const TensorEntry *found, find(name));
-  const TensorEntry &entry = *found;
-  if (!entry.dtype)
-    return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " +
-                               safeLine(entry.fileDType) + "; expected BF16, F16 or F32");
-  HEDDLE_TRY(checkRoom(name, entry));
-  HostTensor tensor = HostTensor::zeros(*entry.dtype, entry.shape);
-  HEDDLE_TRY(readData(entry, tensor.data.data()));
+  HEDDLE_ASSIGN(const TensorEntry *entry, find(name));
+  HEDDLE_TRY(checkElement(name, *entry, &ElementTraits::isOfCalls));
+  HEDDLE_TRY(checkRoom(name, *entry));
+  HostTensor tensor = HostTensor::zeros(*entry->dtype, entry->shape);
+  HEDDLE_TRY(readData(*entry, tensor.data.data()));
   return tensor;
 }
 
 Result<OperandTensor> SafetensorsFile::readOperand(const std::string &name) const {
   HEDDLE_ASSIGN(const TensorEntry *entry, find(name));
-  for (auto [fileName, element] :
-       {std::pair("I32", ElementType::i32), std::pair("F32", ElementType::f32), std::pair("BF16", ElementType::bf16),
-        std::pair("F16", ElementType::f16), std::pair("I64", ElementType::i64)}) {
-    if (entry->fileDType != fileName)
-      continue;
-    HEDDLE_TRY(checkRoom(name, *entry));
-    auto data = std::make_shared<std::vector<std::byte>>(entry->end - entry->begin);
-    HEDDLE_TRY(readData(*entry, data->data()));
-    return OperandTensor{element, entry->shape, std::move(data)};
-  }
-  return Status::unsupported("tensor file '" + filePath + "': tensor '" + safeLine(name) + "' is " +
-                             safeLine(entry->fileDType) + "; expected I32, I64, F32, BF16 or F16");
+  HEDDLE_TRY(checkElement(name, *entry, &ElementTraits::isKnown));
+  HEDDLE_TRY(checkRoom(name, *entry));
+  auto data = std::make_shared<std::vector<std::byte>>(entry->end - entry->begin);
+  HEDDLE_TRY(readData(*entry, data->data()));
+  return OperandTensor{*entry->dtype, entry->shape, std::move(data)};
 }
 
 } // namespace heddle

@@ -11,22 +11,12 @@ namespace {
 // A tensor as it goes to the file.
 struct NamedTensor {
   std::string name;
-  const char *fileDType;
-  int64_t elementBytes;
+  DType element;
   const std::vector<int64_t> *shape;
   const std::vector<std::byte> *data;
 };
 
 } // namespace
-
-static const char *fileDType(DType dtype) {
-  return dtype == DType::bf16 ? "BF16" : dtype == DType::fp16 ? "F16" : "F32";
-}
-
-static const char *fileDType(ElementType element) {
-  constexpr const char *names[] = {"I32", "F32", "BF16", "F16", "I64"};
-  return names[int(element)];
-}
 
 static Status checkTensors(const std::map<std::string, const HostTensor *> &tensors, const std::string &path) {
   for (const auto &[name, tensor] : tensors) {
@@ -47,11 +37,12 @@ static std::vector<NamedTensor> layout(const std::map<std::string, const HostTen
                                        const std::map<std::string, OperandTensor> &operands) {
   std::vector<NamedTensor> order;
   for (const auto &[name, tensor] : tensors)
-    order.push_back({name, fileDType(tensor->dtype), dtypeBytes(tensor->dtype), &tensor->shape, &tensor->data});
+    order.push_back({name, tensor->dtype, &tensor->shape, &tensor->data});
   for (const auto &[name, tensor] : operands)
-    order.push_back({name, fileDType(tensor.element), elementBytes(tensor.element), &tensor.shape, tensor.data.get()});
+    order.push_back({name, tensor.element, &tensor.shape, tensor.data.get()});
   std::sort(order.begin(), order.end(), [](const NamedTensor &a, const NamedTensor &b) {
-    return a.elementBytes != b.elementBytes ? a.elementBytes > b.elementBytes : a.name < b.name;
+    const int64_t bytes = dtypeBytes(a.element), others = dtypeBytes(b.element);
+    return bytes != others ? bytes > others : a.name < b.name;
   });
   return order;
 }
@@ -65,7 +56,8 @@ static std::string headerBytes(const std::vector<NamedTensor> &order,
   uint64_t at = 0;
   for (const NamedTensor &tensor : order) {
     uint64_t end = at + tensor.data->size();
-    header[tensor.name] = {{"dtype", tensor.fileDType}, {"shape", *tensor.shape}, {"data_offsets", {at, end}}};
+    header[tensor.name] = {
+        {"dtype", traitsOf(tensor.element).fileName}, {"shape", *tensor.shape}, {"data_offsets", {at, end}}};
     at = end;
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -87,14 +87,15 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
   const std::string who = "kernel for a problem: ";
   heddle_problem problem;
   HEDDLE_TRY(readVersioned("kernel for a problem", given, offsetof(heddle_problem, batch), problem));
-  if (problem.dtype != HEDDLE_BF16 && problem.dtype != HEDDLE_FP16)
-    return Status::invalidArgument(who + "dtype: expected bf16 or fp16 (1 or 2), got " + std::to_string(problem.dtype));
+  const std::optional<DType> dtype = dtypeOfCode(problem.dtype);
+  if (!dtype || !traitsOf(*dtype).isComputed())
+    return Status::invalidArgument(who + expectedElement(&ElementTraits::isComputed, problem.dtype));
   if (problem.head_dim < 1)
     return Status::invalidArgument(who + "head_dim: expected 1 or more, got " + std::to_string(problem.head_dim));
   KernelQuestion question{pattern.pattern, device.device, {}, {}, false};
   HEDDLE_ASSIGN(question.kernel.arch, archOf(device.device));
   HEDDLE_TRY(setKind(problem.kind, question.kernel));
-  question.kernel.dtype = DType(problem.dtype - 1);
+  question.kernel.dtype = *dtype;
   question.kernel.headDim = problem.head_dim;
   question.kernel.valueDim = problem.value_dim ? problem.value_dim : problem.head_dim;
   question.hasSizes =

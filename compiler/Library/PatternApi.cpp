@@ -73,11 +73,11 @@ private:
 
   Status readRoles() {
     const RoleSpec &first = specOf(rules.kind->roles.front().role);
-    const int32_t dtype = tensorOf(args, first.role).dtype;
-    if (dtype < HEDDLE_BF16 || dtype > HEDDLE_FP32)
-      return badArguments(std::string(first.name) + ": dtype: expected bf16, fp16 or fp32, got number " +
-                          std::to_string(dtype));
-    rules.dtype = rules.outDType = call.dtype = call.outDtype = DType(dtype - 1);
+    const int32_t code = tensorOf(args, first.role).dtype;
+    const std::optional<DType> dtype = dtypeOfCode(code);
+    if (!dtype)
+      return badArguments(std::string(first.name) + ": " + expectedElement(&ElementTraits::isOfCalls, code));
+    rules.dtype = rules.outDType = call.dtype = call.outDtype = *dtype;
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
     setCallSizes(symbols, call);

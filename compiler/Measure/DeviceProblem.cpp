@@ -81,7 +81,7 @@ Status DeviceProblem::bindGradients(const DeviceCall &call) {
   attn::PatternOp pattern = call.file.pattern();
   for (unsigned argument : call.gradientsOf) {
     const std::vector<int64_t> shape = gradientShape(call.shape, argument);
-    const int64_t bytes = int64_t(HostTensor::zeros(DType::fp32, shape).data.size());
+    const int64_t bytes = int64_t(HostTensor::zeros(kAccumulator, shape).data.size());
     HEDDLE_ASSIGN(GuardedBuffer buffer,
                   GuardedBuffer::allocate(device, "d_" + pattern.getParameterName(argument).str(), bytes));
     gradients.push_back({int32_t(argument), 0, static_cast<float *>(buffer.data())});
@@ -94,7 +94,7 @@ Result<std::vector<HostTensor>> DeviceProblem::argumentGradients() const {
   HEDDLE_TRY(device.synchronize());
   std::vector<HostTensor> tensors;
   for (size_t place = 0; place < ofArguments.size(); ++place)
-    HEDDLE_TRY(readGradient(place, tensors.emplace_back(HostTensor::zeros(DType::fp32, ofArguments[place].shape))));
+    HEDDLE_TRY(readGradient(place, tensors.emplace_back(HostTensor::zeros(kAccumulator, ofArguments[place].shape))));
   return tensors;
 }
 
@@ -220,7 +220,7 @@ Result<oracle::KindReport> DeviceProblem::compare(const oracle::KindReference &r
     return std::vector<double>(oracle::spanOf(specOf(role), sizes.shapeOf(specOf(role)), id).count, std::nan(""));
   };
   auto argument = [&](size_t place) {
-    HostTensor tensor = HostTensor::zeros(DType::fp32, ofArguments[place].shape);
+    HostTensor tensor = HostTensor::zeros(kAccumulator, ofArguments[place].shape);
     if (const Status read = readGradient(place, tensor); !read.isOk())
       failure = read;
     return tensor;

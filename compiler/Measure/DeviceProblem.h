@@ -97,7 +97,7 @@ private:
   Device device;
   AttentionSizes sizes;
   const KindSpec *kind = nullptr;
-  DType dtype = DType::bf16, outDType = DType::bf16;
+  DType dtype = kDefaultDType, outDType = kDefaultDType;
   std::vector<GuardedBuffer> results;                 ///< in the order of rolesOf(*kind, Access::write)
   std::vector<std::pair<size_t, HostTensor>> addedTo; ///< results that calls add to, and what they hold before
   std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others

@@ -16,7 +16,7 @@ struct MeasureSetup {
   std::vector<int64_t> gradientsOf = {}; ///< as KernelShape
   KernelRecord forward = {}; ///< launched once for what calls of the kind read of a forward call; empty: nothing
   ProblemShape shape;
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   int64_t headDim = 64, valueDim = 64;
   float scale = 0; ///< 0: 1 / sqrt(headDim)
   uint64_t seed = 1;

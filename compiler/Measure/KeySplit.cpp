@@ -5,7 +5,7 @@ namespace heddle {
 
 AttentionArgs overKeys(AttentionArgs args, int64_t begin, int64_t end) {
   for (heddle_tensor *tensor : {&args.k, &args.v}) {
-    int64_t elementBytes = dtypeBytes(DType(tensor->dtype - 1));
+    int64_t elementBytes = dtypeBytes(*dtypeOfCode(tensor->dtype));
     tensor->ptr = static_cast<char *>(tensor->ptr) + begin * tensor->stride[1] * elementBytes;
     tensor->size[1] = end - begin;
   }
@@ -24,7 +24,7 @@ Result<KeySplit> KeySplit::create(const Kernel &first, const Kernel &second, con
   HEDDLE_TRY(lse.fillBytes(kNaNByte));
 
   AttentionArgs head = overKeys(args, 0, cut);
-  head.out = contiguousTensor(out.data(), DType::fp32, {shape.size[0], shape.size[1], shape.size[2], shape.size[3]});
+  head.out = contiguousTensor(out.data(), kAccumulator, {shape.size[0], shape.size[1], shape.size[2], shape.size[3]});
   head.lse = static_cast<float *>(lse.data());
   HEDDLE_ASSIGN(int64_t bytes, first.workspaceBytes(head));
   HEDDLE_ASSIGN(DeviceBuffer workspace, DeviceBuffer::allocate(first.device(), bytes));

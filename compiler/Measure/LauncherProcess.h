@@ -13,7 +13,7 @@ struct LauncherCall {
   std::vector<std::string> shipped; ///< databases under that one; none: what $HEDDLE_SHIPPED_DB says
   std::string name;                 ///< under which the database leads to the pattern
   const KindSpec *kind = &kinds().front();
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   int64_t headDim = 0, valueDim = 0;
   uint64_t seed = 0;
   int64_t repetitions = 1;

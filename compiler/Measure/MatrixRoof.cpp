@@ -30,7 +30,7 @@ void *openLibrary(std::string &tried) {
 
 /// Random bytes of a small block, repeated: the tensor cores see random operands.
 Result<DeviceBuffer> randomMatrix(const Device &device, int64_t elements, const char *name) {
-  HostTensor block = randomNormalTensor(DType::bf16, {int64_t(1) << 20}, 1, name);
+  HostTensor block = randomNormalTensor(kDefaultDType, {int64_t(1) << 20}, 1, name);
   int64_t blockBytes = block.data.size(), bytes = elements * 2;
   HEDDLE_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, bytes));
   for (int64_t offset = 0; offset < bytes; offset += blockBytes)

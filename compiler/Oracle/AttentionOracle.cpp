@@ -16,17 +16,7 @@ AttentionOracle::AttentionOracle(attn::PatternOp pattern, const Problem &problem
                                  double scale)
     : pairs(pattern, problem), chain(pattern, problem), problem(problem), inputs(inputs), scale(scale) {}
 
-float AttentionOracle::rounded(double value, DType dtype) {
-  switch (dtype) {
-  case DType::bf16:
-    return bf16ToFloat(floatToBf16(static_cast<float>(value)));
-  case DType::fp16:
-    return fp16ToFloat(floatToFp16(static_cast<float>(value)));
-  case DType::fp32:
-    return static_cast<float>(value);
-  }
-  return static_cast<float>(value);
-}
+float AttentionOracle::rounded(double value, DType dtype) { return roundedTo(dtype, static_cast<float>(value)); }
 
 AttentionOracle::Kept AttentionOracle::keptBy(RowId id, std::optional<unsigned> only) const {
   Kept kept{{}, only ? -kInfinity : chain.sink(id.head).value_or(-kInfinity)};
@@ -102,7 +92,7 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], *roundTo) : double(out[c]);
   result.lse = double(largest) + std::log(double(sum)); // which at large scores no fp32 holds
-  if (roundTo || inputs.dtype() != DType::fp32)
+  if (roundTo || inputs.dtype() != kAccumulator)
     return result;
   std::vector<Fp32Unit> units(result.out.begin(), result.out.end());
   for (size_t i = 0; i < keys.size(); ++i)

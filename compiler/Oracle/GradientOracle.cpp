@@ -39,17 +39,12 @@ Product<Number> productOf(const HostTensor &a, int64_t aRow, const HostTensor &b
   return product;
 }
 
+/// Between the number and its neighbours, at least.
 double halfSpacing(double value, DType dtype) {
-  constexpr double kLeastHalf = 0x1p-25; // half of the distance between the smallest numbers of fp16
-  switch (dtype) {
-  case DType::bf16:
-    return 0x1p-9 * std::abs(value);
-  case DType::fp16:
-    return std::max(0x1p-12 * std::abs(value), value != 0 ? kLeastHalf : 0);
-  case DType::fp32:
-    break;
-  }
-  return kSpacing / 2 * std::abs(value);
+  if (dtype == kAccumulator)
+    return kSpacing / 2 * std::abs(value);
+  const ElementTraits &element = traitsOf(dtype);
+  return std::max(std::ldexp(std::abs(value), -element.significandBits - 1), value != 0 ? element.least / 2 : 0);
 }
 
 GradientRow rowOfZeros(int64_t dim) {
@@ -342,7 +337,7 @@ GradientRow GradientOracle::ofArgument(unsigned wanted) const {
   }
   for (size_t element = 0; element < result.unit.size(); ++element)
     result.unit[element] += ofOut.of(element);
-  finish(result, 1, DType::fp32);
+  finish(result, 1, kAccumulator);
   return result;
 }
 

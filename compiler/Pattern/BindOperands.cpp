@@ -17,14 +17,6 @@ namespace {
 
 constexpr int64_t kMadeLength = 255; // of a table that is made for tests
 
-ElementType elementOf(Type type) {
-  return type.isInteger(32)   ? ElementType::i32
-         : type.isInteger(64) ? ElementType::i64
-         : type.isF32()       ? ElementType::f32
-         : type.isBF16()      ? ElementType::bf16
-                              : ElementType::f16;
-}
-
 attn::TensorCall tensorCallOf(attn::PatternOp pattern, const ProblemShape &shape) {
   return {shape.batch,
           shape.heads,
@@ -114,16 +106,16 @@ public:
       if (auto reader = dyn_cast<attn::OperandOpInterface>(use.getOwner()))
         if (std::vector<int64_t> made = reader.makeTensor(use.getOperandNumber(), call, seed); !made.empty())
           return madeOf(made);
-    const ElementType element = elementOf(type.getElementType());
+    const DType element = *attn::elementOf(type.getElementType());
     std::vector<int64_t> extents;
     double elements = 1;
     for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
       elements *= double(extents.emplace_back(extentOf(dimension).value_or(kMadeLength)));
     // Integers are made in 64 bits before they are narrowed.
     HEDDLE_TRY(checkMemory("tensor '" + name + "' " + shapeText(extents),
-                           elements * (isInteger(element) ? 12 : elementBytes(element)),
+                           elements * (!traitsOf(element).isReal() ? 12 : dtypeBytes(element)),
                            "choose smaller sizes, or give the tensor with --operand " + name + "=FILE:TENSOR"));
-    if (isInteger(element))
+    if (!traitsOf(element).isReal())
       return madeOf(std::vector<int64_t>(size_t(elements), 0));
     return OperandTensor::randomNormal(element, extents, seed, name);
   }
@@ -179,13 +171,14 @@ private:
   }
 
   Status checkType(const OperandTensor &tensor) const {
-    bool fits = tensor.element == elementOf(type.getElementType()) && int64_t(tensor.shape.size()) == type.getRank();
+    bool fits =
+        tensor.element == attn::elementOf(type.getElementType()) && int64_t(tensor.shape.size()) == type.getRank();
     for (unsigned dimension = 0; fits && dimension < type.getRank(); ++dimension)
       fits = extentOf(dimension).value_or(tensor.shape[dimension]) == tensor.shape[dimension];
     if (!fits)
-      return Status::invalidArgument("tensor '" + name + "': expected " +
-                                     elementTypeName(elementOf(type.getElementType())) + " " + expectedShape() +
-                                     ", got " + elementTypeName(tensor.element) + " " + shapeText(tensor.shape));
+      return Status::invalidArgument(
+          "tensor '" + name + "': expected " + traitsOf(*attn::elementOf(type.getElementType())).mlirName + " " +
+          expectedShape() + ", got " + traitsOf(tensor.element).mlirName + " " + shapeText(tensor.shape));
     return {};
   }
 

@@ -61,7 +61,7 @@ Result<std::vector<int64_t>> gradientArguments(const PatternFile &file, const st
 attn::TensorData tensorDataOf(const Operands &operands) {
   attn::TensorData tensors(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (!operands[i] || !isInteger(operands[i].element))
+    if (!operands[i] || traitsOf(operands[i].element).isReal())
       continue;
     std::vector<int64_t> entries(size_t(operands[i].elements()));
     for (size_t place = 0; place < entries.size(); ++place)
@@ -160,7 +160,7 @@ ExactProblem exactProblem(const ProblemShape &shape) {
     append(std::to_string(value));
   for (size_t i = 0; i < shape.operands.size(); ++i) {
     const OperandTensor &tensor = shape.operands[i];
-    if (tensor && isInteger(tensor.element))
+    if (tensor && !traitsOf(tensor.element).isReal())
       append(std::to_string(i) + ":" +
              sha256Hex({reinterpret_cast<const char *>(tensor.data->data()), tensor.data->size()}).substr(0, 12));
   }

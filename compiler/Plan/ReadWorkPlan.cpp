@@ -142,7 +142,7 @@ public:
     if (plan.headDims.empty())
       plan.headDims = {{64, 64}, {128, 128}};
     if (plan.dtypes.empty())
-      plan.dtypes = {DType::bf16};
+      plan.dtypes = {kDefaultDType};
     if (plan.kinds.empty())
       plan.kinds = {kinds().front().name};
     return {};
@@ -198,9 +198,9 @@ private:
   Status addDType(const Place &place) {
     std::string name;
     HEDDLE_TRY(readText(place, name));
-    const std::optional<DType> dtype = parseDType(name);
-    if (!dtype || *dtype == DType::fp32)
-      return place.expected("bf16 or fp16");
+    const std::optional<DType> dtype = findElement(&ElementTraits::name, name, &ElementTraits::isComputed);
+    if (!dtype)
+      return place.expected(elementList(&ElementTraits::isComputed));
     plan.dtypes.push_back(*dtype);
     return {};
   }

@@ -39,7 +39,7 @@ struct PlanPattern {
 struct PackItem {
   PlanPattern pattern;
   PlanHeadDims dims;
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   std::string arch;
   std::string kind = "forward"; ///< KindSpec::name
 
@@ -51,7 +51,7 @@ struct PackItem {
 struct TuneItem {
   PlanPattern pattern;
   PlanHeadDims dims;
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   PlanProblem problem;
   std::string gpu;              ///< its name; empty: any
   std::string kind = "forward"; ///< KindSpec::name

@@ -55,8 +55,10 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
   rates.flops = double(*said->flops);
   if (!gpu) {
     rates.note = "no data sheet of '" + device.deviceName + "' is known, so there is no roof";
-  } else if (problem.kernel.dtype == DType::fp32) {
-    rates.note = "the data sheet's rate is that of bf16 and fp16, so there is no roof for fp32";
+  } else if (!traitsOf(problem.kernel.dtype).isComputed()) {
+    rates.note = "the data sheet's rate is that of " +
+                 elementList(&ElementTraits::isComputed, &ElementTraits::name, "and") + ", so there is no roof for " +
+                 dtypeName(problem.kernel.dtype);
   } else if (said->roofline && said->roofline->ms > 0) {
     rates.roofUs = 1000 * said->roofline->ms;
     rates.isComputeBound = said->roofline->isComputeBound;

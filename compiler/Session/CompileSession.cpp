@@ -43,7 +43,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request) {
   KernelFamily family;
   family.pattern = prepared.digest;
-  family.kind = KindText{request.kind, request.gradientsOf, request.outType == DType::fp32}.str();
+  family.kind = KindText{request.kind, request.gradientsOf, request.outType == kAccumulator}.str();
   family.dtype = request.qType;
   family.headDim = request.headDim;
   family.valueDim = request.valueDim;

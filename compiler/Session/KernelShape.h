@@ -14,7 +14,7 @@ namespace heddle {
 /// `arch` is never null.
 struct KernelShape {
   const GpuArch *arch = &baselineGpuArch();
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   bool outFloat32 = false;
   int64_t headDim = 64;
   int64_t valueDim = 64;

@@ -128,7 +128,7 @@ Action addCacheExport(CLI::App &command) {
   addValue(command, "--dtype", options->dtypes, "TYPE", "Only kernels of this element type")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)));
   addCount(command, "--head-dim", options->filter.headDims, "N", "Only kernels of this head dim")
       ->delimiter(',')
       ->allow_extra_args(false);

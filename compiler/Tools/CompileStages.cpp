@@ -68,7 +68,7 @@ static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape)
   json["pattern_digest"] = prepared.digest;
   json["arch"] = shape.archName();
   json["dtype"] = dtypeName(shape.dtype);
-  json["out_dtype"] = shape.outFloat32 ? "fp32" : dtypeName(shape.dtype);
+  json["out_dtype"] = dtypeName(shape.outFloat32 ? kAccumulator : shape.dtype);
   json["head_dim"] = shape.headDim;
   json["value_dim"] = shape.valueDim;
   json["generator"] = kGenerator;

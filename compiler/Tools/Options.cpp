@@ -142,11 +142,12 @@ void ShapeOptions::add(CLI::App &command) {
   gradientsOf.add(command);
   addCount(command, "--head-dim", headDim, "N", "Elements of one head of q and k")->capture_default_str();
   addCount(command, "--value-dim", valueDim, "N", "Elements of one head of v and out [head-dim]");
-  addValue(command, "--dtype", dtype, "TYPE", "Element type of q, k, v: bf16 or fp16")
-      ->check(CLI::IsMember({"bf16", "fp16"}))
+  addValue(command, "--dtype", dtype, "TYPE", "Element type of q, k, v: " + elementList(&ElementTraits::isComputed))
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isComputed)))
       ->capture_default_str();
-  addValue(command, "--out-dtype", outDtype, "TYPE", "Element type of out: that of q, or fp32 [as q]")
-      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  addValue(command, "--out-dtype", outDtype, "TYPE",
+           std::string("Element type of out: that of q, or ") + dtypeName(kAccumulator) + " [as q]")
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)));
 }
 
 void ShapeOptions::addQueries(CLI::App &command) {
@@ -156,9 +157,10 @@ void ShapeOptions::addQueries(CLI::App &command) {
 }
 
 Status ShapeOptions::check() const {
-  if (outDtype.empty() || outDtype == dtype || outDtype == "fp32")
+  if (outDtype.empty() || outDtype == dtype || outDtype == dtypeName(kAccumulator))
     return {};
-  return Status::invalidArgument("expected --out-dtype=" + dtype + " or fp32, got " + outDtype);
+  return Status::invalidArgument("expected --out-dtype=" + dtype + " or " + dtypeName(kAccumulator) + ", got " +
+                                 outDtype);
 }
 
 Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &arch) const {
@@ -166,8 +168,8 @@ Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &
   shape.kind = kind;
   HEDDLE_ASSIGN(shape.gradientsOf, gradientsOf.arguments(file, kind));
   shape.arch = &arch;
-  shape.dtype = parseDType(dtype).value_or(DType::bf16);
-  shape.outFloat32 = outDtype == "fp32";
+  shape.dtype = *parseDType(dtype);
+  shape.outFloat32 = outDtype == dtypeName(kAccumulator);
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
   shape.queries = queries;

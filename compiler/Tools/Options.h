@@ -73,7 +73,7 @@ CLI::Option *addKindOption(CLI::App &command, std::string &kind);
 /// the architecture.
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
-  std::string kind = "forward", dtype = "bf16", outDtype;
+  std::string kind = "forward", dtype = dtypeName(kDefaultDType), outDtype;
   GradientsOption gradientsOf;
   void add(CLI::App &command);
   /// --seqlen, for verbs that know no call.

@@ -99,7 +99,7 @@ static Json parameterJson(const ScheduleParameter &parameter) {
   json["name"] = parameter.name;
   if (parameter.operand)
     return {{"name", parameter.name},
-            {"type", "tensor of " + std::string(elementTypeName(parameter.operand->element))},
+            {"type", "tensor of " + std::string(traitsOf(parameter.operand->element).mlirName)},
             {"has_length", parameter.operand->hasLength},
             {"doc", parameter.doc}};
   json["type"] = parameter.isReal ? "f32" : "i32";
@@ -188,7 +188,7 @@ static std::string parameterText(const PatternFile &file, size_t index, const Sc
   const std::string doc = parameter.doc.empty() ? "" : ": " + parameter.doc;
   if (parameter.operand)
     return "  tensor " + parameter.name + ", " + extentsText(file, index) + " of " +
-           elementTypeName(parameter.operand->element) + doc + "\n";
+           traitsOf(parameter.operand->element).mlirName + doc + "\n";
   std::string text = (parameter.isReal ? "  number " : "  size ") + parameter.name;
   text += parameter.defaultValue ? " = " + pattern.getParameterText(index, *parameter.defaultValue) : " (no default)";
   text += boundsText(parameter);

@@ -73,7 +73,7 @@ CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
 void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu) {
   attn::PatternOp pattern = call.file.pattern();
   for (unsigned argument : call.gradientsOf)
-    result.argumentGradients.push_back(HostTensor::zeros(DType::fp32, gradientShape(call.shape, argument)));
+    result.argumentGradients.push_back(HostTensor::zeros(kAccumulator, gradientShape(call.shape, argument)));
   for (size_t i = 0; i < call.gradientsOf.size(); ++i) {
     HostTensor &gradient = result.argumentGradients[i];
     const unsigned argument = call.gradientsOf[i];
@@ -86,7 +86,7 @@ void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu)
 } // namespace
 
 RunResult emptyResult(const RunCall &call) {
-  const DType dtype = call.inputs.dtype(), outDType = call.outFloat32 ? DType::fp32 : dtype;
+  const DType dtype = call.inputs.dtype(), outDType = call.outFloat32 ? kAccumulator : dtype;
   return {resultsBefore(call.inputs, outDType), {}, 0, {}, {}};
 }
 

@@ -22,8 +22,8 @@ KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, bool outFloa
   shape.gradientsOf.assign(call.gradientsOf.begin(), call.gradientsOf.end());
   shape.dtype = call.inputs.dtype();
   shape.outFloat32 = outFloat32;
-  if (shape.dtype == DType::fp32 && !walksPattern(*call.inputs.kind)) // of what a forward call wrote in fp32
-    shape.dtype = DType::bf16, shape.outFloat32 = true;
+  if (!traitsOf(shape.dtype).isComputed() && !walksPattern(*call.inputs.kind)) // of what a forward call wrote in fp32
+    shape.dtype = kDefaultDType, shape.outFloat32 = true;
   shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   shape.queries = call.shape.seqlenQ;
@@ -120,9 +120,10 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));
   RunResult result = emptyResult(call);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
-  HEDDLE_ASSIGN(DeviceProblem problem,
-                DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale,
-                                               call.outFloat32 ? DType::fp32 : call.inputs.dtype(), call.gradientsOf}));
+  HEDDLE_ASSIGN(
+      DeviceProblem problem,
+      DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale,
+                                     call.outFloat32 ? kAccumulator : call.inputs.dtype(), call.gradientsOf}));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_ASSIGN(const std::optional<Repetition> repetition, repetitionOf(call, chosen.record));

@@ -25,7 +25,7 @@ struct BenchOptions {
   ProblemOptions problem;
   ConfigOptions config;
   DatabaseOptions database;
-  std::string kind = "forward", dtype = "bf16", launcher, tuneBudget;
+  std::string kind = "forward", dtype = dtypeName(kDefaultDType), launcher, tuneBudget;
   GradientsOption gradientsOf;
   int64_t rows = 32, repetitions = 20;
   bool json = false;
@@ -147,7 +147,7 @@ Action addBench(CLI::App &command) {
       command.add_option("--value-dim", options->valueDim, "elements of one head of v and out; default: the head dim"));
   command.add_option("--dtype", options->dtype, "element type of q, k, v and out")
       ->capture_default_str()
-      ->check(CLI::IsMember({"bf16", "fp16"}));
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isComputed)));
   options->problem.add(command, /*withSeqlen=*/false);
   options->database.add(command);
   options->database.addShipped(command);

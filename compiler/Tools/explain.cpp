@@ -56,7 +56,7 @@ Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const Pat
   request.kvHeads = shape.kvHeads;
   request.headDim = options.headDim.value_or(128);
   request.valueDim = options.valueDim.value_or(request.headDim);
-  request.dtype = *parseDType(options.dtype.value_or("bf16"));
+  request.dtype = *parseDType(options.dtype.value_or(dtypeName(kDefaultDType)));
   request.tile = {options.blockM, options.blockN};
   request.pairs.mostPairs = options.limit.value_or(request.pairs.mostPairs);
   request.sizes.mostEvaluations = options.limit.value_or(request.sizes.mostEvaluations);
@@ -171,8 +171,8 @@ Action addExplain(CLI::App &command) {
   addCount(command, "--kv-heads", options->kvHeads, "H", "Heads of k and v (default: as --heads)")->check(counts);
   addCount(command, "--head-dim", options->headDim, "D", "Channels of a head of q and k (default 128)")->check(counts);
   addCount(command, "--value-dim", options->valueDim, "D", "Channels of v and out [as --head-dim]")->check(counts);
-  command.add_option("--dtype", options->dtype, "Element type (default bf16)")
-      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  command.add_option("--dtype", options->dtype, std::string("Element type (default ") + dtypeName(kDefaultDType) + ")")
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)));
   addCount(command, "--batch", options->batch, "B", "Batch elements (default 1)")->check(counts);
   addCount(command, "--block-m", options->blockM, "M", "Queries of a tile (default 128)")->check(counts);
   addCount(command, "--block-n", options->blockN, "N", "Keys of a tile (default 128)")->check(counts);

@@ -27,7 +27,7 @@ struct MakeInputsOptions {
   AttentionSizes sizes;
   int64_t seqlenK = -1, kvHeads = 0, valueDim = 0;
   std::vector<std::string> with;
-  std::string kind = "forward", dtype = "bf16", output, patternFile, patternName;
+  std::string kind = "forward", dtype = dtypeName(kDefaultDType), output, patternFile, patternName;
   uint64_t seed = 0;
   double scale = 1;
   ScoreSpikes spikes{0, 1e4};
@@ -55,11 +55,11 @@ Status multiply(HostTensor &tensor, double factor) {
     float values[kPiece];
     const int64_t first = piece * kPiece;
     const int length = static_cast<int>(std::min(kPiece, count - first));
-    loadFloats(tensor.dtype, tensor.data.data(), first, length, values);
+    loadElements(tensor.dtype, tensor.data.data(), first, length, values);
     for (int i = 0; i < length; ++i)
       values[i] = static_cast<float>(values[i] * factor);
-    storeFloats(tensor.dtype, values, length, tensor.data.data(), first);
-    loadFloats(tensor.dtype, tensor.data.data(), first, length, values); // as they were rounded
+    storeElements(tensor.dtype, values, length, tensor.data.data(), first);
+    loadElements(tensor.dtype, tensor.data.data(), first, length, values); // as they were rounded
     if (!std::all_of(values, values + length, [](float value) { return std::isfinite(value); }))
       isFinite = false;
   });
@@ -155,7 +155,7 @@ int runMakeInputs(const MakeInputsOptions &options) {
   }
   std::cout << " in " << options.dtype;
   for (const auto &[name, tensor] : *operands)
-    std::cout << ", " << name << ' ' << shapeText(tensor.shape) << " in " << elementTypeName(tensor.element);
+    std::cout << ", " << name << ' ' << shapeText(tensor.shape) << " in " << traitsOf(tensor.element).mlirName;
   std::cout << ", seed " << options.seed << '\n';
   return Ok;
 }
@@ -179,8 +179,8 @@ Action addMakeInputs(CLI::App &command) {
       ->check(counts)
       ->capture_default_str();
   addCount(command, "--value-dim", options->valueDim, "D", "Channels of v [as --head-dim]")->check(counts);
-  addValue(command, "--dtype", options->dtype, "TYPE", "Element type: bf16, fp16 or fp32")
-      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}))
+  addValue(command, "--dtype", options->dtype, "TYPE", "Element type: " + elementList(&ElementTraits::isOfCalls))
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)))
       ->capture_default_str();
   addSeedOption(command, options->seed, "Seed of the random numbers")->capture_default_str();
   addValue(command, "--scale", options->scale, "S", "Standard deviation of every element")

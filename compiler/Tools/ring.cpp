@@ -28,7 +28,7 @@ struct RingOptions {
   OriginOption origin;
   int64_t ranks = 0, seqlen = 0, batch = 1, heads = 1, headDim = 128;
   std::optional<int64_t> kvHeads, valueDim, stripe, limit;
-  std::string dtype = "bf16", layout = "auto", links, gpu = "h200", output;
+  std::string dtype = dtypeName(kDefaultDType), layout = "auto", links, gpu = "h200", output;
   std::optional<double> rate;
   double efficiency = 0.65;
   bool backward = false, allRanks = false, json = false;
@@ -63,8 +63,9 @@ Status setRates(const RingOptions &options, views::RingRequest &request) {
     request.rateNote = "as given";
     return {};
   }
-  if (request.call.dtype == DType::fp32)
-    return Status::invalidArgument("the data sheets here have no rate of fp32 kernels: give one with --rate");
+  if (!traitsOf(request.call.dtype).isComputed())
+    return Status::invalidArgument(std::string("the data sheets here have no rate of ") +
+                                   dtypeName(request.call.dtype) + " kernels: give one with --rate");
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
   rates.tflops = gpu->bf16Tflops * options.efficiency;
   char note[96];
@@ -255,8 +256,8 @@ void addSizes(CLI::App &command, RingOptions &options) {
   addCount(command, "--head-dim", options.headDim, "D", "Channels of a head of q and k (default 128)")->check(counts);
   addCount(command, "--value-dim", options.valueDim, "D", "Channels of v and out [as --head-dim]")->check(counts);
   addCount(command, "--batch", options.batch, "B", "Batch elements (default 1)")->check(counts);
-  command.add_option("--dtype", options.dtype, "Element type (default bf16)")
-      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  command.add_option("--dtype", options.dtype, std::string("Element type (default ") + dtypeName(kDefaultDType) + ")")
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)));
   options.sizes.add(command);
   options.origin.add(command);
 }

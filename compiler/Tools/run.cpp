@@ -66,7 +66,7 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
 }
 
 oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
-  const DType outDType = call.outFloat32 ? DType::fp32 : call.inputs.dtype();
+  const DType outDType = call.outFloat32 ? kAccumulator : call.inputs.dtype();
   return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, outDType, call.gradientsOf}),
                             result, rows, result.argumentGradients);
 }
@@ -254,7 +254,7 @@ int runRun(const RunOptions &options) {
                      *inputs,
                      *shape,
                      static_cast<float>(scale),
-                     options.outDType == "fp32",
+                     options.outDType == dtypeName(kAccumulator),
                      options.config,
                      options.splitKeys,
                      {gradientsOf->begin(), gradientsOf->end()},
@@ -279,8 +279,8 @@ Action addRun(CLI::App &command) {
   options->pattern.add(command);
   addKindOption(command, options->kind);
   addValue(command, "--inputs", options->inputs, "X.safetensors",
-           "Tensors " + rolesText(Access::read) +
-               " in bf16, fp16 or fp32; backward, also d_out, and out and lse, which are computed "
+           "Tensors " + rolesText(Access::read) + " in " + elementList(&ElementTraits::isOfCalls) +
+               "; backward, also d_out, and out and lse, which are computed "
                "where they are missing, on the target, or of short calls on the CPU")
       ->required();
   addValue(command, "--output", options->output, "Y.safetensors",
@@ -294,7 +294,7 @@ Action addRun(CLI::App &command) {
   options->sizes.add(command);
   options->origin.add(command);
   addValue(command, "--out-dtype", options->outDType, "DTYPE", "Type of out on a GPU [that of q]")
-      ->check(CLI::IsMember({"fp32"}));
+      ->check(CLI::IsMember({dtypeName(kAccumulator)}));
   addValue(
       command, "--config", options->config, "FIELDS",
       "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2, or "

@@ -25,7 +25,7 @@ struct ExplainRequest {
   const KindSpec *kind = &kinds().front(); ///< of the call whose operations, bytes and workspace are told
   attn::ProblemSizes sizes;
   int64_t batch = 1, kvHeads = 1, headDim = 128, valueDim = 128;
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   attn::TileShape tile;
   const GpuModel *gpu = nullptr; ///< never null
   Operands operands = {};        ///< tensors that the pattern reads, as far as they are given

@@ -34,7 +34,7 @@ struct RingRates {
 struct RingCall {
   const KindSpec *kind = &kinds().front();
   int64_t batch = 1, heads = 1, kvHeads = 1, headDim = 128, valueDim = 128;
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   RingRates rates = {};
 
   /// Of k and v, for one key of one of their heads.

@@ -1,6 +1,7 @@
 //===- Operands.cpp - tensors that a pattern reads ------------------------===//
 #include "dialect/IR/Operands.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -25,12 +26,19 @@ const char *extentName(Extent extent) {
   return "";
 }
 
+std::optional<DType> elementOf(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return findElement(&ElementTraits::mlirName, text);
+}
+
+Type typeOf(MLIRContext *context, DType element) { return parseType(traitsOf(element).mlirName, context); }
+
 bool isOperandType(Type type) {
   auto memref = dyn_cast<MemRefType>(type);
   if (!memref || memref.getRank() == 0 || memref.getMemorySpace() || !memref.getLayout().isIdentity())
     return false;
-  Type element = memref.getElementType();
-  return element.isInteger(32) || element.isInteger(64) || element.isF32() || element.isBF16() || element.isF16();
+  return elementOf(memref.getElementType()).has_value();
 }
 
 uint64_t mixedWord(uint64_t word) {
@@ -41,8 +49,9 @@ uint64_t mixedWord(uint64_t word) {
 }
 
 MemRefType loweredOperandType(Type elementType) {
-  if (elementType.isBF16() || elementType.isF16())
-    elementType = IntegerType::get(elementType.getContext(), 16);
+  const unsigned bits = elementType.getIntOrFloatBitWidth();
+  if (bits < 32)
+    elementType = IntegerType::get(elementType.getContext(), bits);
   if (elementType.isInteger(64))
     elementType = IntegerType::get(elementType.getContext(), 32);
   return MemRefType::get({kEndlessOperand}, elementType);
@@ -85,11 +94,19 @@ struct Widening {
 Value loadOperand(OpBuilder &builder, Location loc, Value argument, const ArgumentValues &arguments, Value index) {
   Type element = cast<MemRefType>(argument.getType()).getElementType();
   Value loaded = memref::LoadOp::create(builder, loc, arguments.values.lookup(argument), index);
-  if (!element.isBF16() && !element.isF16())
-    return loaded;
-  Value half = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), loaded);
+  auto half = [&] { return arith::ExtUIOp::create(builder, loc, builder.getI32Type(), loaded); };
   const Widening widen{builder, loc};
-  return element.isBF16() ? widen.bf16(half) : widen.f16(half);
+  switch (*elementOf(element)) {
+  case DType::bf16:
+    return widen.bf16(half());
+  case DType::fp16:
+    return widen.f16(half());
+  case DType::fp32:
+  case DType::i32:
+  case DType::i64:
+    break;
+  }
+  return loaded;
 }
 
 } // namespace heddle::attn

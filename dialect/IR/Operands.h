@@ -7,6 +7,7 @@
 
 #include "dialect/Geometry/IntExpr.h"
 #include "dialect/Geometry/TensorData.h"
+#include "runtime/Core/DType.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -43,7 +44,11 @@ struct TensorCall {
 /// Splitmix64: numbers of tensors that are made for tests.
 uint64_t mixedWord(uint64_t word);
 
-/// i32, i64, f32, bf16 and f16, at least one dimension, row-major in the default memory space.
+/// Of the table of elements, by its name there; nothing for any other type.
+std::optional<DType> elementOf(mlir::Type type);
+mlir::Type typeOf(mlir::MLIRContext *context, DType element);
+
+/// A memref of one of the elements, at least one dimension, row-major in the default memory space.
 bool isOperandType(mlir::Type type);
 
 /// In generated functions an operand is a memref of this type: one dimension, which has no end. 16-bit floats are i16,

@@ -55,8 +55,8 @@ LogicalResult verifyRealDefault(PatternOp pattern, unsigned index) {
 LogicalResult verifyTensor(PatternOp pattern, unsigned index) {
   if (!isOperandType(pattern.getArgumentTypes()[index]))
     return pattern.emitOpError("expected tensor '")
-           << pattern.getParameterName(index)
-           << "' to be a row-major memref of i32, i64, f32, bf16 or f16 with at least one dimension, got "
+           << pattern.getParameterName(index) << "' to be a row-major memref of "
+           << elementList(&ElementTraits::isKnown, &ElementTraits::mlirName) << " with at least one dimension, got "
            << pattern.getArgumentTypes()[index];
   for (int64_t extent : cast<MemRefType>(pattern.getArgumentTypes()[index]).getShape())
     if (!ShapedType::isDynamic(extent) && extent > std::numeric_limits<int32_t>::max())

@@ -34,9 +34,8 @@ LogicalResult verifySink(SoftmaxOp softmax) {
   bool isHeads =
       isOperandType(type) && type.getRank() == 1 && type.isDynamicDim(0) && !type.getElementType().isInteger();
   if (!isHeads)
-    return softmax.emitOpError(
-               "expected the sink to be a number or a memref<?x> of f32, bf16 or f16 with one for each head, got ")
-           << type;
+    return softmax.emitOpError("expected the sink to be a number or a memref<?x> of ")
+           << elementList(&ElementTraits::isReal, &ElementTraits::mlirName) << " with one for each head, got " << type;
   return success();
 }
 

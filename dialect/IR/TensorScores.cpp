@@ -15,7 +15,8 @@ namespace {
 LogicalResult verifyNumbers(Operation *op, MemRefType type, int64_t rank) {
   if (isOperandType(type) && type.getRank() == rank && !type.getElementType().isInteger())
     return success();
-  return op->emitOpError("expected a row-major memref of rank ") << rank << " of f32, bf16 or f16, got " << type;
+  return op->emitOpError("expected a row-major memref of rank ")
+         << rank << " of " << elementList(&ElementTraits::isReal, &ElementTraits::mlirName) << ", got " << type;
 }
 
 Value least(const ScoreFrame &frame, Value a, Value b) { return frame.make<arith::MinSIOp>(a, b); }

@@ -11,7 +11,6 @@ using namespace heddle;
 static_assert(int(StatusCode::ok) == HEDDLE_OK && int(StatusCode::internal) == HEDDLE_INTERNAL,
               "codes are the same numbers");
 static_assert(int(MatchKind::none) == HEDDLE_MATCH_NONE, "matches are the same numbers");
-static_assert(int(DType::bf16) + 1 == HEDDLE_BF16 && int(DType::fp32) + 1 == HEDDLE_FP32, "dtypes are one apart");
 
 std::string &heddle::lastMessage() {
   thread_local std::string message;
@@ -33,15 +32,15 @@ Result<Store> openStore(const char *path, uint32_t flags) {
 Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query &given) {
   heddle_kernel_query query;
   HEDDLE_TRY(readVersioned("find kernel", given, offsetof(heddle_kernel_query, batch), query));
-  if (query.dtype < HEDDLE_BF16 || query.dtype > HEDDLE_FP32)
-    return Status::invalidArgument("find kernel: dtype: expected bf16, fp16 or fp32 (1 to 3), got " +
-                                   std::to_string(query.dtype));
+  const std::optional<DType> dtype = dtypeOfCode(query.dtype);
+  if (!dtype)
+    return Status::invalidArgument("find kernel: " + expectedElement(&ElementTraits::isOfCalls, query.dtype));
   if (!query.pattern)
     return missing("find kernel", "pattern");
   LookupQuery wanted;
   wanted.pattern = query.pattern;
   wanted.kind = query.kind ? query.kind : "forward";
-  wanted.dtype = DType(query.dtype - 1);
+  wanted.dtype = *dtype;
   wanted.headDim = query.head_dim;
   wanted.valueDim = query.value_dim;
   constexpr int64_t kTile = ProblemBucket::kTile;

@@ -11,8 +11,9 @@ namespace {
 
 std::string num(int64_t value) { return std::to_string(value); }
 
-std::string nameOfElement(int32_t dtype) {
-  return dtype >= HEDDLE_BF16 && dtype <= HEDDLE_FP32 ? dtypeName(DType(dtype - 1)) : "number " + num(dtype);
+std::string nameOfElement(int32_t code) {
+  const std::optional<DType> dtype = dtypeOfCode(code);
+  return dtype ? dtypeName(*dtype) : "number " + num(code);
 }
 
 } // namespace
@@ -54,9 +55,15 @@ Status checkOrigins(const OriginRules &rules, const heddle_attention_args &args,
 //===-- tensors and arrays ---------------------------------------------------===//
 
 DType elementOf(const RoleSpec &role, const CallRules &rules) {
-  return role.element == RoleElement::dtype      ? rules.dtype
-         : role.element == RoleElement::outDtype ? rules.outDType
-                                                 : DType::fp32;
+  switch (role.element) {
+  case RoleElement::dtype:
+    return rules.dtype;
+  case RoleElement::outDtype:
+    return rules.outDType;
+  case RoleElement::fp32:
+    break;
+  }
+  return kAccumulator;
 }
 
 LaunchSymbol symbolOf(RoleExtent extent) {
@@ -90,7 +97,7 @@ Status CallSizes::check(const RoleSpec &role, const int64_t (&size)[4]) {
 
 Status checkDtype(const RoleSpec &role, int32_t dtype, const CallRules &rules) {
   const DType expected = elementOf(role, rules);
-  if (dtype == int32_t(expected) + 1)
+  if (dtype == traitsOf(expected).code)
     return {};
   const RoleSpec &first = specOf(rules.kind->roles.front().role);
   std::string as;

@@ -16,7 +16,7 @@ namespace heddle {
 // Where a call runs and what it computes with.
 struct CallRules {
   const KindSpec *kind = nullptr;
-  DType dtype = DType::bf16, outDType = DType::bf16;
+  DType dtype = kDefaultDType, outDType = kDefaultDType;
   const char *memory = "device memory"; // "host memory"
   int64_t alignment = 16;               // bytes, of tensors and the strides that are stepped along; 1: any
   bool needsAllResults = true;          // else arrays that are written may be null

@@ -18,7 +18,7 @@ struct Place {
 int64_t bytesOfArray(const RoleSpec &role, const LaunchSymbols &symbols) {
   const int64_t dim = role.dim == RoleExtent::one ? 1 : symbols[symbolOf(role.dim)];
   return symbols[LaunchSymbol::batch] * symbols[symbolOf(role.rows)] * symbols[symbolOf(role.heads)] * dim *
-         dtypeBytes(DType::fp32);
+         dtypeBytes(kAccumulator);
 }
 
 Status meeting(const Place &written, const Place &other) {

@@ -47,7 +47,7 @@ std::string ExactProblem::str() const {
 DType KernelFamily::outDType() const {
   bool isFloat = kind.size() >= kFloatOutSuffix.size() &&
                  kind.compare(kind.size() - kFloatOutSuffix.size(), std::string::npos, kFloatOutSuffix) == 0;
-  return isFloat ? DType::fp32 : dtype;
+  return isFloat ? kAccumulator : dtype;
 }
 
 std::string Trial::sessionKey(const WinnerKey &key) { return fieldDigest(key); }

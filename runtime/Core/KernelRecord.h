@@ -16,7 +16,7 @@ namespace heddle {
 struct KernelFamily {
   std::string pattern;
   std::string kind = "forward";
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   int64_t headDim = 0;
   int64_t valueDim = 0;
   std::string generator; // version of the code generator that wrote the kernel

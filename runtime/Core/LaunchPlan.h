@@ -55,7 +55,7 @@ struct ClearSpec {
 // Swizzle is the span in bytes: 0, 32, 64 or 128. Keys outside the tensor read as zero.
 struct TensorMapSpec {
   PointerSource source;
-  DType dtype = DType::bf16;
+  DType dtype = kDefaultDType;
   LaunchExpr offsetBytes;
   std::vector<LaunchExpr> dims;          // rank 1 to 5
   std::vector<LaunchExpr> strideBytes;   // rank - 1

@@ -126,7 +126,7 @@ Status parseMap(LineReader &line, TensorMapSpec &map) {
   std::string_view dtypeText = line.word();
   std::optional<DType> dtype = parseDType(dtypeText);
   if (!dtype)
-    return line.fail("expected bf16, fp16 or fp32, got '" + std::string(dtypeText) + "'");
+    return line.fail("expected " + elementList(&ElementTraits::isOfCalls) + ", got '" + std::string(dtypeText) + "'");
   map.dtype = *dtype;
   HEDDLE_TRY(line.expectWord("offset"));
   HEDDLE_TRY(line.read(map.offsetBytes));

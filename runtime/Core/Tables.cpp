@@ -19,9 +19,11 @@ template <class List, class Text> std::string listOf(const List &list, Text text
   return '[' + text + ']';
 }
 
-std::string elementText(DType dtype) {
-  return '{' + field("name", quoted(dtypeName(dtype))) + ", " + field("number", std::to_string(int(dtype) + 1)) + ", " +
-         field("bytes", std::to_string(dtypeBytes(dtype))) + '}';
+std::string elementText(const ElementTraits &element) {
+  return '{' + field("name", quoted(element.name)) + ", " + field("mlir", quoted(element.mlirName)) + ", " +
+         field("torch", quoted(element.torchName)) + ", " + field("number", std::to_string(element.code)) + ", " +
+         field("bytes", std::to_string(element.bytes)) + ", " + field("dlpack", std::to_string(element.dlpackCode)) +
+         '}';
 }
 
 std::vector<LaunchSymbol> extentsOf(const RoleSpec &role) {
@@ -50,9 +52,7 @@ std::string kindText(const KindSpec &kind) {
 
 const std::string &tablesText() {
   static const std::string text =
-      '{' +
-      field("elements", listOf(std::initializer_list<DType>{DType::bf16, DType::fp16, DType::fp32}, elementText)) +
-      ", " + field("kinds", listOf(kinds(), kindText)) + '}';
+      '{' + field("elements", listOf(kElements, elementText)) + ", " + field("kinds", listOf(kinds(), kindText)) + '}';
   return text;
 }
 

@@ -8,9 +8,10 @@
 
 namespace heddle {
 
-// {"elements": [{"name", "number", "bytes"}],
+// {"elements": [{"name", "mlir", "torch", "number", "bytes", "dlpack"}],
 //  "kinds": [{"name", "roles": [{"name", "form", "element", "extents", "access", "presence"}]}]}
-// number: heddle_dtype. Roles are in the order in which sizes are taken from them; element, of this kind of call; extents
+// mlir: the name in patterns; torch: of PyTorch and numpy; number: heddle_dtype, 0 where no tensor of a call has it;
+// dlpack: DLDataTypeCode. Roles are in the order in which sizes are taken from them; element, of this kind of call; extents
 // are names of sizes, in the order of memory.
 const std::string &tablesText();
 

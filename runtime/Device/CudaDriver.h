@@ -94,9 +94,6 @@ constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDefault = 0;
 
 // CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
-constexpr int kTensorMapFloat16 = 6;
-constexpr int kTensorMapFloat32 = 7;
-constexpr int kTensorMapBfloat16 = 9;
 constexpr int kTensorMapInterleaveNone = 0;
 constexpr int kTensorMapSwizzleNone = 0;
 constexpr int kTensorMapSwizzle32 = 1;

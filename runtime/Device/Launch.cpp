@@ -300,7 +300,7 @@ const LaunchGeometry &PreparedLaunch::geometry() const { return state->call.laun
 
 heddle_tensor contiguousTensor(void *ptr, DType dtype, const std::array<int64_t, 4> &size) {
   const auto [batch, rows, heads, dim] = size;
-  return {ptr, int32_t(dtype) + 1, 0, {batch, rows, heads, dim}, {rows * heads * dim, heads * dim, dim, 1}};
+  return {ptr, traitsOf(dtype).code, 0, {batch, rows, heads, dim}, {rows * heads * dim, heads * dim, dim, 1}};
 }
 
 void bindRole(AttentionArgs &args, Role role, void *ptr, DType dtype, const std::vector<int64_t> &shape) {

@@ -40,12 +40,6 @@ Status evaluateMap(const TensorMapSpec &spec, const CallInputs &inputs, const Ki
   return {};
 }
 
-int mapDtype(DType dtype) {
-  return dtype == DType::bf16   ? cuda::kTensorMapBfloat16
-         : dtype == DType::fp16 ? cuda::kTensorMapFloat16
-                                : cuda::kTensorMapFloat32;
-}
-
 int mapSwizzle(int bytes) {
   return bytes == 128  ? cuda::kTensorMapSwizzle128
          : bytes == 64 ? cuda::kTensorMapSwizzle64
@@ -98,8 +92,8 @@ Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, con
   HEDDLE_TRY(evaluateMap(spec, inputs, *kernel.needs.kind, values));
   cuda::TensorMap map;
   cuda::Code code = driver.tensorMapEncodeTiled(
-      &map, mapDtype(spec.dtype), values.rank, reinterpret_cast<void *>(values.base), values.dims, values.strides,
-      values.box, values.steps, cuda::kTensorMapInterleaveNone, mapSwizzle(spec.swizzleBytes),
+      &map, traitsOf(spec.dtype).tensorMapType, values.rank, reinterpret_cast<void *>(values.base), values.dims,
+      values.strides, values.box, values.steps, cuda::kTensorMapInterleaveNone, mapSwizzle(spec.swizzleBytes),
       cuda::kTensorMapL2Promotion256, cuda::kTensorMapFillZero);
   if (code != cuda::kSuccess)
     return refusal(driver.check(code, ("launch: tensor map of " + spec.source.str()).c_str(), "cuTensorMapEncodeTiled"),

@@ -142,7 +142,8 @@ Status Statement::read(int index, DType &value) {
   HEDDLE_TRY(read(index, name));
   std::optional<DType> dtype = parseDType(name);
   if (!dtype)
-    return Status::corrupt("store '" + database->path() + "': expected a dtype bf16, fp16 or fp32, got '" + name + "'");
+    return Status::corrupt("store '" + database->path() + "': expected a dtype " +
+                           elementList(&ElementTraits::isOfCalls) + ", got '" + name + "'");
   value = *dtype;
   return {};
 }

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import heddle
 import pytest
-from heddle import _call, _dlpack, _kinds, _structs, _tables
+from heddle import _call, _dlpack, _kinds, _structs
 
 ROW_DOT = _kinds.kinds()["row_dot"]
 
@@ -15,10 +15,6 @@ def test_roles_say_what_becomes_of_them():
     assert used("backward")["d_q"] == (False, True, False) and used("backward")["d_lse"] == (True, False, True)
     assert used("backward_accumulate")["d_q"] == (True, True, False)
     assert used("forward")["carry_lse"] == (True, False, True)
-
-
-def test_elements_have_the_numbers_of_the_header():
-    assert {each["number"]: each["name"] for each in _tables.tables()["elements"]} == _structs.DTYPE_NAMES
 
 
 def test_roles_are_fields_of_the_struct():

@@ -227,7 +227,7 @@ TEST_CASE("gradients of numbers, tensors and sinks by their definition are those
         CAPTURE(element);
         double high = 0, low = 0;
         const bool isCoarse = call.shape.operands.size() > argument && call.shape.operands[argument] &&
-                              call.shape.operands[argument].element == ElementType::bf16;
+                              call.shape.operands[argument].element == DType::bf16;
         const double step = isCoarse ? 1e-2 : 1e-3;
         const double above = call.withMoved(argument, element, step, high, loss);
         const double below = call.withMoved(argument, element, -step, low, loss);

@@ -1,7 +1,7 @@
 // The conversions of 16-bit types, exhaustively, and the hot loops of every variant that this
 // processor runs against plain ones.
 #include "codegen/Cpu/TileMath.h"
-#include "runtime/Core/HalfConvert.h"
+#include "runtime/Core/ElementConvert.h"
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>

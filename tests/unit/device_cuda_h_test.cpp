@@ -1,5 +1,6 @@
 //===- device_cuda_h_test.cpp - our declarations against cuda.h -------------===//
 // Everything here is checked by the compiler; where cuda.h does not exist the test says that it was skipped.
+#include "runtime/Core/DType.h"
 #include "runtime/Device/CudaDriver.h"
 
 #include <doctest/doctest.h>
@@ -84,9 +85,11 @@ HEDDLE_SAME(kJitErrorLogBuffer, CU_JIT_ERROR_LOG_BUFFER);
 HEDDLE_SAME(kJitErrorLogBufferBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 HEDDLE_SAME(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 HEDDLE_SAME(kEventDefault, CU_EVENT_DEFAULT);
-HEDDLE_SAME(kTensorMapFloat16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
-HEDDLE_SAME(kTensorMapFloat32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
-HEDDLE_SAME(kTensorMapBfloat16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+static_assert(heddle::traitsOf(heddle::DType::bf16).tensorMapType == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+static_assert(heddle::traitsOf(heddle::DType::fp16).tensorMapType == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+static_assert(heddle::traitsOf(heddle::DType::fp32).tensorMapType == CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+static_assert(heddle::traitsOf(heddle::DType::i32).tensorMapType == CU_TENSOR_MAP_DATA_TYPE_INT32);
+static_assert(heddle::traitsOf(heddle::DType::i64).tensorMapType == CU_TENSOR_MAP_DATA_TYPE_INT64);
 HEDDLE_SAME(kTensorMapInterleaveNone, CU_TENSOR_MAP_INTERLEAVE_NONE);
 HEDDLE_SAME(kTensorMapSwizzleNone, CU_TENSOR_MAP_SWIZZLE_NONE);
 HEDDLE_SAME(kTensorMapSwizzle32, CU_TENSOR_MAP_SWIZZLE_32B);

@@ -384,7 +384,7 @@ TEST_CASE("questions that make no sense are refused and named") {
   };
   heddle_problem problem = smallProblem();
   problem.dtype = HEDDLE_FP32;
-  refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "dtype: expected bf16 or fp16");
+  refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "dtype: expected bf16 (1) or fp16 (2)");
   problem = smallProblem();
   problem.head_dim = 0;
   refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "head_dim");

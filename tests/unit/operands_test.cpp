@@ -267,9 +267,9 @@ TEST_CASE("tensors from files: by name, by assignment, and what does not fit") {
   REQUIRE(parsed.isOk());
   const PatternFile &file = **parsed;
   TemporaryFile stored;
-  const OperandTensor bias = OperandTensor::randomNormal(ElementType::bf16, {1, 2, 4, 6}, 1, "bias");
-  const OperandTensor wrong = OperandTensor::randomNormal(ElementType::f32, {1, 2, 4, 6}, 1, "bias");
-  const OperandTensor table = OperandTensor::randomNormal(ElementType::f32, {2, 9}, 1, "table");
+  const OperandTensor bias = OperandTensor::randomNormal(DType::bf16, {1, 2, 4, 6}, 1, "bias");
+  const OperandTensor wrong = OperandTensor::randomNormal(DType::fp32, {1, 2, 4, 6}, 1, "bias");
+  const OperandTensor table = OperandTensor::randomNormal(DType::fp32, {2, 9}, 1, "table");
   const OperandTensor list = OperandTensor::integers({2, 9}, std::vector<int32_t>(18, 3));
   REQUIRE(writeSafetensors(stored.path, {}, {}, {{"bias", bias}, {"wrong", wrong}, {"table", table}, {"list", list}})
               .isOk());
@@ -301,7 +301,7 @@ TEST_CASE("tensors from files: by name, by assignment, and what does not fit") {
 TEST_CASE("neither the digest of a pattern nor the key of a problem depends on what a tensor of scores holds") {
   const std::string text = scoresText("memref<1x?x?x?xbf16>", "memref<?x9xf32>");
   Bound one(text, shapeOf(1, 2, 2, 300, 300)), other(text, shapeOf(1, 2, 2, 300, 300));
-  other.shape.operands[0] = OperandTensor::randomNormal(ElementType::bf16, {1, 2, 300, 300}, 99, "other");
+  other.shape.operands[0] = OperandTensor::randomNormal(DType::bf16, {1, 2, 300, 300}, 99, "other");
   CHECK(*one.file->digest() == *other.file->digest());
   const ProblemBucket first = problemBucket(*one.file, one.shape, 132),
                       second = problemBucket(*other.file, other.shape, 132);

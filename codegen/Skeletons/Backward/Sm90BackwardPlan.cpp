@@ -36,7 +36,7 @@ void appendMaps(Sm90Plan &to, KernelLaunch &launch, bool ofQueries) {
 TensorMapSpec statisticsMap(const Sm90Plan &to, const PointerSource &source) {
   TensorMapSpec map;
   map.source = source;
-  map.dtype = DType::fp32;
+  map.dtype = kAccumulator;
   const int64_t sets = std::max(to.rateSets, to.branches());
   map.dims = {to.config.blockM, max(LaunchExpr(sets) * to.heads * floorDiv(to.statisticsRows, to.config.blockM), 1)};
   map.strideBytes = {to.config.blockM * kFloatBytes};

@@ -148,18 +148,18 @@ Reason checkRegisters(const KernelRequest &request, const Sm90Config &config) {
 }
 
 Reason checkThreshold(const KernelRequest &request, const Sm90Config &config) {
-  const KernelElement &element = request.element();
-  if (config.rescaleThreshold <= element.largestExponent)
+  const ElementTraits &element = request.element();
+  if (config.rescaleThreshold <= element.largestExponent())
     return std::nullopt;
   return "rescale_threshold is " + number(config.rescaleThreshold) + ", weights in " + dtypeName(element.dtype) +
-         " stay finite up to " + number(element.largestExponent);
+         " stay finite up to " + number(element.largestExponent());
 }
 
 Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
   if (config.softmax != kSoftmaxAnchored)
     return std::nullopt;
-  if (request.element().largestExponent < kFloatExponent)
-    return std::string("anchored weights need the range of bf16, not ") + dtypeName(request.qType);
+  if (request.element().largestExponent() < kFloatExponent)
+    return std::string("anchored weights need the range of fp32, not that of ") + dtypeName(request.qType);
   // A bias that grows along the keys passes every anchor, and the item is computed twice.
   if (request.hasScores)
     return std::string("anchors hold where scores of one row stay close, which a chain of scores need not leave so");

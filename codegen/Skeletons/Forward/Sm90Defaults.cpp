@@ -28,7 +28,7 @@ struct Asked {
   // of which neither 192 rows nor 80 keys are a part
   bool isInBlocks = request.keepsWholeTiles(kConsumerRows, kConsumerRows);
   bool hasShortRows = balance.hasEqualTiles && balance.hasFewTiles && dim > 64;
-  bool isBoundBySoftmax = request.element().largestExponent >= kFloatExponent && !request.hasScores && dim <= 64 &&
+  bool isBoundBySoftmax = request.element().largestExponent() >= kFloatExponent && !request.hasScores && dim <= 64 &&
                           !balance.hasFewTiles && !balance.hasLongRows;
   bool mayBeCut = areFew(balance.queries) && sm90CanSplit(request); // fewer query tiles than SMs
   bool sharesParts = balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;

@@ -2,14 +2,13 @@
 import ctypes as C
 from typing import NamedTuple, Optional, Tuple
 
-from . import _engine, _header, _kinds, _library
+from . import _elements, _engine, _header, _kinds, _library
 from . import _structs as S
 from ._options import bad, checked_scale, position, stream_address, with_numbers  # noqa: F401 - of this module for its users
 from ._specs import CallSpec, GradientSpec  # noqa: F401 - of this module for its users
 from .errors import InvalidArgumentError, UnsupportedError
 
 _DIMS = ("batch", "row", "head", "dim")
-_ELEMENT_BYTES = {S.BF16: 2, S.FP16: 2, S.FP32: 4}
 
 
 class View(NamedTuple):
@@ -19,10 +18,6 @@ class View(NamedTuple):
     shape: Tuple[int, ...]
     stride: Tuple[int, ...]
     device: Optional[int]
-
-
-_CODES = {"bf16": S.BF16, "fp16": S.FP16, "fp32": S.FP32}
-_MLIR_TYPES = {"bf16": "bf16", "f16": "fp16", "f32": "fp32", "i32": "i32", "i64": "i64"}
 
 
 def place(device):
@@ -93,8 +88,8 @@ def _check_dtype(role, view, inputs):
         if view.dtype != "fp32":
             raise bad(f"{role.label}: dtype: expected fp32, which the gradient is added to, got {view.dtype}")
         return
-    if role.element == of.element and view.dtype not in _CODES:
-        raise bad(f"{role.label}: dtype: expected bf16, fp16 or fp32, got {view.dtype}")
+    if role.element == of.element and view.dtype not in _elements.numbers():
+        raise bad(f"{role.label}: dtype: expected {_elements.listed()}, got {view.dtype}")
     if view.dtype == first.dtype:
         return
     if role.element == of.element:
@@ -158,7 +153,7 @@ def check_operand(pattern, argument, view, inputs):
     """A tensor that the pattern reads, against its type and the call."""
     extents, element = _header.extents_of(argument.type)
     name = f"pattern {pattern.name}: {argument.name}"
-    if view.dtype != _MLIR_TYPES.get(element, element):
+    if view.dtype != _elements.of_pattern(element):
         raise InvalidArgumentError(f"{name}: dtype: expected {element}, got {view.dtype}")
     if len(view.shape) != len(extents):
         raise InvalidArgumentError(f"{name}: expected {len(extents)} dimension{'' if len(extents) == 1 else 's'} ({argument.type}), got {len(view.shape)}")
@@ -203,7 +198,7 @@ def kind_text(kind, pattern, gradients_of, is_fp32_out=False):
 
 
 def _describe(tensor, view):
-    tensor.ptr, tensor.dtype = view.ptr, _CODES[view.dtype]
+    tensor.ptr, tensor.dtype = view.ptr, _elements.numbers()[view.dtype]
     tensor.size[:], tensor.stride[:] = view.shape, view.stride
 
 
@@ -257,7 +252,7 @@ class Call:
 
     def question(self):
         sizes = {name: self.inputs.sizes[name] for name in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k")}
-        return _engine.Question(self.pattern, self.device, _CODES[self.inputs.first.dtype], self.kind, self.inputs.sizes["head_dim"],
+        return _engine.Question(self.pattern, self.device, _elements.numbers()[self.inputs.first.dtype], self.kind, self.inputs.sizes["head_dim"],
                                 self.inputs.sizes["value_dim"], dict(sizes, q_origin=self.args.q_origin, k_origin=self.args.k_origin),
                                 {**self.lengths, **self.values})
 

@@ -4,12 +4,11 @@ import ctypes as C
 import sys
 import warnings
 
+from . import _elements
 from ._call import View, row_major
 from .errors import InvalidArgumentError, UnsupportedError
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
-_CODES = {(0, 32): "i32", (0, 64): "i64", (1, 8): "u8", (2, 16): "fp16", (2, 32): "fp32", (2, 64): "fp64", (4, 16): "bf16"}
-_TYPESTRINGS = {"<f2": "fp16", "<f4": "fp32", "<f8": "fp64", "<i4": "i32", "<i8": "i64"}
 
 
 class _DLTensor(C.Structure):
@@ -50,7 +49,7 @@ def view(tensor, name, stream=None):
 
 def _of_capsule(capsule, device, name):
     found = _DLTensor.from_address(_pointer_of(capsule, b"dltensor"))
-    dtype = _CODES.get((found.code, found.bits)) if found.lanes == 1 else None
+    dtype = _elements.of_dlpack(found.code, found.bits) if found.lanes == 1 else None
     shape = tuple(found.shape[i] for i in range(found.ndim))
     stride = tuple(found.strides[i] for i in range(found.ndim)) if found.strides else row_major(shape)
     return View((found.data or 0) + found.byte_offset, dtype or f"DLPack type {found.code} of {found.bits} bits", shape, stride, device)
@@ -62,7 +61,8 @@ def _of_array(array, name):
         raise InvalidArgumentError(f"{name}: expected an array without a mask of its own, which nothing here reads; {name}.filled(0) has none")
     interface = array.__array_interface__
     typestring = interface["typestr"]
-    dtype = _TYPESTRINGS.get(typestring) or ("bf16" if str(getattr(array, "dtype", "")) == "bfloat16" else str(getattr(array, "dtype", typestring)))
+    own = str(getattr(array, "dtype", typestring))
+    dtype = _elements.of_typestring(typestring) or _elements.spelled(own) or own
     shape, strides = interface["shape"], interface.get("strides")
     if strides is None:
         return View(interface["data"][0], dtype, shape, row_major(shape), None)

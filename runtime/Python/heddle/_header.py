@@ -119,7 +119,7 @@ def extents_of(type):
 def has_length(type):
     """Whether the last extent of a tensor is its own length, which goes with the call: not of biases, nor of one number per head."""
     extents, element = extents_of(type)
-    return extents[-1] == -1 and len(extents) < 4 and not (len(extents) == 1 and element in ("f32", "bf16", "f16"))
+    return extents[-1] == -1 and len(extents) < 4 and not (len(extents) == 1 and not element.startswith("i"))
 
 
 def _finite(bound):

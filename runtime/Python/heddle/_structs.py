@@ -89,5 +89,4 @@ def sized(struct, /, **fields):
     return struct(struct_size=C.sizeof(struct), **fields)
 
 
-DTYPE_NAMES = {_declared[name]: name.lower() for name in ("BF16", "FP16", "FP32")}
 MATCH_NAMES = tuple(name[len("MATCH_"):].lower().replace("_", " ") for name in _declared if name.startswith("MATCH_"))

@@ -3,6 +3,7 @@
 A call with the sizes, strides and values of an earlier one of the same thread changes addresses in an argument struct and launches.
 """
 import ctypes as C
+import functools
 import math
 import threading
 import time
@@ -10,14 +11,12 @@ import time
 import torch
 from torch.autograd import forward_ad
 
-from . import _call, _engine
+from . import _call, _elements, _engine
 from .errors import InvalidArgumentError, UnsupportedError
 
 if not hasattr(torch.library, "custom_op"):
     raise UnsupportedError(f"heddle takes tensors of PyTorch 2.4 or newer, this is {torch.__version__}")
 
-_DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32",
-           torch.int64: "i64"}
 _MOST_CALLS = 512  # kept by a thread
 _empty_like = torch.empty_like
 _grad_enabled = torch.is_grad_enabled
@@ -29,6 +28,11 @@ try:
 except AttributeError:
     def current_stream(index):
         return torch.cuda.current_stream(index).cuda_stream if torch.cuda.is_available() else 0
+
+
+@functools.lru_cache(maxsize=None)
+def _spelled(dtype):
+    return _elements.spelled(str(dtype).replace("torch.", "")) or str(dtype)
 
 
 def view(tensor, name):
@@ -49,7 +53,7 @@ def view(tensor, name):
         raise UnsupportedError(f"{name}: expected a tensor with memory of its own, which torch.vmap and other transforms give none (what they map can be "
                                f"part of the batch): {error}") from None
     index = None if device.type == "cpu" else device.index
-    return _call.View(address, _DTYPES.get(tensor.dtype, str(tensor.dtype)), tuple(tensor.shape), tensor.stride(), index)
+    return _call.View(address, _spelled(tensor.dtype), tuple(tensor.shape), tensor.stride(), index)
 
 
 def no_nested(name):

@@ -30,7 +30,7 @@ inline attn::ProblemSizes toSizes(const Problem &problem) {
                            problem.qOrigin, problem.kOrigin, problem.parameters};
   for (const OperandTensor &tensor : problem.operands) {
     auto entries = std::make_shared<std::vector<int64_t>>();
-    for (int64_t i = 0; tensor && tensor.element == ElementType::i32 && i < tensor.elements(); ++i)
+    for (int64_t i = 0; tensor && tensor.element == DType::i32 && i < tensor.elements(); ++i)
       entries->push_back(tensor.integer(i));
     sizes.tensors.push_back(tensor ? entries : nullptr);
   }

@@ -10,7 +10,7 @@ CaseTensor::CaseTensor(DType dtype, int batch, int rows, int heads, int dim, int
       bytes(size_t(batch) * rows * heads * (dim + padding) * dtypeBytes(dtype) + 1) {
   float nan = std::nanf("");
   for (int64_t at = 0; at < int64_t(batch) * rows * heads * (dim + padding); ++at)
-    storeFloats(dtype, &nan, 1, bytes.data(), at);
+    storeElements(dtype, &nan, 1, bytes.data(), at);
 }
 
 CpuStrides CaseTensor::strides() const {
@@ -24,13 +24,13 @@ int64_t CaseTensor::offset(int b, int row, int head, int d) const {
 
 double CaseTensor::get(int b, int row, int head, int d) const {
   float value;
-  loadFloats(dtype, bytes.data(), offset(b, row, head, d), 1, &value);
+  loadElements(dtype, bytes.data(), offset(b, row, head, d), 1, &value);
   return value;
 }
 
 void CaseTensor::set(int b, int row, int head, int d, double value) {
   float rounded = float(value);
-  storeFloats(dtype, &rounded, 1, bytes.data(), offset(b, row, head, d));
+  storeElements(dtype, &rounded, 1, bytes.data(), offset(b, row, head, d));
 }
 
 std::vector<double> CaseTensor::dense() const {

@@ -5,7 +5,7 @@
 #define HEDDLE_TESTS_UNIT_SUPPORT_ATTENTIONCASE_H
 
 #include "codegen/Cpu/CpuAttention.h"
-#include "runtime/Core/HalfConvert.h"
+#include "runtime/Core/ElementConvert.h"
 #include "support/AttentionOracle.h"
 #include "support/HandPatterns.h"
 
