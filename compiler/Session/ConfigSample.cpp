@@ -3,7 +3,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "compiler/Session/PreparedPattern.h"
-#include "tuner/Strategies/Shuffle.h"
+#include "tuner/Space/Shuffle.h"
 
 #include <algorithm>
 

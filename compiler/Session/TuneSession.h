@@ -13,8 +13,8 @@
 
 namespace heddle {
 
-/// What the cost model holds for fastest, as trials correct it (tuner/Strategies/Halving.cpp).
-inline constexpr const char *kTuneStrategy = "halving";
+/// Everything, what the cost model holds for fastest first.
+inline constexpr const char *kTuneStrategy = "exhaustive";
 
 /// What is tuned and how.
 struct TuneRequest : MeasureSetup {

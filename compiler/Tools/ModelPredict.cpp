@@ -9,7 +9,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
 #include "runtime/Core/CountText.h"
-#include "tuner/Strategies/Strategy.h"
+#include "tuner/Search/Strategies.h"
 
 #include <CLI/CLI.hpp>
 

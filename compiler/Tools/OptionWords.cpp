@@ -7,7 +7,7 @@
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Pattern/Suggest.h"
 #include "runtime/Core/ParseCount.h"
-#include "tuner/Strategies/Registry.h"
+#include "tuner/Search/Strategies.h"
 
 #include <CLI/CLI.hpp>
 
@@ -97,32 +97,32 @@ CLI::Validator gpuName() {
 }
 
 /// Strategies take plain numbers.
-static bool isIn(const tuner::OptionRange &range, const std::string &text) {
+static bool isIn(const tuner::StrategyOption &range, const std::string &text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && value >= range.least && value <= range.most;
 }
 
-static std::string checkStrategyOption(const tuner::StrategyInfo &strategy, const std::string &assignment) {
+static std::string checkStrategyOption(const tuner::Strategy &strategy, const std::string &assignment) {
   const std::string name = assignment.substr(0, assignment.find('='));
   std::vector<std::string> names;
-  for (const tuner::OptionInfo &option : strategy.options) {
+  for (const tuner::StrategyOption &option : strategy.options) {
     names.push_back(option.name);
     if (option.name != name)
       continue;
-    if (name.size() < assignment.size() && isIn(option.range, assignment.substr(name.size() + 1)))
+    if (name.size() < assignment.size() && isIn(option, assignment.substr(name.size() + 1)))
       return "";
-    return "expected " + name + "=N with N from " + std::to_string(option.range.least) + " to " +
-           std::to_string(option.range.most) + ", got '" + assignment + "'";
+    return "expected " + name + "=N with N from " + std::to_string(option.least) + " to " +
+           std::to_string(option.most) + ", got '" + assignment + "'";
   }
   return unknown("option of strategy " + std::string(strategy.name), name, names);
 }
 
-/// "" if it is one, as createStrategy() says later.
+/// "" if it is one, as orderPoints() says later.
 static std::string checkStrategy(const std::string &text, const std::vector<std::string> &names) {
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string name = text.substr(0, colon);
-  for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
+  for (const tuner::Strategy &strategy : tuner::strategies())
     if (name == strategy.name)
       for (const std::string &assignment : split(text.substr(std::min(colon + 1, text.size())), ','))
         if (std::string wrong = checkStrategyOption(strategy, assignment); !wrong.empty())
@@ -132,7 +132,7 @@ static std::string checkStrategy(const std::string &text, const std::vector<std:
 
 CLI::Validator strategyWords() {
   std::vector<std::string> names;
-  for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
+  for (const tuner::Strategy &strategy : tuner::strategies())
     names.emplace_back(strategy.name);
   return wordCheck([names](std::string &text) { return checkStrategy(text, names); }, names);
 }

@@ -37,7 +37,7 @@ CLI::Validator oneOf(const std::string &kind, const std::vector<std::string> &na
 
 /// A GPU or architecture that has a data sheet here, as findGpuModel() takes it.
 CLI::Validator gpuName();
-/// "halving" or "halving:rounds=3,seed=1", as createStrategy() takes it: names and ranges of the options too.
+/// "random" or "random:prior_first=3,seed=1", as orderPoints() takes it: names and ranges of the options too.
 CLI::Validator strategyWords();
 /// "block_m=128,reduce=ordered": fields that configurations have, with numbers or the names of values. Whether they fit
 /// is for the kernel to say.

@@ -11,7 +11,7 @@
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/CountText.h"
-#include "tuner/Strategies/Registry.h"
+#include "tuner/Search/Strategies.h"
 
 #include <CLI/CLI.hpp>
 
@@ -241,7 +241,7 @@ Action addTune(CLI::App &command) {
   options->database.addShipped(command);
   options->recorded.add(command);
   std::string strategies;
-  for (const tuner::StrategyInfo &strategy : tuner::strategyRegistry())
+  for (const tuner::Strategy &strategy : tuner::strategies())
     strategies += std::string(strategies.empty() ? "" : "; ") + strategy.name + ": " + strategy.summary;
   command.add_option("--budget", options->budget, "time for the search: 30, 30s, 2m")->capture_default_str();
   command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)

@@ -93,7 +93,6 @@ unlisted() {
 }
 
 check_registries() {
-  unlisted tuner/Strategies '[A-Z]'
   unlisted compiler/Tools '[a-z]'
 }
 

@@ -21,8 +21,6 @@ clean_tree() {
   put codegen/Schedule/B.cpp '// Owns b.' 'Value add(Value a, Value b) { return Op::create(builder, loc, a, b); }' \
     'Value sum(Value a) { return pick({add(a, a), add(a, a)}, [&] { return add(a, a); }); }'
   put codegen/Target/T.cpp '// Owns t.' 'const char *name = "sm_90a";'
-  put tuner/Strategies/Registry.cpp '// Owns the list.' 'S(exhaustive)'
-  put tuner/Strategies/Exhaustive.cpp '// Owns one strategy.'
   put codegen/Skeletons/Shared/Registry.cpp '// Owns the list.' 'makePortable();'
   put codegen/Skeletons/Portable.cpp '// Owns one skeleton.'
   put codegen/Skeletons/Helper.h '// Owns help.'
@@ -100,8 +98,6 @@ expect promises 'runtime/Include/heddle.h:3: no test of promise [2]'
 
 put runtime/Include/heddle.h '/* The interface.' ' */' '/* Opens. */' 'HEDDLE_API int heddle_open(void);' 'HEDDLE_API int heddle_shut(void);'
 expect documented 'runtime/Include/heddle.h:5: a function without a comment right above it'
-put tuner/Strategies/Forgotten.cpp '// x'
-expect registries 'tuner/Strategies/Forgotten.cpp:1: not listed in tuner/Strategies/Registry.cpp'
 put compiler/Tools/forgotten.cpp '// x'
 expect registries 'compiler/Tools/forgotten.cpp:1: not listed'
 rm "$tree/compiler/Tools/Registry.cpp"

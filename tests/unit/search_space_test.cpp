@@ -1,5 +1,5 @@
 //===- search_space_test.cpp ------------------------------------------------===//
-// Promises of tuner/Space/SearchSpace.h: what is feasible and why not, neighbours, text and digest.
+// Promises of tuner/Space/SearchSpace.h: what is feasible and why not, text and digest.
 #include "tuner/Space/SearchSpace.h"
 
 #include <doctest/doctest.h>
@@ -100,22 +100,6 @@ TEST_CASE("one judge for all rules gives the same space as a list of constraints
   const auto expected = listed.enumerate()->refused;
   CHECK(std::is_permutation(refused.begin(), refused.end(), expected.begin(), expected.end()));
   CHECK_FALSE(SearchSpace::create("tiles", tileKnobs(), Judge(), {}).isOk());
-}
-
-TEST_CASE("neighbours differ in one knob: adjacent numbers, any alternative, feasible only") {
-  const SearchSpace space = tileSpace();
-  auto texts = [&](const char *from) {
-    std::vector<std::string> result;
-    for (const Point &point : space.neighbours(space.parse(from).take()))
-      result.push_back(space.text(point));
-    return result;
-  };
-  CHECK(texts("block_m=128 stages=3 order=linear") ==
-        std::vector<std::string>{"block_m=64 stages=3 order=linear", "block_m=128 stages=2 order=linear",
-                                 "block_m=128 stages=3 order=longest", "block_m=128 stages=3 order=snake"});
-  CHECK(texts("block_m=64 stages=1 order=longest") == std::vector<std::string>{"block_m=128 stages=1 order=longest",
-                                                                               "block_m=64 stages=2 order=longest",
-                                                                               "block_m=64 stages=1 order=linear"});
 }
 
 TEST_CASE("text and parse are inverses on every feasible point") {

@@ -3,11 +3,9 @@
 // cost model that was fitted on the other tables only.
 #include "compiler/Session/TuneSession.h"
 #include "tests/unit/recorded_workloads.h"
-#include "tuner/Strategies/Registry.h"
+#include "tuner/Search/Strategies.h"
 
 #include <doctest/doctest.h>
-
-#include <deque>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -17,28 +15,18 @@ namespace {
 
 using Cost = std::function<double(const Point &)>;
 
-// Trials until one within 2% of the best was proposed; each is told `delay` proposals late.
-size_t trialsUntilGood(const std::string &strategy, const RecordedTable &table, const Cost &cost, size_t delay) {
-  StrategyInput input{&table.space(), {}, true, cost}; // a walk over all values of all knobs would take a second
+// Trials until one within 2% of the best.
+size_t trialsUntilGood(const std::string &strategy, const RecordedTable &table, const Cost &cost) {
+  std::vector<Point> points; // a walk over all values of all knobs would take a second
   for (const PointTrial &trial : table.trials())
-    input.feasible.push_back(trial.point);
-  sortByPrior(input.feasible, cost);
-  auto running = createStrategy(strategy, std::move(input));
-  REQUIRE_MESSAGE(running.isOk(), running.status().message());
-  std::deque<const PointTrial *> untold;
-  for (size_t tried = 0; tried <= table.trials().size();) {
-    std::optional<Point> point = (*running)->propose();
-    if (point) {
-      ++tried;
-      const PointTrial *trial = table.find(table.space().text(*point));
-      if (trial->isUsable() && trial->medianUs <= table.best()->medianUs * (1 + kGoodMargin))
-        return tried;
-      untold.push_back(trial);
-    }
-    if (!point || untold.size() > delay) {
-      (*running)->observe(*untold.front());
-      untold.pop_front();
-    }
+    points.push_back(trial.point);
+  sortByPrior(points, cost);
+  auto ordered = orderPoints(strategy, std::move(points), true);
+  REQUIRE_MESSAGE(ordered.isOk(), ordered.status().message());
+  for (size_t tried = 0; tried < ordered->size(); ++tried) {
+    const PointTrial *trial = table.find(table.space().text((*ordered)[tried]));
+    if (trial->isUsable() && trial->medianUs <= table.best()->medianUs * (1 + kGoodMargin))
+      return tried + 1;
   }
   return 0;
 }
@@ -58,30 +46,21 @@ template <class F> void forEveryTable(F check) {
 
 TEST_CASE("the default strategy is within 2% of every table's best after at most a tenth of its trials") {
   forEveryTable([](const std::string &name, const RecordedTable &table, const Cost &cost) {
-    for (size_t delay : {0, 4, 14, 30}) { // points in preparation: on one core, and on up to 16
-      CAPTURE(name);
-      CAPTURE(delay);
-      const size_t tried = trialsUntilGood(kTuneStrategy, table, cost, delay);
-      CHECK(tried > 0);
-      CHECK(tried * 10 <= table.trials().size());
-    }
+    CAPTURE(name);
+    const size_t tried = trialsUntilGood(kTuneStrategy, table, cost);
+    CHECK(tried > 0);
+    CHECK(tried * 10 <= table.trials().size());
   });
 }
 
 TEST_CASE("the default strategy needs far fewer trials than a random order") {
   forEveryTable([](const std::string &name, const RecordedTable &table, const Cost &cost) {
-    constexpr size_t kDelay = 30;
-    double random = 0, climb = 0;
+    double random = 0;
     constexpr int kSeeds = 20;
-    for (int seed = 1; seed <= kSeeds; ++seed) {
-      const std::string options = ":prior_first=0,seed=" + std::to_string(seed);
-      random += double(trialsUntilGood("random" + options, table, cost, kDelay)) / kSeeds;
-      climb += double(trialsUntilGood("climb" + options, table, cost, kDelay)) / kSeeds;
-    }
-    const size_t tried = trialsUntilGood(kTuneStrategy, table, cost, kDelay);
-    const size_t ordered = trialsUntilGood("exhaustive", table, cost, kDelay);
-    MESSAGE(name << ": trials until within 2% of the best: " << std::string(kTuneStrategy) << " " << tried
-                 << ", in the order of the model " << ordered << ", climb " << climb << ", random " << random << "; of "
+    for (int seed = 1; seed <= kSeeds; ++seed)
+      random += double(trialsUntilGood("random:prior_first=0,seed=" + std::to_string(seed), table, cost)) / kSeeds;
+    const size_t tried = trialsUntilGood(kTuneStrategy, table, cost);
+    MESSAGE(name << ": trials until within 2% of the best: " << tried << ", random " << random << "; of "
                  << table.trials().size());
     CHECK(double(tried) < 0.5 * random);
   });

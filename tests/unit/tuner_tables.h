@@ -6,7 +6,7 @@
 #define HEDDLE_TESTS_UNIT_TUNER_TABLES_H
 
 #include "tuner/Measure/RecordedTable.h"
-#include "tuner/Strategies/Registry.h"
+#include "tuner/Search/Strategies.h"
 
 #include <doctest/doctest.h>
 

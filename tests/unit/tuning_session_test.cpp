@@ -139,7 +139,7 @@ TEST_CASE("[2] [5] [6] cancelled and resumed again and again, nothing is measure
   const RecordedTable table = modelTable(4);
   Fixture whole(table);
   const std::string winner = whole.run().winner->config;
-  for (const char *strategy : {"exhaustive", "random:seed=3", "climb:seed=3"})
+  for (const char *strategy : {"exhaustive", "random:seed=3"})
     for (int workers : {0, 2}) {
       CAPTURE(std::string(strategy));
       Fixture fixture(table);
@@ -390,16 +390,4 @@ TEST_CASE("[2] a point that is given and known is not prepared again") {
   CHECK(result.measuredNow == 4);
   CHECK(done == 5);
   CHECK(fixture.evaluator->prepareCounts().count(table.trials()[2].config) == 0);
-}
-
-TEST_CASE("climbing begins at the points that are given") {
-  const RecordedTable table = countedTable(400);
-  Fixture fixture(table);
-  fixture.task.first = {"a=100"};
-  fixture.task.strategy = "climb:prior_first=0";
-  fixture.options.ahead = 1;
-  fixture.run();
-  const std::string &next = fixture.sink.trials()[1].config;
-  const bool isNeighbour = next == "a=99" || next == "a=101";
-  CHECK_MESSAGE(isNeighbour, next);
 }

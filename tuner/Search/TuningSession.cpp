@@ -2,8 +2,8 @@
 #include "tuner/Search/TuningSession.h"
 #include "tuner/Search/Final.h"
 #include "tuner/Search/PreparePool.h"
+#include "tuner/Search/Strategies.h"
 #include "tuner/Search/TrialBook.h"
-#include "tuner/Strategies/Registry.h"
 
 #include <algorithm>
 #include <future>
@@ -49,7 +49,7 @@ public:
         book(size_t(std::max(options.finalists, 1))) {}
 
   Status run() {
-    HEDDLE_TRY(createStrategy(task.strategy, {&space, {}, false}).status());
+    HEDDLE_TRY(orderPoints(task.strategy, {}, false).status());
     HEDDLE_TRY(readKnown());
     HEDDLE_TRY(search());
     HEDDLE_TRY(runFinal());
@@ -73,7 +73,6 @@ private:
   Status beReady();
   std::vector<Point> firstPoints() const;
   Result<Enumeration> otherPoints(const std::vector<Point> &first) const;
-  Status startStrategy(Enumeration others, const std::vector<Point> &first);
   const PointTrial *meet(const Point &point);
   Status tryFirst(PreparePool &pool);
   Status search();
@@ -93,11 +92,12 @@ private:
   const SearchSpace &space;
   std::shared_ptr<const Clock> clock;
   double startedAt;
-  double waited = 0; // for the evaluator to get ready: not the search's time
-  std::unique_ptr<Strategy> strategy;
-  TrialBook book;    // known and new
-  size_t met = 0;    // known trials that were proposed
-  size_t failed = 0; // of the met and the new ones
+  double waited = 0;          // for the evaluator to get ready: not the search's time
+  std::vector<Point> waiting; // in the order of the strategy
+  size_t next = 0;            // of them
+  TrialBook book;             // known and new
+  size_t met = 0;             // known trials that were proposed
+  size_t failed = 0;          // of the met and the new ones
 };
 
 Status Session::readKnown() {
@@ -142,17 +142,6 @@ Result<Enumeration> Session::otherPoints(const std::vector<Point> &first) const 
   return all;
 }
 
-Status Session::startStrategy(Enumeration others, const std::vector<Point> &first) {
-  result.examined = others.examined;
-  result.feasible = others.points.size() + first.size();
-  HEDDLE_ASSIGN(strategy,
-                createStrategy(task.strategy, {&space, std::move(others.points), task.prior != nullptr, task.prior}));
-  for (const Point &point : first)
-    if (const PointTrial *trial = book.find(point))
-      strategy->observe(*trial);
-  return Status();
-}
-
 // A point that is wanted: its trial, null if nobody tried it.
 const PointTrial *Session::meet(const Point &point) {
   const PointTrial *known = book.find(point);
@@ -174,23 +163,23 @@ Status Session::tryFirst(PreparePool &pool) {
   while (pool.pending() > 0 && !isReady() && !isOver(searchShare()))
     if (std::optional<PreparedPoint> prepared = pool.next([&] { return isOver(searchShare()) || isReady(); }))
       HEDDLE_TRY(evaluate(std::move(*prepared)));
-  HEDDLE_ASSIGN(Enumeration points, others.get());
-  return startStrategy(std::move(points), first);
+  HEDDLE_ASSIGN(Enumeration rest, others.get());
+  result.examined = rest.examined;
+  result.feasible = rest.points.size() + first.size();
+  HEDDLE_ASSIGN(waiting, orderPoints(task.strategy, std::move(rest.points), task.prior != nullptr));
+  return Status();
 }
 
 // Keeps the pool busy. Known points are answered from their trials. True if nothing is left to wait for.
 bool Session::fill(PreparePool &pool) {
   while (pool.pending() < size_t(options.ahead) && !isOver(searchShare())) {
-    std::optional<Point> point = strategy->propose();
-    if (!point)
+    if (next == waiting.size())
       return pool.pending() == 0;
-    const PointTrial *known = meet(*point);
-    if (!known) {
-      pool.submit(*point);
-      continue;
-    }
-    strategy->observe(*known);
-    report(false);
+    const Point &point = waiting[next++];
+    if (meet(point))
+      report(false);
+    else
+      pool.submit(point);
   }
   return false;
 }
@@ -271,16 +260,13 @@ Status Session::verifyAndTime(Candidate &candidate, PointTrial &trial, bool &isI
   return Status();
 }
 
-// Records a new trial and tells the strategy.
 Status Session::keep(PointTrial trial, std::shared_ptr<Candidate> candidate) {
   HEDDLE_TRY(task.sink->record(space, trial));
   ++result.measuredNow;
   failed += isFailure(trial.outcome);
   if (trial.isUsable() && !result.firstUsableSeconds)
     result.firstUsableSeconds = clock->now() - startedAt;
-  const PointTrial &kept = book.add(std::move(trial), std::move(candidate));
-  if (strategy)
-    strategy->observe(kept);
+  book.add(std::move(trial), std::move(candidate));
   report(false);
   return Status();
 }

@@ -30,7 +30,7 @@ struct TuningTask {
   const SearchSpace *space = nullptr;
   std::shared_ptr<Evaluator> evaluator;
   TrialSink *sink = nullptr;
-  std::string strategy = "halving";           // specification for createStrategy
+  std::string strategy = "exhaustive";        // specification for orderPoints
   std::vector<std::string> first;             // texts of points that are tried before any of the strategy's, in this
                                               // order; what is no feasible point is left out
   std::function<double(const Point &)> prior; // estimated cost without running anything; may be null

@@ -24,10 +24,6 @@ Knob Knob::alternatives(std::string name, const std::vector<std::string> &names,
   return knob;
 }
 
-bool Knob::isOrdered() const {
-  return std::all_of(values.begin(), values.end(), [](const KnobValue &value) { return value.name.empty(); });
-}
-
 std::optional<uint32_t> Knob::initialIndex() const {
   for (uint32_t i = 0; initial && i < values.size(); ++i)
     if (values[i].value == *initial)
@@ -192,23 +188,6 @@ Result<Enumeration> SearchSpace::enumerate() const {
     else
       result.points.push_back(point);
   } while (advance(point, knobList));
-  return result;
-}
-
-std::vector<Point> SearchSpace::neighbours(const Point &point) const {
-  std::vector<Point> result;
-  for (size_t i = 0; i < knobList.size(); ++i) {
-    const uint32_t here = point.index[i];
-    for (uint32_t there = 0; there < knobList[i].values.size(); ++there) {
-      const bool isStep = there + 1 == here || here + 1 == there;
-      if (there == here || (knobList[i].isOrdered() && !isStep))
-        continue;
-      Point neighbour = point;
-      neighbour.index[i] = there;
-      if (!whyInfeasible(neighbour))
-        result.push_back(std::move(neighbour));
-    }
-  }
   return result;
 }
 

@@ -34,13 +34,11 @@ struct Knob {
   std::vector<KnobValue> values;
   std::optional<int64_t> initial = {}; // the value that a text without the knob means; none: it must be given
 
-  // A knob of numbers in a meaningful order; neighbours are the adjacent values.
+  // A knob of numbers.
   static Knob integers(std::string name, const std::vector<int64_t> &values, std::string help);
-  // A knob of alternatives without an order; every other alternative is a neighbour. The
-  // value of an alternative is its position in `names`.
+  // A knob of names. The value of a name is its position in `names`.
   static Knob alternatives(std::string name, const std::vector<std::string> &names, std::string help);
 
-  bool isOrdered() const;
   // The place of `initial` among the values.
   std::optional<uint32_t> initialIndex() const;
   // How the value at `index` is written in text forms.
@@ -106,7 +104,7 @@ struct Enumeration {
 // long as the constraints may.
 class SearchSpace {
 public:
-  // Larger spaces are refused by enumerate(): they call for a different kind of strategy.
+  // Larger spaces are refused by enumerate(): they call for a search that need not see every point.
   static constexpr uint64_t kMaxExamined = uint64_t(1) << 26;
 
   // Refused (invalid argument): no knobs, a knob without values or with a repeated value, a
@@ -132,9 +130,6 @@ public:
   std::optional<std::string> whyInfeasible(const Point &point) const;
   // Walks the whole space and keeps what every constraint accepts.
   Result<Enumeration> enumerate() const;
-  // The feasible points that differ from `point` in one knob by one step (ordered knobs) or by
-  // any other value (alternatives), in the order of knobs and then of values.
-  std::vector<Point> neighbours(const Point &point) const;
 
   // "knob=value knob=value ...", in the order of the knobs.
   std::string text(const Point &point) const;
