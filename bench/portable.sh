@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# The table of the portable skeleton in bench/results: every pattern in bf16 at 8k and 32k, head dims 64 and 128, tuned on this GPU, launched from
-# the database by a second process without a compiler, verified, beside the bf16 matrix product of the same run.
+# The table of the portable skeleton in bench/results: every pattern in bf16 at 8k and 32k, head dims 64 and 128, tuned on this GPU, verified,
+# beside the bf16 matrix product of the same run.
 #   bench/portable.sh RESULTS.json [seconds of tuning per workload, default 8 [of the three that are compared most, default the same]]
-# Needs a GPU and $HEDDLE, $HEDDLE_LAUNCH (default: the build folders). Writes RESULTS.json and RESULTS.md; exits 1 if a result is wrong.
+# Needs a GPU and $HEDDLE (default: the build folders). Writes RESULTS.json and RESULTS.md; exits 1 if a result is wrong.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=$1 seconds=${2:-8} longer_seconds=${3:-${2:-8}}
 find_program() { for place in "$@"; do [ -x "$place" ] && { echo "$place"; return; }; done; echo "$1"; }
 HEDDLE=${HEDDLE:-$(find_program build/bin/heddle build-static/bin/heddle)}
-HEDDLE_LAUNCH=${HEDDLE_LAUNCH:-$(find_program build/bin/heddle-launch build-static/bin/heddle-launch)}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 db=${HEDDLE_BENCH_DB:-$scratch/kernels.db}
@@ -23,14 +22,14 @@ seconds_for() { # seconds_for <pattern> <seqlen> <head dim>
 measure() { # measure <batch> <seqlen> <head dim> <heads>
   for pattern in "${patterns[@]}"; do
     "$HEDDLE" bench "patterns/$pattern.mlir" --batch="$1" --seqlen="$2" --head-dim="$3" --heads="$4" --dtype=bf16 \
-      --skeleton=portable_forward --tune="$(seconds_for "$pattern" "$2" "$3")" --launcher="$HEDDLE_LAUNCH" --db="$db" --json >"$scratch/$pattern-$2-$3.json" || status=1
+      --skeleton=portable_forward --tune="$(seconds_for "$pattern" "$2" "$3")" --db="$db" --json >"$scratch/$pattern-$2-$3.json" || status=1
     python3 - "$scratch/$pattern-$2-$3.json" <<'PY'
 import json, sys
 for row in json.load(open(sys.argv[1]))["rows"]:
-    print("%-15s b%d h%-2d n%-6d d%-3d %9.1f us %7.1f TFLOP/s %5.1f%% of roof %5.1f%% visited  error %.2e of %.2e %s  %s; launcher %.1f us" % (
+    print("%-15s b%d h%-2d n%-6d d%-3d %9.1f us %7.1f TFLOP/s %5.1f%% of roof %5.1f%% visited  error %.2e of %.2e %s  %s" % (
         row["pattern"], row["batch"], row["heads"], row["seqlen_q"], row["head_dim"], row["median_us"], row["tflops"],
         row["percent_of_roof"], row["visited_percent_of_roof"], row["max_error"], row["allowed_error"],
-        "right" if row["ok"] else "WRONG", row["config"], row["launcher_us"]), flush=True)
+        "right" if row["ok"] else "WRONG", row["config"]), flush=True)
 PY
   done
 }

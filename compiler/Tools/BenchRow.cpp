@@ -2,7 +2,6 @@
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Session/ChooseKernel.h"
 #include "compiler/Session/CompileSession.h"
-#include "compiler/Measure/LauncherProcess.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Views/ExplanationPrint.h"
@@ -138,20 +137,6 @@ Result<views::WorkspaceExplanation> workspaceOf(const BenchSetup &setup, const L
   return views::workspaceOf(plan, symbols);
 }
 
-/// The same call in the second process, checked here.
-Status measureElsewhere(const BenchSetup &setup, uint64_t seed, const oracle::KindReference &reference, BenchRow &row) {
-  const Workload &workload = setup.workload;
-  const LauncherCall call{setup.launcher,   setup.database.path(), setup.database.shippedPaths(),
-                          row.pattern,      workload.kind,         workload.dtype,
-                          workload.headDim, workload.valueDim,     seed,
-                          setup.repetitions};
-  HEDDLE_ASSIGN(LauncherAnswer answer, launchElsewhere(setup.file, workload.shape, call));
-  row.launcherUs = answer.medianUs;
-  row.match = answer.match;
-  row.verified = reference.compare({oracle::rowsOf(answer.results)});
-  return {};
-}
-
 /// None where the kind knows no pairs.
 std::optional<double> visitedFlopsOf(const BenchSetup &setup, const ConfigSummary &config) {
   const Workload &workload = setup.workload;
@@ -215,8 +200,6 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   HEDDLE_TRY(loaded.launch.launch(nullptr));
   HEDDLE_ASSIGN(row.verified, problem.compare(*reference));
   HEDDLE_ASSIGN(row.missing, problem.countNaN());
-  if (!setup.launcher.empty() && row.isRight())
-    HEDDLE_TRY(measureElsewhere(setup, kSeed, *reference, row));
   return row;
 }
 
@@ -288,7 +271,6 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
                     {"dtype", dtypeName(row.workload.dtype)},
                     {"median_us", row.us},
                     {"roof_us", row.roofUs},
-                    {"launcher_us", row.launcherUs},
                     {"tflops", rateJson(row.tflops())},
                     {"percent_of_roof", rateJson(row.percentOfRoof())},
                     {"visited_percent_of_roof", rateJson(row.visitedPercentOfRoof())},

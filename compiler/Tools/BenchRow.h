@@ -27,7 +27,6 @@ struct BenchSetup {
   Workload workload;
   Device device;
   DatabaseOptions database;
-  std::string launcher; ///< empty: this process launches
   std::string config;   ///< changes to the default: compiled now, whatever the database has; or empty
   std::string skeleton; ///< what the kernel must be of; or empty
   int64_t verifiedRows, repetitions;
@@ -44,7 +43,6 @@ struct BenchRow {
   std::string pattern, match, config;
   Workload workload;
   double us = 0, roofUs = 0;   ///< medians; roofUs 0 if there was no roof
-  double launcherUs = 0;       ///< median that the second process saw; 0 without one
   std::optional<double> flops; ///< on kept pairs, whole call; none if they are too many to count without a closed form
   std::optional<double> visitedFlops; ///< on the pairs of visited tiles, as the kernel's own tile shape counts them
   int64_t missing = 0;                ///< elements of results that were NaN

@@ -1,6 +1,6 @@
 //===- bench.cpp - heddle bench -------------------------------------------===//
 // Measures the stored kernels of patterns beside the bf16 matrix product of the same run, verifies what they computed,
-// and prints one row per workload. Each kernel is launched by a second process without a compiler, if one is given.
+// and prints one row per workload.
 //===----------------------------------------------------------------------===//
 #include "compiler/Measure/MatrixRoof.h"
 #include "compiler/Session/TuneSession.h"
@@ -25,7 +25,7 @@ struct BenchOptions {
   ProblemOptions problem;
   ConfigOptions config;
   DatabaseOptions database;
-  std::string kind = "forward", dtype = dtypeName(kDefaultDType), launcher, tuneBudget;
+  std::string kind = "forward", dtype = dtypeName(kDefaultDType), tuneBudget;
   GradientsOption gradientsOf;
   int64_t rows = 32, repetitions = 20;
   bool json = false;
@@ -110,7 +110,6 @@ private:
                      workload,
                      device,
                      options.database,
-                     options.launcher,
                      options.tuneBudget.empty() ? options.config.changes() : "",
                      options.config.skeleton,
                      options.rows,
@@ -152,22 +151,14 @@ Action addBench(CLI::App &command) {
   options->database.add(command);
   options->database.addShipped(command);
   auto *tune = command.add_option("--tune", options->tuneBudget, "tune each workload for this long first: 10, 10s, 1m");
-  auto *launcher = command.add_option(
-      "--launcher", options->launcher,
-      "program without a compiler that looks up and launches the kernels (heddle-launch); default: this process");
   options->config.addSkeleton(command);
-  options->config.addFields(command)->excludes(tune)->excludes(launcher);
+  options->config.addFields(command)->excludes(tune);
   takesCount(command.add_option("--rows", options->rows, "rows compared with the definition"))->capture_default_str();
   takesCount(command.add_option("--reps", options->repetitions, "timed launches; the median counts"))
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
   return [options] {
-    if (!options->launcher.empty() && readsForward(**findKind(options->kind)))
-      return failUsage(Status::invalidArgument("--launcher draws its inputs, and kind " + options->kind +
-                                               " reads what a forward call on them writes"));
-    if (!options->launcher.empty() && !options->config.skeleton.empty() && options->tuneBudget.empty())
-      return failUsage(Status::invalidArgument("--launcher looks kernels up: with --skeleton it needs --tune"));
     if (!options->tuneBudget.empty())
       if (Result<double> budget = parseSeconds(options->tuneBudget); !budget)
         return failUsage(budget.status());

@@ -11,7 +11,7 @@ for leaf in verb_tree.leaves():
     done = verb_tree.run(*leaf, "--json", "--no-such-option")
     document = json.loads(done.stdout)
     error = document["error"]
-    assert document["schema"] == 1 and list(document) == ["schema", "error"], (leaf, document)
+    assert document["schema"] == 2 and list(document) == ["schema", "error"], (leaf, document)
     assert done.returncode == error["exit_code"] == 2, (leaf, done)
     assert error["code"] == "invalidArgument" and error["message"] and isinstance(error["hints"], list), (leaf, error)
 assert seen >= 22, seen
