@@ -76,7 +76,7 @@ private:
     Value begin = load(offsets(), place), end = load(offsets(), next);
     begin = cut(begin, entries());
     end = min(end, entries());
-    // Not by row == known: ptxas 13.0 takes that for row == lastRow (docs/kernels.md, "What ptxas gets wrong").
+    // Not by row == known: ptxas 13.0 takes that for row == lastRow (docs/kernel-notes.md, "What ptxas gets wrong").
     Value rows = sub(count, one), isRow = compare(arith::CmpIPredicate::ult, row, rows);
     Value ordered = max(end, begin), ofRow = select(isRow, ordered, begin);
     return {begin, ofRow};

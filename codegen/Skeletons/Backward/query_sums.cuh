@@ -14,7 +14,7 @@ constexpr int kSumRowGroup = 8, kSumPieceFloats = 4, kSumPiecesOfRow = 4, kSumGr
 constexpr int kSumGroupFloats = kSumRowGroup * kSumGroupColumns; // from 16 columns to the next 16
 static_assert(kSumColumns % kSumGroupColumns == 0, "sums lie in groups of 16 columns");
 
-// Of one head and split: whole tiles, as copies of whole tiles are added.
+// Of one head and split: whole tiles, since additions come from whole tiles.
 DEV int32_t sumRows(int32_t seqlenQ) {
   return (seqlenQ + KernelTraits::kBlockM - 1) / KernelTraits::kBlockM * KernelTraits::kBlockM;
 }
