@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
 # line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes, circles,
-# registries, estimates, architectures, sizes, leftovers, banners, links, argument_order, promises, documented,
+# registries, estimates, architectures, sizes, leftovers, links, argument_order, documented,
 # parameters, house, python_circles. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
@@ -133,12 +133,6 @@ check_leftovers() {
     done
 }
 
-check_banners() {
-  { layer_code; sources -name '*.mlir' | grep '^patterns/' || true; } | while read -r file; do
-    head -1 "$file" | grep -qE '^(//|/\*)' || echo "$file:1: does not open with the reason why it exists"
-  done
-}
-
 # Relative links of the pages lead to files that are there.
 check_links() {
   sources -name '*.md' | while read -r file; do
@@ -155,23 +149,6 @@ check_argument_order() {
   local files=()
   mapfile -t files < <(layer_code | grep -E '^(codegen/(Schedule|Emit)|dialect/IR)/.*\.(cpp|h)$')
   [ ${#files[@]} = 0 ] || awk -f "$here/argument_order.awk" pass=1 "${files[@]}" pass=2 "${files[@]}"
-}
-
-# Every numbered promise of a public header has a test that names its number: <header> <test files>...
-check_promises() {
-  local header files number line
-  while read -r header files; do
-    [ -e "$header" ] || continue
-    grep -nE '^( \*|//) +[0-9]+\. ' "$header" | while IFS= read -r line; do
-      number=$(sed -E 's,^[0-9]+:( \*|//) +([0-9]+)\. .*,\2,' <<<"$line")
-      # shellcheck disable=SC2086 # the files are patterns
-      grep -qsE "(TEST_CASE|SUBCASE)\\(\"[^\"]*\\[$number\\]" $files || echo "$header:${line%%:*}: no test of promise [$number] in $files"
-    done
-  done <<'TABLE'
-runtime/Include/heddle.h tests/unit/runtime_*_test.cpp tests/unit/device_*_test.cpp
-compiler/Library/heddle_compiler.h tests/unit/library_*_test.cpp
-runtime/Store/Store.h tests/unit/store*_test.cpp
-TABLE
 }
 
 # Every function of a public header has a comment of its own right above it.

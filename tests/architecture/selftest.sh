@@ -30,7 +30,6 @@ clean_tree() {
   put compiler/Tools/Failure.cpp '// Owns help for verbs.'
   put compiler/Tools/main.cpp '// Owns main.' 'int main(int argc, char **argv) {}'
   put runtime/Include/heddle.h '/* The interface.' ' *  1. It never prints.' ' * 11. It ends.' ' */'
-  put tests/unit/runtime_api_test.cpp '// [2] of another header' 'TEST_CASE("[1] quiet") {}' 'TEST_CASE("[3] [11] at the end") {}'
   put runtime/Python/heddle/_a.py 'from . import _b as B, _c' 'from ._c import what'
   put runtime/Python/heddle/_b.py 'def late():' '    from ._c import what'
   put runtime/Python/heddle/_c.py 'import os'
@@ -54,7 +53,7 @@ expect() {
 }
 
 clean_tree
-for check in includes registries estimates architectures sizes leftovers banners links argument_order promises documented parameters house python_circles; do
+for check in includes registries estimates architectures sizes leftovers links argument_order documented parameters house python_circles; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
@@ -93,9 +92,6 @@ put tuner/Search/A.h '// x' '#include "tuner/Space/S.h"'
 put tuner/Space/S.cpp '// x' '#include "tuner/Search/Z.h"'
 expect circles 'tuner/Search: a circle of includes, with tuner/Space'
 
-put runtime/Include/heddle.h '/* The interface.' ' *  1. It never prints.' ' *  2. It never fails.' ' */'
-expect promises 'runtime/Include/heddle.h:3: no test of promise [2]'
-
 put runtime/Include/heddle.h '/* The interface.' ' */' '/* Opens. */' 'HEDDLE_API int heddle_open(void);' 'HEDDLE_API int heddle_shut(void);'
 expect documented 'runtime/Include/heddle.h:5: a function without a comment right above it'
 put compiler/Tools/forgotten.cpp '// x'
@@ -109,8 +105,6 @@ put tuner/Search/X.cpp '// x' "$(yes 'int x;' | head -500)"
 expect sizes 'tuner/Search/X.cpp:501: longer than 400 lines'
 put patterns/x.mlir '// x' '// TO''DO: more'
 expect leftovers 'patterns/x.mlir:2: an unfinished place'
-put compiler/Session/X.cpp '#include <vector>'
-expect banners 'compiler/Session/X.cpp:1: does not open with the reason'
 put docs/x.md 'a' '[gone](pictures/none.svg)'
 expect links 'docs/x.md:2: link to pictures/none.svg, which is not there'
 put dialect/IR/X.cpp '// x' 'Value a(Value x) { return Op::create(builder, loc, x); }' 'Value twice(Value x) {' '  return b(twice(x),' '           twice(x)); }'

@@ -8,41 +8,6 @@
 
 using namespace heddle;
 
-namespace {
-
-struct Expectation {
-  const char *name;
-  int smemPerBlockBytes;
-  int maxThreadsPerSm;
-  bool hasTma, hasWgmma, hasFp8Mma, hasVectorAdds;
-};
-
-// From the vendor's table of compute capabilities, not from the rows.
-constexpr Expectation kExpected[] = {
-    {"sm_80", 166912, 2048, false, false, false, false}, {"sm_86", 101376, 1536, false, false, false, false},
-    {"sm_89", 101376, 1536, false, false, true, false},  {"sm_90", 232448, 2048, true, false, true, true},
-    {"sm_90a", 232448, 2048, true, true, true, true},    {"sm_100", 232448, 2048, true, false, true, true},
-    {"sm_103", 232448, 2048, true, false, true, true},   {"sm_120", 101376, 1536, true, false, true, true},
-};
-
-} // namespace
-
-TEST_CASE("every architecture has the limits that the vendor documents") {
-  REQUIRE(gpuArchs().size() == std::size(kExpected));
-  for (const Expectation &expected : kExpected) {
-    CAPTURE(expected.name);
-    const auto arch = findGpuArch(expected.name);
-    REQUIRE(arch.isOk());
-    CHECK((*arch)->smemPerBlockBytes == expected.smemPerBlockBytes);
-    CHECK((*arch)->maxThreadsPerSm == expected.maxThreadsPerSm);
-    CHECK((*arch)->features.hasCpAsync);
-    CHECK((*arch)->features.hasTma == expected.hasTma);
-    CHECK((*arch)->features.hasWgmma == expected.hasWgmma);
-    CHECK((*arch)->features.hasFp8Mma == expected.hasFp8Mma);
-    CHECK((*arch)->features.hasVectorAdds == expected.hasVectorAdds);
-  }
-}
-
 TEST_CASE("rows are consistent with each other") {
   std::set<std::string_view> names;
   int previous = 0;
