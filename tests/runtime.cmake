@@ -53,13 +53,6 @@ foreach(topic device device_launch device_graph device_tensor_map device_argumen
 endforeach()
 heddle_replace_calls(kernel_finder_test StandingClock)
 
-# The program that says what finding a kernel costs. What makes it quick is counted in unit.runtime_steady_state: the times of a
-# machine that other tests run on say nothing.
-add_test(NAME bench.lookup COMMAND heddle-lookup --patterns=40 --cold-runs=3 --hot-runs=3)
-add_test(NAME bench.lookup_limit COMMAND heddle-lookup --patterns=2 --cold-runs=1 --hot-runs=1 --hot-limit-ns=1)
-set_tests_properties(bench.lookup bench.lookup_limit PROPERTIES ENVIRONMENT "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
-set_tests_properties(bench.lookup_limit PROPERTIES PASS_REGULAR_EXPRESSION "\"within_limits\": false")
-
 # The program that says what the host pays for launches, and what must hold beside it; its times are no part of the test.
 set(HEDDLE_HOST_COST_OPTIONS --sizes=20 --heads=2 --launches=20 --rounds=5 --lengths=200 --threads=16 --launches-of-each=60 --graph=20
   --memory-tokens=1000)
