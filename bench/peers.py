@@ -5,7 +5,7 @@ time. bench/README.md says what the columns mean. `peers.sh` calls this.
 
     peers.py --db=FOLDER --library=libheddle_runtime.so --heddle=HEDDLE --build --output=OUT.json [workload...]
 
-Writes OUT.json, OUT.md and OUT.svg, anew after every workload. Exits 1 if a heddle result is wrong or a workload could not be measured,
+Writes OUT.json and OUT.md, anew after every workload. Exits 1 if a heddle result is wrong or a workload could not be measured,
 2 if the command is wrong.
 """
 import argparse
@@ -15,7 +15,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from peers import columns, database, files, plot, report, workloads
+from peers import columns, database, files, report, workloads
 from peers.plugins import Bench, PluginError
 from peers.worker import Worker
 
@@ -41,11 +41,10 @@ def parser():
     choice.add_argument("--reps", type=int, default=20, help="timed launches of each entry [20]")
     choice.add_argument("--shard", default="1/1", metavar="I/N", help="every N-th workload from the I-th on [1/1]")
     output = made.add_argument_group("results")
-    output.add_argument("--output", metavar="OUT.json", help="OUT.md and OUT.svg are written beside it")
+    output.add_argument("--output", metavar="OUT.json", help="OUT.md is written beside it")
     output.add_argument("--resume", action="store_true", help="measures what OUT.json does not have yet")
     output.add_argument("--merge", action="append", default=[], metavar="FILE.json", help="measures nothing: OUT.json becomes the rows of these; repeatable")
     output.add_argument("--json", action="store_true", help="the results on stdout as JSON, else as a table")
-    output.add_argument("--plot", choices=["svg", "png", "none"], default="svg", help="needs matplotlib [svg]")
     output.add_argument("--verbose", action="store_true", help="every step on stderr")
     output.add_argument("--command", default="", help="what the header calls the command, with file names in place of its paths")
     run = made.add_argument_group("how")
@@ -142,23 +141,9 @@ def measure(options, results):
             running.result()
 
 
-def draw(content, path):
-    """The measurements stand without a picture too."""
-    reason = plot.why_not()
-    if not reason:
-        try:
-            plot.draw(content, path)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-    if reason:
-        print(f"no plot: {reason}", file=sys.stderr)
-
-
 def finish(options, results):
-    """The picture, and the results on stdout."""
+    """The results on stdout."""
     content = results.content()
-    if options.plot != "none":
-        draw(content, f"{os.path.splitext(options.output)[0]}.{options.plot}")
     print(files.text(content) if options.json else report.compact(content, results.columns), end="")
     left = results.missing(options.workloads)
     if left and not options.merge:

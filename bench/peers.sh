@@ -7,7 +7,7 @@
 # too. FlashAttention-3 is a provider where $FA3_SO, or shared/peers/fa3 here or beside the repository, is its library (fa3_plugin.py).
 # --list and all other options are those of peers.py (peers.py --help). Needs a GPU, a python3 with torch, $HEDDLE and $HEDDLE_RUNTIME
 # (libheddle_runtime.so; default: the build folders) and NVRTC, and for the rows of the Python package that package in PYTHONPATH.
-# $HEDDLE_BENCH_DB keeps the databases, else they are temporary. Writes OUT.json, OUT.md and OUT.svg; exits 1 if a result is wrong.
+# $HEDDLE_BENCH_DB keeps the databases, else they are temporary. Writes OUT.json and OUT.md; exits 1 if a result is wrong.
 set -euo pipefail
 command="bench/peers.sh $*"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

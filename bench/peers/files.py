@@ -1,4 +1,4 @@
-"""The files of results: OUT.json, OUT.md and a plot, written anew with every workload. No torch here."""
+"""The files of results: OUT.json and OUT.md, written anew with every workload. No torch here."""
 import datetime
 import json
 import os

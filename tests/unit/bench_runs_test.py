@@ -85,7 +85,7 @@ class Runs(unittest.TestCase):
                 return [sys.executable, "-c", FAKE_SESSION, json.dumps(plan), self.lines, *skips, *names]
         text, patch = io.StringIO(), unittest.mock.patch.object
         with patch(script, "Worker", Fake), patch(script, "time", clock), patch(workers, "time", clock):
-            options = parse("--db=d", "--library=l", f"--output={self.output}", "--columns=ms", "--plot=none", f"--limit={limit}", *arguments, *names)
+            options = parse("--db=d", "--library=l", f"--output={self.output}", "--columns=ms", f"--limit={limit}", *arguments, *names)
             self.assertNotIsInstance(options, str)
             with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
                 code = script.run(options)
@@ -160,7 +160,7 @@ class Runs(unittest.TestCase):
         os.rename(self.output, second)
         self.run_with({}, "--shard=1/2")
         merged = self.output + ".merged"
-        options = parse(f"--output={merged}", "--plot=none", "--columns=ms", "--json", f"--merge={self.output}", f"--merge={second}")
+        options = parse(f"--output={merged}", "--columns=ms", "--json", f"--merge={self.output}", f"--merge={second}")
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
             self.assertEqual(script.run(options), 0)
@@ -181,7 +181,7 @@ class Shell(unittest.TestCase):
         record = os.path.join(ROOT, "bench", "results", "h200-tuned.json")
         with tempfile.TemporaryDirectory() as folder:
             output = os.path.join(folder, "out.json")
-            done = subprocess.run(["bash", self.PEERS, f"--merge={record}", "--columns=ms", "--plot=none", output], capture_output=True, text=True)
+            done = subprocess.run(["bash", self.PEERS, f"--merge={record}", "--columns=ms", output], capture_output=True, text=True)
             self.assertEqual((done.stderr, done.returncode), ("", 0))
             with open(output) as file, open(record) as part:
                 merged, part = json.load(file), json.load(part)
@@ -222,7 +222,7 @@ class Shell(unittest.TestCase):
 
     def test_command_of_record(self):
         with tempfile.TemporaryDirectory() as folder:
-            output, words = os.path.join(folder, "out.json"), "--measure --stop-after=1e-9 --plot=none"
+            output, words = os.path.join(folder, "out.json"), "--measure --stop-after=1e-9"
             done = subprocess.run(["bash", self.PEERS, *words.split(), output, "1", "small_causal"], capture_output=True, text=True,
                                   env=dict(os.environ, HEDDLE_BENCH_DB=folder))
             self.assertEqual((done.stderr, done.returncode), ("not measured in time: small_causal\n", 1))

@@ -1,7 +1,6 @@
 """bench/peers.py without a GPU and without torch: which workloads, columns and providers are asked for, what columns measure with a
 stand-in for the GPU, plug-ins, and tables."""
 import contextlib
-import io
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import unittest.mock
 
 from bench_support import EXAMPLE, ROOT, SCRIPT, WORKLOAD, FakeFirstCalls, FakeGpu, FakeTime, make_cell, parse, script
 
-from peers import cell, columns, first_call, measures, own, plot, providers, report
+from peers import cell, columns, first_call, measures, own, providers, report
 from peers.launch import Launch, Provider
 from peers.plugins import Bench, PluginError
 from peers.timing import Rounds
@@ -408,29 +407,6 @@ class Tables(unittest.TestCase):
         results = self.results()
         results["workloads"] = [dict(results["workloads"][0], name=name) for name in "abcd"]
         self.assertIn("- cuDNN: refused (4 workloads)\n", report.markdown(results, columns.STANDARD))
-
-    def test_bars(self):
-        self.assertEqual([(name, [bar[0] for bar in found]) for name, found in plot.bars(self.results())], [("small_causal", ["heddle"])])
-
-    def test_no_matplotlib(self):
-        sys.modules["matplotlib"], before = None, sys.modules.get("matplotlib")
-        errors = io.StringIO()
-        try:
-            with contextlib.redirect_stderr(errors):
-                script.draw(self.results(), "/nowhere/out.svg")
-        finally:
-            sys.modules.pop("matplotlib")
-            if before:
-                sys.modules["matplotlib"] = before
-        self.assertRegex(errors.getvalue(), "^no plot: .*matplotlib.*: python3 -m pip install matplotlib")
-
-    @unittest.skipIf(plot.why_not(), plot.why_not())
-    def test_picture(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "out.svg")
-            plot.draw(self.results(), path)
-            with open(path) as file:
-                self.assertIn("<svg", file.read())
 
 
 if __name__ == "__main__":
