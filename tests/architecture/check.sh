@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
 # line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes, circles,
-# registries, estimates, architectures, sizes, leftovers, links, argument_order, documented,
-# parameters, house, python_circles. selftest.sh shows that each one bites.
+# registries, estimates, architectures, sizes, leftovers, links, documented,
+# house, python_circles. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
 export LC_ALL=C
@@ -144,13 +144,6 @@ check_links() {
   done
 }
 
-# The text of a kernel does not depend on what compiled heddle.
-check_argument_order() {
-  local files=()
-  mapfile -t files < <(layer_code | grep -E '^(codegen/(Schedule|Emit)|dialect/IR)/.*\.(cpp|h)$')
-  [ ${#files[@]} = 0 ] || awk -f "$here/argument_order.awk" pass=1 "${files[@]}" pass=2 "${files[@]}"
-}
-
 # Every function of a public header has a comment of its own right above it.
 check_documented() {
   local header
@@ -158,13 +151,6 @@ check_documented() {
     [ -e "$header" ] || continue
     awk '/^HEDDLE_API/ && above !~ /\*\/$/ { print FILENAME ":" FNR ": a function without a comment right above it" } { above = $0 }' "$header"
   done
-}
-
-# A struct where a function would take more than five parameters.
-check_parameters() {
-  local files=()
-  mapfile -t files < <(layer_code | grep -vE '\.td$')
-  [ ${#files[@]} = 0 ] || python3 "$here/parameters.py" 5 "$here/parameters.txt" "${files[@]}"
 }
 
 # The page of the house and its picture name folders that are there, and leave no layer out.

@@ -34,8 +34,6 @@ clean_tree() {
   put runtime/Python/heddle/_b.py 'def late():' '    from ._c import what'
   put runtime/Python/heddle/_c.py 'import os'
   put README.md '[here](docs/a.md) [there](https://example.org/x)'
-  put runtime/Core/F.h '// Owns f.' 'void f(int a, std::map<int, int> b, void (*c)(int, int, int, int, int, int), int d, int e) noexcept(h(1, 2, 3, 4, 5, 6));' \
-    'struct F { F(int a) : all{a, a, a, a, a, a} {} int (*g)(int, int, int, int, int, int) = nullptr; };' 'const int x = f(1, 2, 3, 4, 5, 6);'
   put docs/a.md '[back](../README.md#top)'
 }
 
@@ -53,7 +51,7 @@ expect() {
 }
 
 clean_tree
-for check in includes registries estimates architectures sizes leftovers links argument_order documented parameters house python_circles; do
+for check in includes registries estimates architectures sizes leftovers links documented house python_circles; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
@@ -107,12 +105,6 @@ put patterns/x.mlir '// x' '// TO''DO: more'
 expect leftovers 'patterns/x.mlir:2: an unfinished place'
 put docs/x.md 'a' '[gone](pictures/none.svg)'
 expect links 'docs/x.md:2: link to pictures/none.svg, which is not there'
-put dialect/IR/X.cpp '// x' 'Value a(Value x) { return Op::create(builder, loc, x); }' 'Value twice(Value x) {' '  return b(twice(x),' '           twice(x)); }'
-expect argument_order 'dialect/IR/X.cpp:4: 2 arguments of one call build operations'
-put runtime/Device/X.h '// x' 'struct X {' '  static X of(int a, std::pair<int, int> b, int c, int d, int e,' '              int f = g(1, 2));' '};'
-expect parameters 'runtime/Device/X.h:3: of takes 6 parameters'
-put runtime/Device/X.cpp '// x' 'namespace n {' 'X::X(int a, int b, int c, int d, int e, int f) : a(a), b{b} { run(a, b, c, d, e, f); }' '}'
-expect parameters 'runtime/Device/X.cpp:3: X takes 6 parameters'
 put docs/house.md '`runtime/Core/` `runtime/Gone/`'
 expect house 'docs/house.md:1: names runtime/Gone/, which is not there'
 put docs/house.md '`runtime/Core/`'
