@@ -8,10 +8,13 @@
 namespace heddle::attn {
 namespace {
 
-/// Operand counts of the attn.heads ops of a pattern, ascending and distinct.
+/// Operand counts of the masks of a pattern that choose by heads, ascending and distinct.
 std::vector<unsigned> headCounts(PatternOp pattern) {
   std::vector<unsigned> counts;
-  pattern.walk([&](HeadsOp heads) { counts.push_back(heads.getMasks().size()); });
+  pattern.walk([&](MaskOpInterface mask) {
+    if (mask.form() == MaskForm::ByHeads)
+      counts.push_back(mask->getNumOperands());
+  });
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;

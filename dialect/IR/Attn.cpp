@@ -24,6 +24,7 @@ void AttnDialect::initialize() {
 #define GET_OP_LIST
 #include "dialect/IR/AttnOps.cpp.inc"
       >();
+  refuseUnansweredForms(getContext());
 }
 
 } // namespace heddle::attn

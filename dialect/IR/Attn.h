@@ -5,6 +5,7 @@
 
 #include "dialect/Geometry/Documents.h"
 #include "dialect/Geometry/Piece.h"
+#include "dialect/IR/MaskForm.h"
 #include "dialect/IR/Operands.h"
 #include "dialect/IR/PredicateFrame.h"
 #include "dialect/IR/ScoreFrame.h"

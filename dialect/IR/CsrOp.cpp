@@ -5,7 +5,6 @@
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/ListCalls.h"
-#include "dialect/IR/Sizes.h"
 
 #include <algorithm>
 
@@ -47,24 +46,31 @@ LogicalResult CsrOp::verify() {
   return success();
 }
 
-/// One beyond the last row of `mask`, as extentsOf says below; absent inside pullbacks other than attn.blocks.
-static IntExpr rowsExpr(Value mask) {
+/// The sizes of the blocks around `mask`, the outermost first. Nothing inside pullbacks whose coordinates number no
+/// blocks.
+static std::optional<SmallVector<IntExpr>> blocksAround(Value mask) {
   for (Operation *user : mask.getUsers()) {
-    if (isa<SoftmaxOp>(user))
-      return symbol(Symbol::QOrigin) + symbol(Symbol::SeqlenQ);
+    if (user->hasTrait<OpTrait::IsTerminator>())
+      return SmallVector<IntExpr>();
     if (user->getNumResults() != 1)
-      return {};
-    const IntExpr outer = rowsExpr(user->getResult(0));
-    if (isa<AndOp, OrOp, NotOp, HeadsOp>(user))
-      return outer;
-    auto blocks = dyn_cast<BlocksOp>(user);
-    if (!blocks || !outer)
-      return {};
-    const Sizes sizes{blocks.getDynamicSizes(), blocks.getSizes()};
-    Value given = sizes.dynamicSize(0);
-    return ceilDiv(outer, given ? max(1, symbol(Symbol::Parameter, argumentOf(given))) : IntExpr(sizes.values[0]));
+      return std::nullopt;
+    std::optional<SmallVector<IntExpr>> sizes = blocksAround(user->getResult(0));
+    auto pullback = dyn_cast<PullbackOpInterface>(user);
+    if (!sizes || !pullback)
+      return sizes;
+    sizes->push_back(pullback.place().blockSize);
+    return sizes->back() ? sizes : std::nullopt;
   }
-  return {};
+  return std::nullopt;
+}
+
+/// One beyond the last row of `mask`; absent where coordinates are neither those of the call nor blocks of them.
+static IntExpr rowsExpr(Value mask) {
+  const std::optional<SmallVector<IntExpr>> sizes = blocksAround(mask);
+  IntExpr rows = sizes ? symbol(Symbol::QOrigin) + symbol(Symbol::SeqlenQ) : IntExpr();
+  for (const IntExpr &size : sizes.value_or(SmallVector<IntExpr>()))
+    rows = ceilDiv(rows, max(1, size));
+  return rows;
 }
 
 OperandUse CsrOp::getOperandUse(unsigned index) {
@@ -88,6 +94,8 @@ void CsrOp::complement(const Frame &frame, PieceList &out) {
   out.push_back(maskedPiece(frame, *this, "what lists leave out is asked pair by pair"));
 }
 
+uint32_t CsrOp::leafTerms(MaskTerms &terms) { return terms.unknown(/*rank=*/0); }
+
 Value CsrOp::buildPredicate(PredicateFrame &frame) {
   auto lengthOf = [&](Value tensor, int64_t extent) {
     return ShapedType::isDynamic(extent) ? frame.arguments->lengths.lookup(tensor) : frame.constant(extent);
@@ -110,26 +118,18 @@ struct Extents {
   int64_t q, k;
 };
 
-/// Where the coordinates of `mask` end: those of the call, in blocks inside attn.blocks. Nothing inside other
-/// pullbacks.
+/// Where the coordinates of `mask` end, as rowsExpr says.
 std::optional<Extents> extentsOf(Value mask, const TensorCall &call) {
-  for (Operation *user : mask.getUsers()) {
-    if (isa<SoftmaxOp>(user))
-      return Extents{call.qOrigin + call.seqlenQ, call.kOrigin + call.seqlenK};
-    if (user->getNumResults() != 1)
-      return std::nullopt;
-    std::optional<Extents> outer = extentsOf(user->getResult(0), call);
-    if (isa<AndOp, OrOp, NotOp, HeadsOp>(user))
-      return outer;
-    auto blocks = dyn_cast<BlocksOp>(user);
-    if (!blocks || !outer)
-      return std::nullopt;
-    const Sizes sizes{blocks.getDynamicSizes(), blocks.getSizes()};
-    Value given = sizes.dynamicSize(0);
-    const int64_t size = std::max<int64_t>(1, given ? call.parameters[argumentOf(given)] : sizes.values[0]);
-    return Extents{(outer->q + size - 1) / size, (outer->k + size - 1) / size};
+  const std::optional<SmallVector<IntExpr>> sizes = blocksAround(mask);
+  if (!sizes)
+    return std::nullopt;
+  Extents extents{call.qOrigin + call.seqlenQ, call.kOrigin + call.seqlenK};
+  for (const IntExpr &size : *sizes) {
+    const auto fixed = size.constant();
+    const int64_t number = std::max<int64_t>(1, fixed ? *fixed : call.parameters[size.get()->symbol.index]);
+    extents = {(extents.q + number - 1) / number, (extents.k + number - 1) / number};
   }
-  return std::nullopt;
+  return extents;
 }
 
 std::string nameOf(CsrOp op, Value tensor) {

@@ -49,6 +49,9 @@ struct Documents {
 
 } // namespace
 
+DocumentOperands DocumentsOp::documents() { return {getOffsetsQ(), getOffsetsK(), getUsed()}; }
+PullbackPlace DocumentsOp::place() { return {}; }
+
 LogicalResult DocumentsOp::verify() { return DocumentTensors::of(*this).verify(); }
 
 std::string DocumentsOp::checkTensors(const TensorCall &call) { return DocumentTensors::of(*this).check(call); }

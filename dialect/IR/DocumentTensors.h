@@ -15,8 +15,11 @@ struct DocumentTensors {
   mlir::Value offsetsK; ///< null: `offsetsQ` is that of both axes
   mlir::Value used;     ///< null: all
 
-  static DocumentTensors of(DocumentsOp op) { return {op, op.getOffsetsQ(), op.getOffsetsK(), op.getUsed()}; }
   /// Null offsets where the op names no documents.
+  static DocumentTensors of(MaskOpInterface op) {
+    const DocumentOperands operands = op.documents();
+    return {op, operands.offsetsQ, operands.offsetsK, operands.used};
+  }
   static DocumentTensors of(ScaledOp op);
 
   explicit operator bool() const { return bool(offsetsQ); }

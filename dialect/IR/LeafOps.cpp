@@ -48,6 +48,11 @@ Value atEdges(PredicateFrame &frame, const Sizes &sizes, Value coordinate, Value
   return result ? result : frame.boolean(false);
 }
 
+MaskTerms::Set edgeTerms(MaskTerms &terms, const Sizes &sizes, Axis axis) {
+  const MaskTerms::Set first = terms.first(axis, sizes.bound(0));
+  return terms.either(first, terms.last(axis, sizes.bound(1)));
+}
+
 } // namespace
 
 //===-- full ----------------------------------------------------------------===//
@@ -55,12 +60,14 @@ Value atEdges(PredicateFrame &frame, const Sizes &sizes, Value coordinate, Value
 void FullOp::pieces(const Frame &frame, PieceList &out) { out.push_back(frame.region); }
 void FullOp::complement(const Frame &, PieceList &) {}
 Value FullOp::buildPredicate(PredicateFrame &frame) { return frame.boolean(true); }
+uint32_t FullOp::leafTerms(MaskTerms &terms) { return terms.all(); }
 
 //===-- causal --------------------------------------------------------------===//
 
 void CausalOp::pieces(const Frame &frame, PieceList &out) { out.push_back(frame.band({{}, 0})); }
 void CausalOp::complement(const Frame &frame, PieceList &out) { out.push_back(frame.band({1, {}})); }
 Value CausalOp::buildPredicate(PredicateFrame &frame) { return frame.lessEqual(frame.k, frame.q); }
+uint32_t CausalOp::leafTerms(MaskTerms &terms) { return terms.upTo({}); }
 
 //===-- window --------------------------------------------------------------===//
 
@@ -81,6 +88,13 @@ Value WindowOp::buildPredicate(PredicateFrame &frame) {
   Value isNear = frame.lessEqual(frame.sub(frame.constant(0), left), ahead);
   return frame.both(isNear, frame.lessEqual(ahead, right));
 }
+uint32_t WindowOp::leafTerms(MaskTerms &terms) {
+  const Sizes sizes{getDynamicSizes(), getSizes()};
+  const SizeBound left = sizes.bound(0), right = sizes.bound(1);
+  auto isFar = [](const SizeBound &size) { return size.isLiteral() && size.constant >= kFarthest; };
+  const MaskTerms::Set isNear = isFar(left) ? terms.all() : terms.complement(terms.upTo(left.negatedLess(1)));
+  return isFar(right) ? isNear : terms.both(isNear, terms.upTo(right));
+}
 
 //===-- rows and cols ---------------------------------------------------------===//
 
@@ -94,6 +108,7 @@ void RowsOp::complement(const Frame &frame, PieceList &out) {
 Value RowsOp::buildPredicate(PredicateFrame &frame) {
   return atEdges(frame, {getDynamicSizes(), getSizes()}, frame.q, frame.extentQ);
 }
+uint32_t RowsOp::leafTerms(MaskTerms &terms) { return edgeTerms(terms, {getDynamicSizes(), getSizes()}, Axis::q); }
 
 LogicalResult ColsOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"first", "last"}, 0); }
 void ColsOp::pieces(const Frame &frame, PieceList &out) {
@@ -105,6 +120,7 @@ void ColsOp::complement(const Frame &frame, PieceList &out) {
 Value ColsOp::buildPredicate(PredicateFrame &frame) {
   return atEdges(frame, {getDynamicSizes(), getSizes()}, frame.k, frame.extentK);
 }
+uint32_t ColsOp::leafTerms(MaskTerms &terms) { return edgeTerms(terms, {getDynamicSizes(), getSizes()}, Axis::k); }
 
 //===-- box -------------------------------------------------------------------===//
 
@@ -143,6 +159,15 @@ Value BoxOp::buildPredicate(PredicateFrame &frame) {
   Value hasRow = inside(frame.q, 0);
   return frame.both(hasRow, inside(frame.k, 2));
 }
+uint32_t BoxOp::leafTerms(MaskTerms &terms) {
+  const Sizes sizes{getDynamicSizes(), getSizes()};
+  auto inside = [&](Axis axis, unsigned first) {
+    const MaskTerms::Set before = terms.first(axis, sizes.bound(first));
+    return terms.both(terms.first(axis, sizes.bound(first + 1)), terms.complement(before));
+  };
+  const MaskTerms::Set rows = inside(Axis::q, 0);
+  return terms.both(rows, inside(Axis::k, 2));
+}
 
 //===-- prefix ----------------------------------------------------------------===//
 
@@ -163,6 +188,7 @@ Value PrefixOp::buildPredicate(PredicateFrame &frame) {
   Value isCausal = frame.lessEqual(frame.k, frame.q);
   return frame.either(isCausal, frame.less(frame.k, length));
 }
+uint32_t PrefixOp::leafTerms(MaskTerms &terms) { return terms.prefix(Sizes{getDynamicSizes(), getSizes()}.bound(0)); }
 
 //===-- stride --------------------------------------------------------------===//
 
@@ -203,6 +229,9 @@ Value StrideOp::buildPredicate(PredicateFrame &frame) {
   Value coordinate = getAxis() == Axis::q ? frame.q : frame.k;
   return frame.equal(frame.mod(coordinate, frame.constant(getRate())), offset);
 }
+ResidueClass StrideOp::residues() { return {int64_t(getRate()), getAt()}; }
+Operation *StrideOp::inGroup(int64_t group) { return withOffsetOf(*this, group); }
+uint32_t StrideOp::leafTerms(MaskTerms &terms) { return getRate() == 1 ? terms.all() : terms.residue(getAxis()); }
 
 //===-- predicate -------------------------------------------------------------===//
 

@@ -4,7 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "dialect/IR/Limits.h"
 #include "dialect/Geometry/Lattice.h"
-#include "dialect/IR/Sizes.h"
 
 #include <set>
 
@@ -26,29 +25,24 @@ int64_t weightOf(Operation &op) {
 }
 
 int64_t rateOf(Operation &op) {
-  if (auto dilate = dyn_cast<DilateOp>(op))
-    return dilate.getRate();
-  auto stride = dyn_cast<StrideOp>(op);
-  return stride ? stride.getRate() : 1;
+  auto mask = dyn_cast<MaskOpInterface>(op);
+  return mask ? mask.residues().rate : 1;
 }
 
-/// What a dilation or blocks multiply the distance of neighbouring coordinates by, at most.
+/// What the op multiplies the distance of neighbouring coordinates by, at most.
 int64_t stepOf(Operation &op) {
-  if (auto dilate = dyn_cast<DilateOp>(op))
-    return dilate.getRate();
-  if (auto blocks = dyn_cast<BlocksOp>(op))
-    return std::max<int64_t>(1, Sizes{blocks.getDynamicSizes(), blocks.getSizes()}.expr(0).constant().value_or(1));
-  return 1;
+  auto pullback = dyn_cast<PullbackOpInterface>(op);
+  return pullback ? pullback.place().step() : 1;
 }
 
 LogicalResult verifyVariants(PatternOp pattern, int64_t &variants) {
   std::set<size_t> counts;
   variants = 1;
-  for (auto heads : pattern.getBody().front().getOps<HeadsOp>())
-    if (counts.insert(heads.getMasks().size()).second) {
-      variants = saturatingProduct(variants, heads.getMasks().size());
+  for (auto mask : pattern.getBody().front().getOps<MaskOpInterface>())
+    if (mask.form() == MaskForm::ByHeads && counts.insert(mask->getNumOperands()).second) {
+      variants = saturatingProduct(variants, mask->getNumOperands());
       if (variants > kMaxVariants)
-        return heads.emitOpError("expected at most ")
+        return mask->emitOpError("expected at most ")
                << kMaxVariants << " choices of operands of attn.heads, got " << variants;
     }
   return success();

@@ -28,6 +28,8 @@ void RandomOp::complement(const Frame &frame, PieceList &out) {
   out.push_back(maskedPiece(frame, *this, "what random lists leave out is asked pair by pair"));
 }
 
+uint32_t RandomOp::leafTerms(MaskTerms &terms) { return terms.unknown(MaskTerms::kLastRank - 1); }
+
 Value RandomOp::buildPredicate(PredicateFrame &frame) {
   Sizes sizes{getDynamicSizes(), getSizes()};
   Value count = sizes.value(0, frame), seed = sizes.value(1, frame);

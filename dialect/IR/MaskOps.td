@@ -8,18 +8,24 @@ include "dialect/IR/MaskOpInterface.td"
 include "dialect/IR/OperandOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-class MaskOp<string mnemonic, list<Trait> traits = []>
-    : AttnOp<mnemonic, [Pure, DeclareOpInterfaceMethods<MaskOpInterface>] # traits> {
+class MaskOp<string mnemonic, string maskForm, list<string> answers = [], list<Trait> traits = []>
+    : AttnOp<mnemonic, [Pure, DeclareOpInterfaceMethods<MaskOpInterface, answers>] # traits> {
   let results = (outs Mask:$mask);
+  let extraClassDeclaration =
+      "static ::heddle::attn::MaskForm form() { return ::heddle::attn::MaskForm::" # maskForm # "; }";
 }
+class LeafOp<string mnemonic, list<string> answers = [], list<Trait> traits = []>
+    : MaskOp<mnemonic, "Leaf", answers, traits>;
+class PullbackOp<string mnemonic, list<string> answers = [], list<Trait> traits = []>
+    : MaskOp<mnemonic, "Pullback", answers, [DeclareOpInterfaceMethods<PullbackOpInterface>] # traits>;
 // A leaf with run-time or static sizes: `[%left, 0]`.
-class SizedLeafOp<string mnemonic> : MaskOp<mnemonic> {
+class SizedLeafOp<string mnemonic> : LeafOp<mnemonic, ["leafTerms"]> {
   let arguments = (ins Variadic<I32>:$dynamicSizes, DenseI64ArrayAttr:$sizes);
   let assemblyFormat = "custom<Sizes>($dynamicSizes, $sizes) attr-dict";
   let hasVerifier = 1;
 }
 
-def FullOp : MaskOp<"full"> {
+def FullOp : LeafOp<"full", ["leafTerms"]> {
   let summary = "keeps every pair";
   let description = [{
     ```mlir
@@ -29,7 +35,7 @@ def FullOp : MaskOp<"full"> {
   let assemblyFormat = "attr-dict";
 }
 
-def CausalOp : MaskOp<"causal"> {
+def CausalOp : LeafOp<"causal", ["leafTerms"]> {
   let summary = "keeps (q, k) when k <= q";
   let description = [{
     ```mlir
@@ -91,7 +97,7 @@ def PrefixOp : SizedLeafOp<"prefix"> {
   }];
 }
 
-def StrideOp : MaskOp<"stride"> {
+def StrideOp : LeafOp<"stride", ["leafTerms", "residues", "inGroup"]> {
   let summary = "keeps (q, k) when the position on one axis is in a residue class";
   let description = [{
     `q` or `k` with position % rate == offset. The offset is a number or a rule: `modulo` head % rate,
@@ -105,7 +111,7 @@ def StrideOp : MaskOp<"stride"> {
   let hasVerifier = 1;
 }
 
-def RandomOp : MaskOp<"random"> {
+def RandomOp : LeafOp<"random", ["leafTerms"]> {
   let summary = "keeps (q, k) when k is pi_t(q) for some t < min(count, extent)";
   let description = [{
     Each pi_t is a permutation of [0, extent), extent the larger of the two extents of the current coordinates, made
@@ -123,7 +129,7 @@ def RandomOp : MaskOp<"random"> {
   let hasVerifier = 1;
 }
 
-def PredicateOp : MaskOp<"predicate", [IsolatedFromAbove, SingleBlock]> {
+def PredicateOp : LeafOp<"predicate", [], [IsolatedFromAbove, SingleBlock]> {
   let summary = "keeps (q, k) when a region of plain arith yields true";
   let description = [{
     The region takes (batch, head, q, k) as i32, q and k in the current coordinates, and yields i1. It is
@@ -147,12 +153,12 @@ def YieldOp : AttnOp<"yield", [Pure, Terminator]> {
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
-class NaryMaskOp<string mnemonic> : MaskOp<mnemonic> {
+class NaryMaskOp<string mnemonic, string maskForm> : MaskOp<mnemonic, maskForm> {
   let arguments = (ins Variadic<Mask>:$masks);
   let assemblyFormat = "$masks attr-dict";
   let hasVerifier = 1;
 }
-def AndOp : NaryMaskOp<"and"> {
+def AndOp : NaryMaskOp<"and", "All"> {
   let summary = "keeps what every operand keeps";
   let description = [{
     ```mlir
@@ -161,7 +167,7 @@ def AndOp : NaryMaskOp<"and"> {
   }];
   let hasFolder = 1;
 }
-def OrOp : NaryMaskOp<"or"> {
+def OrOp : NaryMaskOp<"or", "Any"> {
   let summary = "keeps what any operand keeps, once";
   let description = [{
     ```mlir
@@ -171,7 +177,7 @@ def OrOp : NaryMaskOp<"or"> {
   let hasFolder = 1;
 }
 
-def NotOp : MaskOp<"not"> {
+def NotOp : MaskOp<"not", "Inverse"> {
   let summary = "keeps what its operand does not";
   let description = [{
     ```mlir
@@ -183,7 +189,7 @@ def NotOp : MaskOp<"not"> {
   let hasFolder = 1;
 }
 
-def HeadsOp : NaryMaskOp<"heads"> {
+def HeadsOp : NaryMaskOp<"heads", "ByHeads"> {
   let summary = "a different mask for each group of heads (the partition rule)";
   let description = [{
     With G operands and H heads, operand i serves floor(H / G) consecutive heads, the first H mod G operands one
@@ -194,7 +200,7 @@ def HeadsOp : NaryMaskOp<"heads"> {
   }];
 }
 
-def SegmentOp : MaskOp<"segment"> {
+def SegmentOp : PullbackOp<"segment", ["leastSize"]> {
   let summary = "evaluates a mask inside consecutive segments";
   let description = [{
     Keeps (q, k) when floor(q / w) == floor(k / w) = s and the operand keeps (q - s w, k - s w). The last segment
@@ -208,7 +214,7 @@ def SegmentOp : MaskOp<"segment"> {
   let hasVerifier = 1;
 }
 
-def BlocksOp : MaskOp<"blocks"> {
+def BlocksOp : PullbackOp<"blocks", ["leastSize"]> {
   let summary = "evaluates a mask on blocks";
   let description = [{
     Keeps (q, k) when the operand keeps (floor(q / S), floor(k / S)): the operand's coordinates number blocks of S
@@ -222,8 +228,8 @@ def BlocksOp : MaskOp<"blocks"> {
   let hasVerifier = 1;
 }
 
-def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<MaskOpInterface, ["fewQueries"]>,
-                             DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "makeTensor"]>]> {
+def TreeOp : LeafOp<"tree", ["fewQueries"],
+                    [DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "makeTensor"]>]> {
   let summary = "keeps what draft tokens see: everything before them, and of each other what a tensor says";
   let description = [{
     With n ancestors (1 to 64), the last n query positions and the last n key positions are draft tokens. Keeps (q, k) when
@@ -239,7 +245,7 @@ def TreeOp : MaskOp<"tree", [DeclareOpInterfaceMethods<MaskOpInterface, ["fewQue
   let hasVerifier = 1;
 }
 
-def CsrOp : MaskOp<"csr", [DeclareOpInterfaceMethods<OperandOpInterface, ["checkTensors", "makeTensor"]>]> {
+def CsrOp : LeafOp<"csr", ["leafTerms"], [DeclareOpInterfaceMethods<OperandOpInterface, ["checkTensors", "makeTensor"]>]> {
   let summary = "keeps (q, k) when k is in the list of q: index lists in device memory, for each batch element and head";
   let description = [{
     With R offsets for each batch element b and head h (1 in the place of a dimension serves all of them), keeps (q, k) when
@@ -256,8 +262,8 @@ def CsrOp : MaskOp<"csr", [DeclareOpInterfaceMethods<OperandOpInterface, ["check
   let hasVerifier = 1;
 }
 
-def DocumentsOp : MaskOp<"documents", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MaskOpInterface, ["documentRows"]>,
-                                       DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
+def DocumentsOp : PullbackOp<"documents", ["documentRows", "documents"], [AttrSizedOperandSegments,
+                             DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
   let summary = "evaluates a mask inside documents that lie behind one another (a ragged batch)";
   let description = [{
     Document s holds the queries from offsets_q[s] to offsets_q[s + 1] - 1 and the keys from offsets_k[s] to
@@ -280,7 +286,7 @@ def DocumentsOp : MaskOp<"documents", [AttrSizedOperandSegments, DeclareOpInterf
   let hasVerifier = 1;
 }
 
-def DilateOp : MaskOp<"dilate"> {
+def DilateOp : PullbackOp<"dilate", ["residues", "inGroup"]> {
   let summary = "evaluates a mask on one residue class of both axes, thinned";
   let description = [{
     With an offset o, keeps (q, k) when q % r == k % r == o and the operand keeps ((q - o) / r, (k - o) / r). The

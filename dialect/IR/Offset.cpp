@@ -25,14 +25,14 @@ IntExpr offsetExpr(int64_t rate, std::optional<int64_t> at, std::optional<Offset
   llvm_unreachable("`every` has no single offset");
 }
 
-/// True if some user of the mask, however far, is attn.heads. Verifiers run before dominance is known: users may go in
+/// True if some user of the mask, however far, chooses by heads. Verifiers run before dominance is known: users may go in
 /// circles.
 static bool servesHeads(Operation *op) {
   llvm::SetVector<Operation *> reached;
   reached.insert(op);
   for (size_t next = 0; next < reached.size(); ++next)
     for (Operation *user : reached[next]->getUsers()) {
-      if (isa<HeadsOp>(user))
+      if (isa<MaskOpInterface>(user) && formOf(user) == MaskForm::ByHeads)
         return true;
       reached.insert(user);
     }

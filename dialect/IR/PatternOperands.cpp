@@ -79,10 +79,9 @@ LogicalResult verifyWholePositions(PatternOp pattern) {
   for (Operation &op : pattern.getBody().front().without_terminator()) {
     auto tensors = dyn_cast<OperandOpInterface>(op);
     Operation *reader = isa<MaskOpInterface>(op) && tensors && tensors.countsPositions() ? &op : nullptr;
-    const bool keepsPositions = isa<AndOp, OrOp, NotOp, HeadsOp>(op);
     for (Value operand : op.getOperands())
       if (Operation *inside = readers.lookup(operand)) {
-        if (!keepsPositions)
+        if (isa<PullbackOpInterface>(op))
           return (inside->emitOpError("expected to be outside of pullbacks, its tensor counts positions of the call")
                       .attachNote(op.getLoc())
                   << "'" << op.getName() << "' is one"),

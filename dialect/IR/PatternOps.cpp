@@ -255,8 +255,10 @@ std::string PatternOp::getParameterText(unsigned index, int64_t word) {
 int64_t PatternOp::getParameterMinimum(unsigned index) {
   if (isOperand(index))
     return 0;
-  auto isLength = [](Operation *user) { return isa<SegmentOp, BlocksOp>(user); };
-  int64_t least = llvm::any_of(getArgument(index).getUsers(), isLength) ? 1 : 0;
+  int64_t least = 0;
+  for (Operation *user : getArgument(index).getUsers())
+    if (auto mask = dyn_cast<MaskOpInterface>(user))
+      least = std::max(least, mask.leastSize());
   if (auto value = getArgAttrOfType<IntegerAttr>(index, kMinimum))
     least = std::max(least, value.getInt());
   return least;

@@ -18,7 +18,16 @@ MaskOpInterface definition(Value mask) { return mask.getDefiningOp<MaskOpInterfa
 
 //===-- segment ---------------------------------------------------------------===//
 
-LogicalResult SegmentOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"length"}, 1); }
+LogicalResult SegmentOp::verify() {
+  return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"length"}, leastSize());
+}
+int64_t SegmentOp::leastSize() { return 1; }
+PullbackPlace SegmentOp::place() {
+  PullbackPlace place;
+  place.stride = 1;
+  place.segment = Sizes{getDynamicSizes(), getSizes()}.bound(0);
+  return place;
+}
 
 namespace {
 /// Segments of a frame, and the frame inside one.
@@ -71,6 +80,14 @@ Value SegmentOp::buildPredicate(PredicateFrame &frame) {
 //===-- dilate ----------------------------------------------------------------===//
 
 LogicalResult DilateOp::verify() { return verifyOffset(*this, getRate(), getAt(), getRule()); }
+Operation *DilateOp::inGroup(int64_t group) { return withOffsetOf(*this, group); }
+ResidueClass DilateOp::residues() { return {int64_t(getRate()), getAt(), getRule() == OffsetRule::every}; }
+PullbackPlace DilateOp::place() {
+  PullbackPlace place;
+  place.isIdentity = getRate() == 1;
+  place.stride = int64_t(getRate());
+  return place;
+}
 
 namespace {
 /// The residue classes of a frame that a dilation keeps, and the frame of one of them.
@@ -216,7 +233,14 @@ Value DilateOp::buildPredicate(PredicateFrame &frame) {
 
 //===-- blocks ----------------------------------------------------------------===//
 
-LogicalResult BlocksOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"size"}, 1); }
+LogicalResult BlocksOp::verify() { return verifySizes(*this, {getDynamicSizes(), getSizes()}, {"size"}, leastSize()); }
+int64_t BlocksOp::leastSize() { return 1; }
+PullbackPlace BlocksOp::place() {
+  PullbackPlace place;
+  place.isGuarded = false;
+  place.blockSize = Sizes{getDynamicSizes(), getSizes()}.expr(0);
+  return place;
+}
 
 /// The frame whose coordinates are blocks.
 static Frame blockFrame(BlocksOp op, const Frame &outer) {

@@ -32,8 +32,8 @@ SmallVector<DocumentTensors> documentsOfMasks(SoftmaxOp softmax) {
     masks.insert(branch.getDefiningOp());
   SmallVector<DocumentTensors> documents;
   for (size_t next = 0; next < masks.size(); ++next) {
-    if (auto op = dyn_cast<DocumentsOp>(masks[next]))
-      documents.push_back(DocumentTensors::of(op));
+    if (DocumentTensors own = DocumentTensors::of(cast<MaskOpInterface>(masks[next])))
+      documents.push_back(own);
     for (Value operand : masks[next]->getOperands())
       if (Operation *inner = operand.getDefiningOp())
         masks.insert(inner);

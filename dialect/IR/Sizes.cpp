@@ -78,6 +78,12 @@ Value Sizes::value(unsigned index, const PredicateFrame &frame) const {
   return frame.constant(values[index]);
 }
 
+SizeBound Sizes::bound(unsigned index) const {
+  if (Value size = dynamicSize(index))
+    return {1, cast<BlockArgument>(size).getArgNumber(), 0};
+  return {0, 0, values[index]};
+}
+
 LogicalResult verifySizes(Operation *op, Sizes sizes, ArrayRef<StringRef> names, int64_t minimum) {
   if (sizes.values.size() != names.size())
     return op->emitOpError("expected ") << names.size() << " sizes (" << llvm::join(names, ", ") << "), got "

@@ -32,6 +32,7 @@ struct Sizes {
   mlir::Value dynamicSize(unsigned index) const;
   IntExpr expr(unsigned index) const;
   mlir::Value value(unsigned index, const PredicateFrame &frame) const;
+  SizeBound bound(unsigned index) const;
 };
 
 /// Exactly `count` sizes, each at least `minimum`, run-time ones arguments of the pattern.
@@ -43,6 +44,17 @@ llvm::LogicalResult verifySizes(mlir::Operation *op, Sizes sizes, llvm::ArrayRef
 
 /// The offset as an expression over Head and Heads; the rule is not `every`.
 IntExpr offsetExpr(int64_t rate, std::optional<int64_t> at, std::optional<OffsetRule> rule, const IntExpr &group);
+
+/// The op with the offset that its rule gives in one group of heads.
+template <class Op> mlir::Operation *withOffsetOf(Op op, int64_t group) {
+  if (op.getRule() != OffsetRule::group)
+    return op;
+  mlir::OpBuilder builder(op);
+  auto fixed = mlir::cast<Op>(builder.clone(*op));
+  fixed.removeRuleAttr();
+  fixed.setAt(group % int64_t(op.getRate()));
+  return fixed;
+}
 
 /// rate >= 1, exactly one of `at` and `rule`, 0 <= at < rate, `group` inside attn.heads.
 llvm::LogicalResult verifyOffset(mlir::Operation *op, int64_t rate, std::optional<int64_t> at,

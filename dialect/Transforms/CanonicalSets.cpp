@@ -20,11 +20,11 @@ namespace {
 constexpr size_t kMaxChoices = 64;
 
 void collectHeads(Value mask, std::set<unsigned> &counts, llvm::DenseSet<Operation *> &seen) {
-  Operation *op = mask.getDefiningOp();
+  auto op = mask.getDefiningOp<MaskOpInterface>();
   if (!op || !seen.insert(op).second)
     return;
-  if (auto heads = dyn_cast<HeadsOp>(op))
-    counts.insert(heads.getMasks().size());
+  if (op.form() == MaskForm::ByHeads)
+    counts.insert(op->getNumOperands());
   for (Value operand : op->getOperands())
     collectHeads(operand, counts, seen);
 }

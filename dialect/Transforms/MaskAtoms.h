@@ -9,26 +9,16 @@
 
 namespace heddle::attn {
 
-/// sign * argument + constant; a literal has sign 0.
-struct SizeBound {
-  int sign = 0;
-  unsigned argument = 0;
-  int64_t constant = 0;
-
-  bool isLiteral() const { return sign == 0; }
-  SizeBound negatedLess(int64_t step) const { return {-sign, argument, -constant - step}; }
-  std::string key() const;
-};
-
 /// Local coordinates: those of the pattern, or what some pullbacks make of them. A guarded place does not hold every
 /// pair.
 struct MaskPlace {
   mlir::Operation *op = nullptr; ///< the innermost pullback
+  PullbackPlace own;             ///< what that says
+  ResidueClass residues;
   unsigned parent = 0;
-  unsigned base = 0; ///< the innermost place around it, or itself, that is no segment and no dilation of another one
+  unsigned base = 0; ///< the innermost place around it, or itself, whose distances do not follow from others
   int64_t scale = 1; ///< steps of the base that k - q moves by here
-  bool isGuarded = false;
-  std::string key; ///< equal for equal places, of equal patterns too
+  std::string key;   ///< equal for equal places, of equal patterns too
 };
 
 /// Pairs that lie in the place and
@@ -39,7 +29,7 @@ struct MaskAtom {
     Prefix,  ///< attn.prefix of `bound`
     First,   ///< 0 <= x < bound on the axis
     Last,    ///< x among the last `bound` ones of the axis
-    Residue, ///< attn.stride, `op`
+    Residue, ///< x in the residues of `op` on the axis
     Other    ///< the mask `op`
   };
   Kind kind;
@@ -47,7 +37,8 @@ struct MaskAtom {
   Axis axis = Axis::q;
   SizeBound bound;
   mlir::Operation *op = nullptr;
-  std::string key; ///< the order of atoms
+  unsigned rank = 0; ///< of an Other, in a union (MaskTerms)
+  std::string key;   ///< the order of atoms
 };
 
 /// Operand of every attn.heads of so many operands.
@@ -57,7 +48,7 @@ class MaskAtoms {
 public:
   using Set = SetFunctions::Set;
 
-  explicit MaskAtoms(PatternOp pattern) : pattern(pattern), places(1) {}
+  explicit MaskAtoms(PatternOp pattern) : pattern(pattern), places(1) { places[0].own.isGuarded = false; }
 
   /// Adds what the mask is made of.
   void collect(mlir::Value mask, const HeadChoice &choice);
@@ -73,6 +64,7 @@ public:
   bool isInside(unsigned place, unsigned outer) const;
 
 private:
+  class Leaf;
   struct Reading;
   bool isAtMost(const SizeBound &a, int64_t scaleA, const SizeBound &b, int64_t scaleB) const;
 
@@ -80,7 +72,7 @@ private:
   bool impliesHere(const MaskAtom &a, const MaskAtom &b) const;
   bool excludes(const MaskAtom &a, const MaskAtom &b) const;
   Set guardOf(unsigned place, SetFunctions &functions) const;
-  unsigned placeOf(mlir::Operation *op, unsigned parent);
+  unsigned placeOf(PullbackOpInterface op, unsigned parent);
 
   PatternOp pattern;
   std::vector<MaskPlace> places;

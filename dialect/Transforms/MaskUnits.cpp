@@ -89,7 +89,7 @@ private:
   struct Child {
     unsigned place = 0;
     Cube cube;
-    bool isEntered(const MaskAtoms &atoms) const { return cube.positive != 0 || !atoms.place(place).isGuarded; }
+    bool isEntered(const MaskAtoms &atoms) const { return cube.positive != 0 || !atoms.place(place).own.isGuarded; }
   };
 
   static void add(Cube &cube, unsigned v, bool isNegated) {
@@ -116,14 +116,14 @@ private:
     }
   }
 
-  /// Distances in a segment are those around it, in a dilation a part of them.
+  /// Distances in the place are those around it, or a known part of them.
   bool canPassTo(unsigned place) const {
-    Operation *op = atoms.place(place).op;
+    const std::optional<int64_t> stride = atoms.place(place).own.stride;
     bool areLiteral = true;
     for (unsigned v = 0; v < atoms.all().size(); ++v)
       if (hasBit(band.positive | band.negative, v))
         areLiteral &= atoms.all()[v].bound.isLiteral();
-    return isa<SegmentOp>(op) || (isa<DilateOp>(op) && areLiteral);
+    return stride && (*stride == 1 || areLiteral);
   }
 
   void passBand() {
@@ -366,7 +366,7 @@ unsigned MaskUnit::rankInUnion(const MaskAtoms &atoms) const {
     return 1;
   if (leaf.kind == MaskAtom::Residue)
     return 4;
-  return isa<CsrOp>(leaf.op) ? 0 : isa<RandomOp>(leaf.op) ? 5 : 6;
+  return leaf.rank;
 }
 
 MaskProduct productOf(const MaskAtoms &atoms, const Cube &cube, unsigned place) {

@@ -14,22 +14,22 @@ using namespace mlir;
 namespace heddle::attn {
 namespace {
 
-/// The op with another operand.
-template <class Op> SmallVector<Value> pulledBack(Op op, OpBuilder &builder) {
+/// The pullback with each term of its operand.
+SmallVector<Value> pulledBack(Operation *op, OpBuilder &builder) {
   SmallVector<Value> terms;
-  for (Value term : termsOf(op.getOperand(), builder)) {
+  for (Value term : termsOf(op->getOperand(0), builder)) {
     IRMapping operands;
-    operands.map(op.getOperand(), term);
+    operands.map(op->getOperand(0), term);
     terms.push_back(builder.clone(*op, operands)->getResult(0));
   }
   return terms;
 }
 
 /// Each meet of a term of every operand; the mask itself where there would be too many.
-SmallVector<Value> termsOfProduct(AndOp both, OpBuilder &builder) {
+SmallVector<Value> termsOfProduct(Value both, OpBuilder &builder) {
   constexpr size_t kMost = 64;
   SmallVector<SmallVector<Value>> meets = {{}};
-  for (Value mask : both.getMasks()) {
+  for (Value mask : both.getDefiningOp()->getOperands()) {
     const SmallVector<Value> terms = termsOf(mask, builder);
     SmallVector<SmallVector<Value>> longer;
     for (ArrayRef<Value> meet : meets)
@@ -50,10 +50,10 @@ SmallVector<Value> termsOfProduct(AndOp both, OpBuilder &builder) {
 }
 
 /// Term i of every group of heads; nothing for groups with fewer.
-SmallVector<Value> termsOfHeads(HeadsOp heads, OpBuilder &builder) {
+SmallVector<Value> termsOfHeads(Value heads, OpBuilder &builder) {
   SmallVector<SmallVector<Value>> ofGroup;
   size_t most = 0;
-  for (Value mask : heads.getMasks()) {
+  for (Value mask : heads.getDefiningOp()->getOperands()) {
     ofGroup.push_back(termsOf(mask, builder));
     most = std::max(most, ofGroup.back().size());
   }
@@ -72,24 +72,25 @@ SmallVector<Value> termsOfHeads(HeadsOp heads, OpBuilder &builder) {
 } // namespace
 
 SmallVector<Value> termsOf(Value mask, OpBuilder &builder) {
-  if (auto either = mask.getDefiningOp<OrOp>()) {
+  Operation *op = mask.getDefiningOp();
+  switch (formOf(op)) {
+  case MaskForm::Any: {
     SmallVector<Value> terms;
-    for (Value operand : either.getMasks())
+    for (Value operand : op->getOperands())
       terms.append(termsOf(operand, builder));
     return terms;
   }
-  if (auto both = mask.getDefiningOp<AndOp>())
-    return termsOfProduct(both, builder);
-  if (auto segment = mask.getDefiningOp<SegmentOp>())
-    return pulledBack(segment, builder);
-  if (auto dilate = mask.getDefiningOp<DilateOp>())
-    return pulledBack(dilate, builder);
-  if (auto documents = mask.getDefiningOp<DocumentsOp>())
-    return pulledBack(documents, builder);
-  if (auto blocks = mask.getDefiningOp<BlocksOp>())
-    return pulledBack(blocks, builder);
-  if (auto heads = mask.getDefiningOp<HeadsOp>())
-    return termsOfHeads(heads, builder);
+  case MaskForm::All:
+    return termsOfProduct(mask, builder);
+  case MaskForm::Pullback:
+    return pulledBack(op, builder);
+  case MaskForm::ByHeads:
+    return termsOfHeads(mask, builder);
+  case MaskForm::Leaf:
+  case MaskForm::Inverse:
+  case MaskForm::Unanswered:
+    break;
+  }
   return {mask};
 }
 

@@ -8,7 +8,7 @@
 
 namespace heddle::attn {
 
-/// Masks whose union is `mask`: the operands of or, also below and, segment, dilate, documents, blocks and heads.
+/// Masks whose union is `mask`: the operands of or, also below and, pullbacks and heads.
 llvm::SmallVector<mlir::Value> termsOf(mlir::Value mask, mlir::OpBuilder &builder);
 
 /// Masks that belong together, and their pieces in each variant.

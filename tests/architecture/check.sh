@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh <root> <check>: holds the tree against the rules that DESIGN gives to machines. Prints one
 # line "file:line: what is wrong" per violation and exits 1 if there was one. Checks: includes, circles,
-# registries, estimates, architectures, sizes, leftovers, links, documented,
+# registries, estimates, architectures, op_names, sizes, leftovers, links, documented,
 # house, python_circles. selftest.sh shows that each one bites.
 # shellcheck disable=SC2317 # the checks are called by name
 set -euo pipefail
@@ -114,6 +114,22 @@ check_estimates() {
 check_architectures() {
   layer_code | grep -vE '^codegen/(Target|Skeletons)/' | while read -r file; do
     sed 's,//.*,,' "$file" | grep -nE 'sm_[0-9]' | sed -E "s|^([0-9]+):.*|$file:\1: names a GPU architecture; only codegen/Target and codegen/Skeletons may|" || true
+  done
+}
+
+# Passes ask masks and scores what they are through interfaces: a question that names an op stands in the file of that
+# op. The definition in compiler/Oracle reads ops by itself and refuses those that it does not know; the rewrites of
+# Normalize leave as they are those that they do not know.
+check_op_names() {
+  local names file hit op asked='(isa|dyn_cast)[a-z_]*<|(getDefiningOp|getOps|Case)<|walk\(\[[^]]*\]\('
+  names=$(sources -name '*.td' | xargs -r grep -hoE '^def [A-Za-z]+Op : [A-Za-z]*(Mask|Leaf|Pullback|Score)Op<' | awk '{ print $2 }' | paste -sd'|')
+  [ -n "$names" ] || return 0
+  layer_code | grep -E '\.(h|cpp)$' | grep -vE '^(compiler/Oracle/.*|dialect/Transforms/Normalize\.cpp)$' | while read -r file; do
+    { grep -noE "($asked)[^>;]*\b($names)\b" "$file" || true; } | while IFS= read -r hit; do
+      op=$(grep -oE "[A-Za-z]+Op$" <<<"$hit")
+      case $file in dialect/IR/*) ! grep -qE "\b$op::" "$file" || continue ;; esac
+      echo "$file:${hit%%:*}: asks for $op by name; its interface answers, also for ops of other dialects"
+    done
   done
 }
 

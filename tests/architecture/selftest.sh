@@ -51,7 +51,7 @@ expect() {
 }
 
 clean_tree
-for check in includes registries estimates architectures sizes leftovers links documented house python_circles; do
+for check in includes registries estimates architectures op_names sizes leftovers links documented house python_circles; do
   bash "$here/check.sh" "$tree" $check || { echo "FAIL: $check found something in a clean tree"; failed=1; }
 done
 
@@ -62,6 +62,13 @@ expect estimates 'compiler/Session/TunePrior.h:1: an estimate reaches dialect/IR
 put compiler/Session/ScheduleCost.h '// Owns a cost.' '#include "compiler/Session/Between.h"'
 put compiler/Session/Between.h '// Stands between.' '#include "mlir/IR/Builders.h"'
 expect estimates 'compiler/Session/ScheduleCost.h:1: an estimate reaches mlir/IR/Builders.h'
+put dialect/IR/D.td '// Owns ops.' 'def OneOp : LeafOp<"one"> {' 'def SumOp : NaryMaskOp<"sum", "Any"> {'
+put dialect/IR/One.cpp '// Owns an op.' 'bool OneOp::isOne() { return isa<OneOp>(op); }'
+put dialect/Transforms/T.cpp '// Owns a pass.' 'if (isa<AddOp>(op)) SumOp::create(b);' 'if (isa<AddOp, SumOp>(op)) {}'
+expect op_names 'dialect/Transforms/T.cpp:3: asks for SumOp by name'
+put dialect/IR/D.td '// Owns ops.' 'def OneOp : LeafOp<"one"> {'
+put codegen/Emit/W.cpp '// Owns a walk.' 'module.walk([&](attn::OneOp op) {});'
+expect op_names 'codegen/Emit/W.cpp:2: asks for OneOp by name'
 put runtime/Device/X.h '// x' '# include "mlir/IR/Builders.h"'
 expect includes 'runtime/Device/X.h:2: runtime may not include mlir/IR/Builders.h'
 put runtime/Device/X.cpp '// x' '#include <cuda.h>'

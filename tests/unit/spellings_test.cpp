@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "dialect/Geometry/Counts.h"
 #include "dialect/IR/Sizes.h"
-#include "dialect/Transforms/MaskAtoms.h"
 #include "support/AnalysisChecks.h"
 #include "support/ManyCases.h"
 #include "support/PatternFiles.h"
@@ -188,20 +187,4 @@ TEST_CASE("texts of a library pattern are that pattern") {
       }
   CHECK(tally.pairs >= 30 * texts);
   CHECK(tally.others == 0);
-}
-
-TEST_CASE("a mask made of another one that the canonical form does not know is no leaf") {
-  auto file = parsed(unionText("%m = attn.causal"));
-  attn::PatternOp pattern = attn::PatternOp(file->pattern()).clone();
-  const mlir::Value mask = pattern.getSoftmax().getBranches()[0];
-  mlir::OpBuilder builder(pattern.getSoftmax());
-  mlir::OperationState state(pattern.getLoc(), "attn.pulled_back_as_nobody_knows");
-  state.addOperands(mask);
-  state.addTypes(mask.getType());
-  pattern.getContext()->allowUnregisteredDialects();
-  mlir::Operation *unknown = builder.create(state);
-  attn::MaskAtoms atoms(pattern);
-  CHECK_THROWS_AS(atoms.collect(unknown->getResult(0), {}), std::logic_error);
-  atoms.collect(mask, {});
-  pattern->destroy();
 }
