@@ -81,7 +81,7 @@ void BridgeBuilder::addEntry(const PatternFunction &function) {
   SmallVector<Type> inputs;
   if (function.takesContext)
     inputs.push_back(contextType());
-  ArrayRef<Type> rest = callee.getArgumentTypes().take_back(function.arguments.size());
+  ArrayRef<Type> rest = callee.getArgumentTypes().take_back(function.extra().size());
   inputs.append(rest.begin(), rest.end());
   SmallVector<Type> results;
   if (function.result != PatternResult::none)
@@ -91,7 +91,7 @@ void BridgeBuilder::addEntry(const PatternFunction &function) {
   SmallVector<Value> operands;
   if (function.takesContext)
     operands = loadContext(entry->getArgument(0));
-  auto passed = entry->getArguments().take_back(function.arguments.size());
+  auto passed = entry->getArguments().take_back(function.extra().size());
   operands.append(passed.begin(), passed.end());
   auto call = func::CallOp::create(builder, loc, callee, operands);
   SmallVector<Value> values(call.getResults());
@@ -102,9 +102,9 @@ void BridgeBuilder::addEntry(const PatternFunction &function) {
 
 // What pattern_score and its like take of the document of query q.
 Value BridgeBuilder::scoreDocument(SmallVector<Value> context, Value q) {
-  if (!hasScoreDocument(module))
+  auto callee = module.lookupSymbol<func::FuncOp>(patternFunction(Generated::ScoreDocument).symbol);
+  if (!callee)
     return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
-  auto callee = module.lookupSymbol<func::FuncOp>(scoreDocumentFunction().symbol);
   context.push_back(q);
   return func::CallOp::create(builder, loc, callee, context).getResult(0);
 }
@@ -123,7 +123,7 @@ void BridgeBuilder::addPairEntry(const PatternFunction &function) {
 
 Value BridgeBuilder::callKeep(SmallVector<Value> context, ArrayRef<Value> rest) {
   context.append(rest.begin(), rest.end());
-  auto callee = module.lookupSymbol<func::FuncOp>("pattern_keep");
+  auto callee = module.lookupSymbol<func::FuncOp>(patternFunction(Generated::Keep).symbol);
   return func::CallOp::create(builder, loc, callee, context).getResult(0);
 }
 
@@ -179,32 +179,29 @@ void BridgeBuilder::addLine(const std::string &symbol, const std::string &callee
 }
 
 void BridgeBuilder::addScoreLines() {
-  const std::string score = scoreFunction().symbol, gradient = scoreGradientFunction().symbol;
+  const PatternFunction &score = patternFunction(Generated::Score),
+                        &gradient = patternFunction(Generated::ScoreGradient);
   if (info.hasScore) {
-    addPairEntry(scoreFunction());
-    addLine(scoreColumnSymbol, score, /*alongKeys=*/false);
+    addPairEntry(score);
+    addLine(scoreColumnSymbol, score.symbol, /*alongKeys=*/false);
   }
-  if (hasScoreGradient(module)) {
-    addPairEntry(scoreGradientFunction());
-    addLine(scoreRowSymbol, score, /*alongKeys=*/true);
-    addLine(scoreGradientColumnSymbol, gradient, /*alongKeys=*/false);
-    addLine(scoreGradientRowSymbol, gradient, /*alongKeys=*/true);
+  if (hasFunction(module, Generated::ScoreGradient)) {
+    addPairEntry(gradient);
+    addLine(scoreRowSymbol, score.symbol, /*alongKeys=*/true);
+    addLine(scoreGradientColumnSymbol, gradient.symbol, /*alongKeys=*/false);
+    addLine(scoreGradientRowSymbol, gradient.symbol, /*alongKeys=*/true);
   }
   for (int argument = 0; argument < info.paramCount; ++argument)
-    if (module.lookupSymbol(argumentGradientSymbol(argument))) {
-      addLine(argumentGradientColumnSymbol(argument), argumentGradientSymbol(argument), /*alongKeys=*/false);
-      addLine(argumentPlaceColumnSymbol(argument), argumentPlaceSymbol(argument), /*alongKeys=*/false);
-    }
+    for (Generated which : {Generated::ArgumentGradient, Generated::ArgumentPlace})
+      if (module.lookupSymbol(symbolOf(which, argument)))
+        addLine(columnSymbol(which, argument), symbolOf(which, argument), /*alongKeys=*/false);
 }
 
 } // namespace
 
 std::string bridgeSymbol(const char *patternFunction) { return std::string("heddle_jit_") + patternFunction; }
-std::string argumentGradientColumnSymbol(int argument) {
-  return bridgeSymbol(argumentGradientSymbol(argument).c_str()) + "_column";
-}
-std::string argumentPlaceColumnSymbol(int argument) {
-  return bridgeSymbol(argumentPlaceSymbol(argument).c_str()) + "_column";
+std::string columnSymbol(Generated which, int argument) {
+  return bridgeSymbol(symbolOf(which, argument).c_str()) + "_column";
 }
 
 void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
@@ -213,11 +210,9 @@ void addBridgeFunctions(ModuleOp module, const PatternInfo &info) {
     if (!function.isExternal())
       function->setAttr("llvm.linkage", internal);
   BridgeBuilder bridge(module, info);
-  std::vector<PatternFunction> functions = functionsOf(info);
-  if (hasTransposedFunctions(module))
-    llvm::append_range(functions, transposedFunctions());
-  for (const PatternFunction &function : functions)
-    if (function.symbol != scoreFunction().symbol)
+  const bool walksKeyTiles = hasKeyTiles(module);
+  for (const PatternFunction &function : patternFunctions())
+    if (isRequired(function, info, walksKeyTiles) && function.presence != FunctionPresence::WithScore)
       bridge.addEntry(function);
   bridge.addKeepLine(keepRowSymbol, /*alongKeys=*/true);
   bridge.addKeepLine(keepColumnSymbol, /*alongKeys=*/false);

@@ -3,6 +3,8 @@
 // call them without knowing how many run-time sizes the pattern has.
 #pragma once
 
+#include "codegen/Schedule/PatternFunction.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
 
@@ -19,9 +21,8 @@ inline constexpr const char *scoreRowSymbol = "heddle_jit_score_row";
 inline constexpr const char *scoreGradientColumnSymbol = "heddle_jit_score_gradient_column";
 inline constexpr const char *scoreGradientRowSymbol = "heddle_jit_score_gradient_row";
 
-// Along queries, of an argument of the pattern: derivatives of scores by it, and places of elements.
-std::string argumentGradientColumnSymbol(int argument);
-std::string argumentPlaceColumnSymbol(int argument);
+// Along queries, of an argument of the pattern: the derivatives of scores by it, or the places of elements.
+std::string columnSymbol(Generated which, int argument);
 
 // Where the pointers to tensors lie behind the address of a context.
 inline constexpr int64_t contextPointerOffset = 160;

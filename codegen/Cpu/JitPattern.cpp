@@ -68,37 +68,38 @@ template <class Code> llvm::Error resolveAll(Code &code, ModuleOp module) {
   auto add = [&](const std::string &symbol, auto &function) {
     errors = llvm::joinErrors(std::move(errors), resolve(code.machine, symbol, function));
   };
-  add(bridgeSymbol("pattern_variant"), code.variant);
-  auto addWalk = [&](auto &walk, const PatternFunction *functions) { // rates, residue and range, in this order
-    add(bridgeSymbol(functions[0].symbol), walk.rowRate);
-    add(bridgeSymbol(functions[1].symbol), walk.columnRate);
-    add(bridgeSymbol(functions[2].symbol), walk.columnResidue);
-    add(bridgeSymbol(functions[3].symbol), walk.nextRange);
+  auto addEntry = [&](Generated which, auto &function) { add(bridgeSymbol(patternFunction(which).symbol), function); };
+  addEntry(Generated::Variant, code.variant);
+  auto addWalk = [&](auto &walk, const WalkFunctions &functions) {
+    addEntry(functions.rowRate, walk.rowRate);
+    addEntry(functions.columnRate, walk.columnRate);
+    addEntry(functions.columnResidue, walk.columnResidue);
+    addEntry(functions.nextRange, walk.nextRange);
   };
-  addWalk(code.queries, &patternFunctions()[1]);
-  if (hasTransposedFunctions(module))
-    addWalk(code.keys, transposedFunctions().data());
-  add(bridgeSymbol("pattern_keep"), code.keep);
+  addWalk(code.queries, kQueryTiles);
+  if (hasKeyTiles(module))
+    addWalk(code.keys, kKeyTiles);
+  addEntry(Generated::Keep, code.keep);
   add(keepRowSymbol, code.keepRow);
   add(keepColumnSymbol, code.keepColumn);
   if (code.info.hasScore) {
-    add(bridgeSymbol(scoreFunction().symbol), code.score);
+    addEntry(Generated::Score, code.score);
     add(scoreColumnSymbol, code.scoreColumn);
   }
-  if (hasScoreGradient(module)) {
-    add(bridgeSymbol(scoreGradientFunction().symbol), code.scoreGradient);
+  if (hasFunction(module, Generated::ScoreGradient)) {
+    addEntry(Generated::ScoreGradient, code.scoreGradient);
     add(scoreRowSymbol, code.scoreRow);
     add(scoreGradientColumnSymbol, code.scoreGradientColumn);
     add(scoreGradientRowSymbol, code.scoreGradientRow);
   }
   code.arguments.resize(size_t(code.info.paramCount));
   for (int argument = 0; argument < code.info.paramCount; ++argument)
-    if (module.lookupSymbol(argumentGradientSymbol(argument))) {
-      add(argumentGradientColumnSymbol(argument), code.arguments[size_t(argument)].gradient);
-      add(argumentPlaceColumnSymbol(argument), code.arguments[size_t(argument)].place);
+    if (module.lookupSymbol(symbolOf(Generated::ArgumentGradient, argument))) {
+      add(columnSymbol(Generated::ArgumentGradient, argument), code.arguments[size_t(argument)].gradient);
+      add(columnSymbol(Generated::ArgumentPlace, argument), code.arguments[size_t(argument)].place);
     }
   if (code.info.hasSink)
-    add(bridgeSymbol(sinkFunction().symbol), code.sink);
+    addEntry(Generated::Sink, code.sink);
   return errors;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 /// Empty for a function that the text defines itself.
 llvm::StringRef deviceNameOf(func::FuncOp function) {
-  if (function.getName() == kColumnsBelowSymbol)
+  if (function.getName() == kColumnsBelow)
     return "Columns::below";
   auto name = function->getAttrOfType<StringAttr>(attn::kDeviceFunction);
   return name ? name.getValue() : llvm::StringRef();

@@ -41,21 +41,11 @@ static std::string describeArguments(const PatternFunction &function, const Patt
 }
 
 static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &info, SourceWriter &writer) {
-  for (const PatternFunction &known : functionsOf(info))
-    if (function.getName() == known.symbol)
+  for (const PatternFunction &known : patternFunctions())
+    if (function.getName() == known.symbol) {
       writer.comment(describeArguments(known, info));
-  for (const PatternFunction *some :
-       {&documentCountFunction(), &documentRowFunction(), &scoreDocumentFunction(), &scoreGradientFunction()})
-    if (function.getName() == some->symbol)
-      writer.comment(describeArguments(*some, info));
-  for (const PatternFunction &transposed : transposedFunctions())
-    if (function.getName() == transposed.symbol)
-      writer.comment(describeArguments(transposed, info));
-  for (const PatternFunction *words : {&keptColumnsFunction(), &bandColumnsFunction(), &transposedKeptColumnsFunction(),
-                                       &transposedBandColumnsFunction()})
-    if (function.getName() == words->symbol) {
-      writer.comment(describeArguments(*words, info));
-      writer.line("template <class Columns>");
+      if (known.isTemplate)
+        writer.line("template <class Columns>");
     }
   std::string body;
   llvm::raw_string_ostream stream(body);
@@ -87,8 +77,8 @@ static bool readsArgument(emitc::FuncOp function, unsigned fromLast) {
 static std::vector<ArgumentGradientTraits> argumentGradientsOf(ModuleOp lowered, const PatternInfo &info) {
   std::vector<ArgumentGradientTraits> gradients;
   for (int argument = 0; argument < info.paramCount; ++argument) {
-    auto derivative = lowered.lookupSymbol<emitc::FuncOp>(argumentGradientSymbol(argument));
-    auto place = lowered.lookupSymbol<emitc::FuncOp>(argumentPlaceSymbol(argument));
+    auto derivative = lowered.lookupSymbol<emitc::FuncOp>(symbolOf(Generated::ArgumentGradient, argument));
+    auto place = lowered.lookupSymbol<emitc::FuncOp>(symbolOf(Generated::ArgumentPlace, argument));
     if (derivative && place)
       gradients.push_back({argument, readsArgument(derivative, 0), readsArgument(place, 2), readsArgument(place, 1)});
   }
@@ -108,12 +98,18 @@ FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &
   for (auto function : lowered->getOps<emitc::FuncOp>())
     if (failed(printFunction(function, info, writer)))
       return failure();
-  writer.text(
-      patternWrapperText(info, {branchesWithKeptColumns(module, info, keptColumnsFunction()), hasBandColumns(module),
-                                hasDocumentRows(module), hasTransposedFunctions(module),
-                                branchesWithKeptColumns(module, info, transposedKeptColumnsFunction()),
-                                hasBandColumns(module, transposedBandColumnsFunction()), hasScoreDocument(module),
-                                hasScoreGradient(module), argumentGradientsOf(*lowered, info), !files.empty()}));
+  PatternTraits traits;
+  traits.branchesWithWords = branchesWithKeptColumns(module, info, kQueryTiles.keptColumns);
+  traits.hasBandColumns = hasFunction(module, kQueryTiles.bandColumns);
+  traits.hasDocumentRows = hasFunction(module, Generated::DocumentRow);
+  traits.isTransposed = hasKeyTiles(module);
+  traits.transposedBranchesWithWords = branchesWithKeptColumns(module, info, kKeyTiles.keptColumns);
+  traits.hasTransposedBandColumns = hasFunction(module, kKeyTiles.bandColumns);
+  traits.hasScoreDocument = hasFunction(module, Generated::ScoreDocument);
+  traits.hasScoreGradient = hasFunction(module, Generated::ScoreGradient);
+  traits.argumentGradients = argumentGradientsOf(*lowered, info);
+  traits.asksTogether = !files.empty();
+  writer.text(patternWrapperText(info, traits));
   return writer.take();
 }
 

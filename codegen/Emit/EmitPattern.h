@@ -24,15 +24,15 @@ struct ArgumentGradientTraits {
 // What skeletons learn of a pattern's functions.
 struct PatternTraits {
   std::vector<bool> branchesWithWords; // of kept columns
-  bool hasBandColumns;
-  bool hasDocumentRows;
-  bool isTransposed;                             // there is a struct TransposedPattern beside Pattern
+  bool hasBandColumns = false;
+  bool hasDocumentRows = false;
+  bool isTransposed = false;                     // there is a struct TransposedPattern beside Pattern
   std::vector<bool> transposedBranchesWithWords; // and its kept columns
-  bool hasTransposedBandColumns;
-  bool hasScoreDocument;
-  bool hasScoreGradient;
+  bool hasTransposedBandColumns = false;
+  bool hasScoreDocument = false;
+  bool hasScoreGradient = false;
   std::vector<ArgumentGradientTraits> argumentGradients;
-  bool asksTogether; // nextRange must be called by all lanes of a warp together
+  bool asksTogether = false; // nextRange must be called by all lanes of a warp together
 };
 
 // The wrapper part alone.

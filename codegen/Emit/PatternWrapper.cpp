@@ -39,38 +39,23 @@ std::string fieldOf(const std::string &argument) {
   return argument;
 }
 
-struct Method {
-  const char *name;
-  const char *resultType;
-};
-
-// The methods in the order of patternFunctions().
-constexpr Method methods[] = {{"variant", "int"},    {"queryRate", "int"},      {"keyRate", "int"},
-                              {"keyResidue", "int"}, {"nextRange", "KeyRange"}, {"keep", "bool"}};
-
-// The same of transposedFunctions().
-constexpr Method transposedMethods[] = {
-    {"keyRate", "int"}, {"queryRate", "int"}, {"queryResidue", "int"}, {"nextRange", "KeyRange"}};
-
-constexpr Method keptColumnsMethod = {"keptColumns", "uint32_t"}, bandColumnsMethod = {"bandColumns", "uint32_t"};
-
-std::string methodSignature(const Method &method, const PatternFunction &function) {
+std::string methodSignature(const PatternFunction &function) {
   std::vector<std::string> parameters;
   if (function.takesContext)
     parameters.push_back("const PatternContext &c");
-  for (const char *argument : function.arguments)
+  for (const char *argument : function.extra())
     if (std::string(argument) != "out")
       parameters.push_back((std::string(argument) == "score" ? "float " : "int ") + fieldOf(argument));
-  return "static __device__ __forceinline__ " + std::string(method.resultType) + " " +
-         SourceWriter::call(method.name, parameters);
+  return "static __device__ __forceinline__ " + std::string(function.methodResult) + " " +
+         SourceWriter::call(function.method, parameters);
 }
 
-void writeMethod(SourceWriter &writer, const Method &method, const PatternFunction &function, const PatternInfo &info) {
+void writeMethod(SourceWriter &writer, const PatternFunction &function, const PatternInfo &info) {
   std::vector<std::string> values;
   for (const std::string &argument : argumentNames(function, info))
     values.push_back(fieldOf(argument));
   std::string call = SourceWriter::call(function.symbol, values);
-  auto body = writer.function(methodSignature(method, function));
+  auto body = writer.function(methodSignature(function));
   if (function.result != PatternResult::none)
     return writer.line("return " + call + ";");
   writer.line("int32_t out[5];");
@@ -78,19 +63,24 @@ void writeMethod(SourceWriter &writer, const Method &method, const PatternFuncti
   writer.line("return KeyRange{out[0], out[1], out[2], out[3], out[4]};");
 }
 
-void writeWords(SourceWriter &writer, const std::string &signature, const PatternFunction &function,
-                const PatternInfo &info) {
+void writeWords(SourceWriter &writer, const PatternFunction &function, const PatternInfo &info) {
   std::vector<std::string> values;
   for (const std::string &argument : argumentNames(function, info))
     values.push_back(fieldOf(argument));
-  auto body = writer.function(signature);
+  auto body = writer.function(methodSignature(function));
   writer.line("return " + SourceWriter::call(function.symbol + std::string("<Columns>"), values) + ";");
+}
+
+void writeAll(SourceWriter &writer, const PatternInfo &info, FunctionPresence presence) {
+  for (const PatternFunction &function : patternFunctions())
+    if (function.presence == presence)
+      writeMethod(writer, function, info);
 }
 
 // A skeleton asks KernelTraits::kTilesAreWhole first, so a pattern without a band says nothing of it.
 void writeBandColumns(SourceWriter &writer, const PatternInfo &info, const PatternFunction &function) {
   writer.line("template <class Columns>");
-  writeWords(writer, methodSignature(bandColumnsMethod, function), function, info);
+  writeWords(writer, function, info);
 }
 
 // A skeleton asks kHasKeptColumns first, so the method of a pattern without words needs no body.
@@ -101,26 +91,25 @@ void writeKeptColumns(SourceWriter &writer, const PatternInfo &info, const Patte
     answers.push_back(hasWords ? "true" : "false");
   writer.line("static constexpr bool kHasKeptColumns[] = {" + joinComma(answers) + "};");
   writer.line("template <class Columns>");
-  const std::string signature = methodSignature(keptColumnsMethod, function);
   if (std::find(branches.begin(), branches.end(), true) == branches.end())
-    return writer.line(signature + ";");
-  writeWords(writer, signature, function, info);
+    return writer.line(methodSignature(function) + ";");
+  writeWords(writer, function, info);
 }
 
 // A skeleton asks only where configurations have tiles of documents (Skeletons/Forward/work_items.cuh), so a pattern without
 // them says nothing of them.
 void writeDocuments(SourceWriter &writer, const PatternInfo &info) {
-  writeMethod(writer, {"documentCount", "int"}, documentCountFunction(), info);
-  writeMethod(writer, {"documentRow", "int"}, documentRowFunction(), info);
+  writeMethod(writer, patternFunction(Generated::DocumentCount), info);
+  writeMethod(writer, patternFunction(Generated::DocumentRow), info);
 }
 
 // A skeleton asks once for a query, and passes it on with its pairs.
 void writeScoreDocument(SourceWriter &writer, const PatternInfo &info, bool hasScoreDocument) {
-  const Method method = {"scoreDocument", "int"};
+  const PatternFunction &function = patternFunction(Generated::ScoreDocument);
   writer.constant("kHasScoreDocument", hasScoreDocument);
   if (hasScoreDocument)
-    return writeMethod(writer, method, scoreDocumentFunction(), info);
-  auto body = writer.function(methodSignature(method, scoreDocumentFunction()));
+    return writeMethod(writer, function, info);
+  auto body = writer.function(methodSignature(function));
   writer.line("return 0;");
 }
 
@@ -129,23 +118,22 @@ void writeScoreDocument(SourceWriter &writer, const PatternInfo &info, bool hasS
 struct OptionalMethod {
   const char *flag;
   bool isPresent;
-  Method method;
+  Generated function;
   const char *otherwise;
 };
 
-void writeOptional(SourceWriter &writer, const OptionalMethod &optional, const PatternFunction &function,
-                   const PatternInfo &info) {
+void writeOptional(SourceWriter &writer, const OptionalMethod &optional, const PatternInfo &info) {
+  const PatternFunction &function = patternFunction(optional.function);
   writer.constant(optional.flag, optional.isPresent);
   if (optional.isPresent)
-    return writeMethod(writer, optional.method, function, info);
-  auto body = writer.function(methodSignature(optional.method, function));
+    return writeMethod(writer, function, info);
+  auto body = writer.function(methodSignature(function));
   writer.line(std::string("return ") + optional.otherwise + ";");
 }
 
 // Of backward passes: a forward text says nothing of it.
 void writeGradients(SourceWriter &writer, const PatternInfo &info, bool hasScoreGradient) {
-  writeOptional(writer, {"kHasScoreGradient", hasScoreGradient, {"scoreGradient", "float"}, "1.0f"},
-                scoreGradientFunction(), info);
+  writeOptional(writer, {"kHasScoreGradient", hasScoreGradient, Generated::ScoreGradient, "1.0f"}, info);
   writer.constant("kIsDetached", info.isDetached);
 }
 
@@ -172,18 +160,17 @@ void writeArgumentGradients(SourceWriter &writer, const PatternInfo &info, const
   writer.line();
   writer.line("template <int Argument> struct ArgumentGradient;");
   for (const ArgumentGradientTraits &gradient : traits.argumentGradients) {
-    const std::string derivative = argumentGradientSymbol(gradient.argument);
-    const std::string place = argumentPlaceSymbol(gradient.argument);
     writer.line("template <>");
     auto body = writer.structure("ArgumentGradient<" + std::to_string(gradient.argument) + ">");
     writer.constant("kReadsScore", gradient.derivativeReadsScore);
     writer.constant("kReadsQuery", gradient.placeReadsQuery);
     writer.constant("kReadsKey", gradient.placeReadsKey);
-    PatternFunction function = scoreFunction();
-    function.symbol = derivative.c_str();
-    writeMethod(writer, {"derivative", "float"}, function, info);
-    function = {place.c_str(), true, {"q_position", "k_position", kScoreDocument}, PatternResult::i32};
-    writeMethod(writer, {"place", "int64_t"}, function, info);
+    for (Generated which : {Generated::ArgumentGradient, Generated::ArgumentPlace}) {
+      const std::string symbol = symbolOf(which, gradient.argument);
+      PatternFunction function = patternFunction(which);
+      function.symbol = symbol.c_str();
+      writeMethod(writer, function, info);
+    }
   }
 }
 
@@ -191,11 +178,10 @@ void writeArgumentGradients(SourceWriter &writer, const PatternInfo &info, const
 void writeTransposed(SourceWriter &writer, const PatternInfo &info, const PatternTraits &traits) {
   writer.line();
   auto transposed = writer.structure("TransposedPattern");
-  for (size_t i = 0; i < transposedFunctions().size(); ++i)
-    writeMethod(writer, transposedMethods[i], transposedFunctions()[i], info);
-  writeKeptColumns(writer, info, transposedKeptColumnsFunction(), traits.transposedBranchesWithWords);
+  writeAll(writer, info, FunctionPresence::WithKeyTiles);
+  writeKeptColumns(writer, info, patternFunction(kKeyTiles.keptColumns), traits.transposedBranchesWithWords);
   if (traits.hasTransposedBandColumns)
-    writeBandColumns(writer, info, transposedBandColumnsFunction());
+    writeBandColumns(writer, info, patternFunction(kKeyTiles.bandColumns));
 }
 
 } // namespace
@@ -218,16 +204,15 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
   writer.constant("kBranchCount", info.branchCount);
   writer.constant("kParamCount", info.paramCount);
   writer.constant("kAsksTogether", traits.asksTogether);
-  for (size_t i = 0; i < patternFunctions().size(); ++i)
-    writeMethod(writer, methods[i], patternFunctions()[i], info);
-  writeKeptColumns(writer, info, keptColumnsFunction(), traits.branchesWithWords);
+  writeAll(writer, info, FunctionPresence::Always);
+  writeKeptColumns(writer, info, patternFunction(kQueryTiles.keptColumns), traits.branchesWithWords);
   if (traits.hasBandColumns)
-    writeBandColumns(writer, info, bandColumnsFunction());
+    writeBandColumns(writer, info, patternFunction(kQueryTiles.bandColumns));
   writeScoreDocument(writer, info, traits.hasScoreDocument);
-  writeOptional(writer, {"kHasScore", info.hasScore, {"score", "float"}, "score"}, scoreFunction(), info);
+  writeOptional(writer, {"kHasScore", info.hasScore, Generated::Score, "score"}, info);
   if (traits.isTransposed)
     writeGradients(writer, info, traits.hasScoreGradient);
-  writeOptional(writer, {"kHasSink", info.hasSink, {"sink", "float"}, "0.0f"}, sinkFunction(), info);
+  writeOptional(writer, {"kHasSink", info.hasSink, Generated::Sink, "0.0f"}, info);
   if (traits.hasDocumentRows)
     writeDocuments(writer, info);
   writeOperands(writer, info);

@@ -23,23 +23,13 @@ namespace arith = mlir::arith;
 namespace heddle {
 namespace {
 
-/// What the functions of a direction are called.
-struct DirectionNames {
-  StringRef rowRate, columnRate, columnResidue, nextRange, keptColumns, bandColumns;
-};
-constexpr DirectionNames kForwardNames = {"pattern_query_rate", "pattern_key_rate",     "pattern_key_residue",
-                                          "pattern_next_range", "pattern_kept_columns", "pattern_band_columns"};
-constexpr DirectionNames kTransposedNames = {"pattern_transposed_key_rate",      "pattern_transposed_query_rate",
-                                             "pattern_transposed_query_residue", "pattern_transposed_next_range",
-                                             "pattern_transposed_kept_columns",  "pattern_transposed_band_columns"};
-
 /// Rows are those of tiles, columns what they visit: queries and keys, or, transposed, keys and queries.
 class FunctionModule {
 public:
   FunctionModule(ModuleOp module, attn::PatternOp pattern, const attn::PatternAnalysis &analysis,
                  attn::Direction direction)
       : module(module), pattern(pattern), analysis(analysis), direction(direction),
-        names(isForward() ? kForwardNames : kTransposedNames), i32(IntegerType::get(pattern.getContext(), 32)),
+        functions(isForward() ? kQueryTiles : kKeyTiles), i32(IntegerType::get(pattern.getContext(), 32)),
         i1(IntegerType::get(pattern.getContext(), 1)) {}
 
   /// Those that only the forward direction has serve both.
@@ -66,30 +56,28 @@ private:
   bool isForward() const { return direction == attn::Direction::Forward; }
   const attn::VariantRanges &ranges(unsigned variant) const { return analysis.variants[variant].ranges(direction); }
 
-  FunctionBuilder start(StringRef name, const FunctionShape &shape) {
-    return FunctionBuilder(module, name, pattern, shape);
-  }
+  FunctionBuilder start(Generated which) { return FunctionBuilder(module, patternFunction(which), pattern); }
 
   /// The index into a list of distinct values.
   void buildVariant() {
-    FunctionBuilder f = start("pattern_variant", {true, {}, {i32}});
+    FunctionBuilder f = start(Generated::Variant);
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
     f.finish(expressions.integer(analysis.variantOfHead));
   }
 
   void buildRowRate() {
-    FunctionBuilder f = start(names.rowRate, {false, {i32}, {i32}});
+    FunctionBuilder f = start(functions.rowRate);
     f.finish(f.choose(f.extra(0), variantCount(), i32, [&](unsigned v) { return f.constant(ranges(v).rowRate); }));
   }
 
   void buildColumnRate() {
-    FunctionBuilder f = start(names.columnRate, {false, {i32, i32}, {i32}});
+    FunctionBuilder f = start(functions.columnRate);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32,
                            [&](unsigned v, unsigned b) { return f.constant(ranges(v).branches[b].columnRate); }));
   }
 
   void buildColumnResidue() {
-    FunctionBuilder f = start(names.columnResidue, {true, {i32, i32, i32}, {i32}});
+    FunctionBuilder f = start(functions.columnResidue);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) {
       attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) {
         return symbol.kind == attn::Symbol::TileFirst ? f.extra(2) : f.contextSymbol(symbol);
@@ -106,8 +94,7 @@ private:
   }
 
   void buildNextRangeDispatch() {
-    Type out = MemRefType::get({5}, i32);
-    FunctionBuilder f = start(names.nextRange, {true, {i32, i32, i32, i32, i32, i32, out}, {}});
+    FunctionBuilder f = start(functions.nextRange);
     TileArguments tile{f.extra(2), f.extra(3), f.extra(4), f.extra(5)};
     f.dispatch(f.extra(0), variantCount(), [&](unsigned v) {
       f.dispatch(f.extra(1), branchCount(), [&](unsigned b) {
@@ -126,7 +113,7 @@ private:
   }
 
   void buildKeep() {
-    FunctionBuilder f = start("pattern_keep", {true, {i32, i32, i32}, {i1}});
+    FunctionBuilder f = start(Generated::Keep);
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
     Value variant = expressions.integer(analysis.variantOfHead);
     const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/false);
@@ -137,7 +124,7 @@ private:
 
   /// Left out if no branch has words for all variants.
   void buildKeptColumns() {
-    FunctionBuilder f = start(names.keptColumns, {true, {i32, i32, i32, i32}, {i32}});
+    FunctionBuilder f = start(functions.keptColumns);
     declareColumnsBelow(f);
     SmallVector<bool> hasWords(branchCount(), true);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
@@ -150,7 +137,7 @@ private:
       hasWords[b] = false;
       return f.constant(0);
     }));
-    f.function->setAttr("heddle.branches", f.builder.getDenseBoolArrayAttr(hasWords));
+    f.function->setAttr(kBranches, f.builder.getDenseBoolArrayAttr(hasWords));
     if (!llvm::is_contained(hasWords, true))
       f.function.erase();
   }
@@ -160,7 +147,7 @@ private:
     const attn::BandedGrain banded = attn::bandedGrainOf(analysis, direction);
     if (banded.grain == 1)
       return;
-    FunctionBuilder f = start(names.bandColumns, {true, {i32, i32, i32, i32}, {i32}});
+    FunctionBuilder f = start(functions.bandColumns);
     declareColumnsBelow(f);
     f.finish(forEachBranch(f, f.extra(0), f.extra(1), i32, [&](unsigned v, unsigned b) -> Value {
       return columnWord(f, v, b, [&](FunctionBuilder &predicate, Pair position) {
@@ -258,7 +245,7 @@ private:
   attn::PatternOp pattern;
   const attn::PatternAnalysis &analysis;
   attn::Direction direction;
-  const DirectionNames &names;
+  const WalkFunctions &functions;
   Type i32, i1;
 };
 

@@ -12,16 +12,15 @@ void appendDocumentFunctions(ModuleOp module, attn::PatternOp pattern) {
   const std::optional<attn::DocumentRows> documents = attn::documentRowsOf(pattern, whyNone);
   if (!documents)
     return;
-  Type i32 = IntegerType::get(module.getContext(), 32);
-  auto append = [&](StringRef name, ArrayRef<Type> extra, const attn::IntExpr &result) {
-    FunctionBuilder f(module, name, pattern, {/*hasContext=*/true, SmallVector<Type>(extra), {i32}});
+  auto append = [&](Generated which, const attn::IntExpr &result) {
+    FunctionBuilder f(module, patternFunction(which), pattern);
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) {
       return symbol.kind == attn::Symbol::Cell ? f.extra(0) : f.contextSymbol(symbol);
     });
     f.finish(expressions.integer(result));
   };
-  append("pattern_document_count", {}, documents->count);
-  append("pattern_document_row", {i32}, documents->begin);
+  append(Generated::DocumentCount, documents->count);
+  append(Generated::DocumentRow, documents->begin);
 }
 
 } // namespace heddle

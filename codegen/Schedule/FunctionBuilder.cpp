@@ -32,6 +32,12 @@ FunctionBuilder::FunctionBuilder(ModuleOp module, StringRef name, attn::PatternO
   builder.setInsertionPointToStart(function.addEntryBlock());
 }
 
+FunctionBuilder::FunctionBuilder(ModuleOp module, const PatternFunction &function, attn::PatternOp pattern,
+                                 StringRef symbol)
+    : FunctionBuilder(module, symbol.empty() ? function.symbol : symbol, pattern,
+                      {function.takesContext, extraTypes(module.getContext(), function),
+                       resultTypes(module.getContext(), function)}) {}
+
 attn::ArgumentValues FunctionBuilder::argumentValues(bool asReals) {
   attn::ArgumentValues arguments;
   unsigned nextOperand = FirstParameter + pattern.getNumArguments();

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "codegen/Schedule/PatternFunction.h"
 #include "dialect/IR/Attn.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -24,6 +25,9 @@ public:
 
   /// Of a function of `pattern`.
   FunctionBuilder(mlir::ModuleOp module, llvm::StringRef name, attn::PatternOp pattern, const FunctionShape &shape);
+  /// Of one of the table, under the name of an argument where it is ByArgument.
+  FunctionBuilder(mlir::ModuleOp module, const PatternFunction &function, attn::PatternOp pattern,
+                  llvm::StringRef symbol = {});
 
   mlir::OpBuilder builder;
   mlir::Location loc;

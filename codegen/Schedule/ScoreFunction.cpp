@@ -46,9 +46,7 @@ attn::ScoreFrame frameOfPair(FunctionBuilder &f, attn::PatternOp pattern, const 
   return frame;
 }
 
-void appendFunction(ModuleOp module, attn::PatternOp pattern, StringRef name, BuildScore build) {
-  Type i32 = IntegerType::get(module.getContext(), 32), f32 = Float32Type::get(module.getContext());
-  FunctionBuilder f(module, name, pattern, {/*hasContext=*/true, {i32, i32, i32, f32}, {f32}});
+void appendFunction(FunctionBuilder f, attn::PatternOp pattern, BuildScore build) {
   const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
   const attn::ScoreFrame frame = frameOfPair(f, pattern, arguments);
   f.finish(build(pattern.getSoftmax().getScores(), frame, f.extra(3)));
@@ -58,8 +56,7 @@ void appendFunction(ModuleOp module, attn::PatternOp pattern, StringRef name, Bu
 void appendDocumentFunction(ModuleOp module, attn::PatternOp pattern) {
   if (!attn::documentsOfScores(pattern))
     return;
-  Type i32 = IntegerType::get(module.getContext(), 32);
-  FunctionBuilder f(module, "pattern_score_document", pattern, {/*hasContext=*/true, {i32}, {i32}});
+  FunctionBuilder f(module, patternFunction(Generated::ScoreDocument), pattern);
   const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/false);
   f.finish(attn::buildScoreDocument(pattern, placeOf(frameOf(f, arguments, f.extra(0), Value()))));
 }
@@ -70,15 +67,14 @@ bool appendScoreFunction(ModuleOp module, attn::PatternOp pattern) {
   if (!attn::changesScores(pattern.getSoftmax().getScores()))
     return false;
   appendDocumentFunction(module, pattern);
-  appendFunction(module, pattern, "pattern_score", attn::buildScoreChain);
+  appendFunction({module, patternFunction(Generated::Score), pattern}, pattern, attn::buildScoreChain);
   return true;
 }
 
 bool appendSinkFunction(ModuleOp module, attn::PatternOp pattern) {
   if (!pattern.getSoftmax().hasSink())
     return false;
-  Type f32 = Float32Type::get(module.getContext());
-  FunctionBuilder f(module, "pattern_sink", pattern, {/*hasContext=*/true, {}, {f32}});
+  FunctionBuilder f(module, patternFunction(Generated::Sink), pattern);
   const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
   const attn::ScoreFrame frame = frameOf(f, arguments, Value(), Value());
   f.finish(pattern.getSoftmax().buildSink(frame));
@@ -88,26 +84,25 @@ bool appendSinkFunction(ModuleOp module, attn::PatternOp pattern) {
 bool appendScoreGradient(ModuleOp module, attn::PatternOp pattern) {
   if (!attn::changesScores(pattern.getSoftmax().getScores()))
     return false;
-  appendFunction(module, pattern, "pattern_score_gradient", attn::buildScoreDerivative);
+  appendFunction({module, patternFunction(Generated::ScoreGradient), pattern}, pattern, attn::buildScoreDerivative);
   return true;
 }
 
 void appendArgumentGradients(ModuleOp module, attn::PatternOp pattern) {
-  MLIRContext *context = module.getContext();
-  Type i32 = IntegerType::get(context, 32), i64 = IntegerType::get(context, 64);
   Value scores = pattern.getSoftmax().getScores();
   for (BlockArgument argument : attn::argumentsOfScores(scores)) {
-    const std::string number = std::to_string(argument.getArgNumber());
-    appendFunction(module, pattern, "pattern_argument_gradient_" + number,
+    auto start = [&](Generated which) {
+      return FunctionBuilder(module, patternFunction(which), pattern, symbolOf(which, int(argument.getArgNumber())));
+    };
+    appendFunction(start(Generated::ArgumentGradient), pattern,
                    [&](Value chain, const attn::ScoreFrame &frame, Value score) {
                      return attn::buildArgumentDerivative(chain, frame, score, argument);
                    });
-    FunctionBuilder f(module, "pattern_argument_place_" + number, pattern,
-                      {/*hasContext=*/true, {i32, i32, i32}, {i64}});
+    FunctionBuilder f = start(Generated::ArgumentPlace);
     const attn::ArgumentValues arguments = f.argumentValues(/*asReals=*/true);
     const attn::ScoreFrame frame = frameOfPair(f, pattern, arguments);
     Value place = attn::buildArgumentPlace(scores, frame, argument);
-    f.finish(arith::IndexCastOp::create(f.builder, f.loc, i64, place).getResult());
+    f.finish(arith::IndexCastOp::create(f.builder, f.loc, f.builder.getI64Type(), place).getResult());
   }
 }
 

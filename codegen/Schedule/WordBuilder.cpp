@@ -3,6 +3,7 @@
 // the bound lies.
 //===----------------------------------------------------------------------===//
 #include "codegen/Schedule/WordBuilder.h"
+#include "codegen/Schedule/PatternFunction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"

@@ -9,7 +9,6 @@
 namespace heddle {
 
 /// Called with an unsigned count of columns; which bit stands for which column is the definition's business.
-inline constexpr llvm::StringLiteral kColumnsBelow = "columns_below";
 
 /// slope * column + base, slope not 0; divided by `divisor`, rounded down, if there is one.
 struct Line {

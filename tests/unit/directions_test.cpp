@@ -227,7 +227,7 @@ TEST_CASE("forward kernels hold nothing transposed") {
     const auto file = loaded(path);
     auto functions = functionsOf(*file);
     REQUIRE(functions.isOk());
-    CHECK(!hasTransposedFunctions(*functions->module));
+    CHECK(!hasKeyTiles(*functions->module));
     auto jit = JitPattern::create(*functions->module, *functions->info);
     REQUIRE(succeeded(jit));
     CHECK(!jit->isTransposed());

@@ -38,6 +38,23 @@ TEST_CASE("functions are device functions with commented arguments and no index 
   CHECK_FALSE(contains(text, "size_t"));
 }
 
+TEST_CASE("names of generated functions and rows of their table go together") {
+  const std::pair<Generated, const char *> names[] = {
+      {Generated::Variant, "pattern_variant"},
+      {Generated::Keep, "pattern_keep"},
+      {Generated::KeptColumns, "pattern_kept_columns"},
+      {Generated::Score, "pattern_score"},
+      {Generated::Sink, "pattern_sink"},
+      {Generated::DocumentRow, "pattern_document_row"},
+      {Generated::ArgumentPlace, "pattern_argument_place_"},
+      {Generated::TransposedKeyRate, "pattern_transposed_key_rate"},
+      {Generated::TransposedBandColumns, "pattern_transposed_band_columns"},
+  };
+  for (const auto &[which, symbol] : names)
+    CHECK(std::string(patternFunction(which).symbol) == symbol);
+  CHECK(symbolOf(Generated::ArgumentGradient, 3) == "pattern_argument_gradient_3");
+}
+
 TEST_CASE("stores to the out argument stay stores") {
   std::string text = emitText(fullPattern());
   CHECK(contains(text, "[5])"));
