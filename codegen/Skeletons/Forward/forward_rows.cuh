@@ -76,7 +76,7 @@ DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValue
     for (int e = 0; e < 2; ++e) {
       low[e] = __float_as_uint(values[n][e]);
       high[e] = __float_as_uint(values[n + 1][e]);
-      transposePair(low[e], high[e]);
+      exchangeHalves(low[e], high[e], 1);
     }
     ptx::storeGlobal16(to + (n + threadIdx.x % 2) * kTileBytes + (threadIdx.x & 2) * 8, isPresent, low[0], low[1],
                        high[0], high[1]);

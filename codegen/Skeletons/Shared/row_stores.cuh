@@ -6,26 +6,23 @@ namespace heddle {
 
 DEV uint32_t exchange(uint32_t word, int distance) { return __shfl_xor_sync(0xffffffffu, word, distance); }
 
-// Transposes the 4x4 matrix whose row c is held by lane c of the quad.
-DEV void transposeQuad(uint32_t (&words)[4]) {
-  bool isOdd = threadIdx.x & 1, isUpper = threadIdx.x & 2;
-#pragma unroll
-  for (int w = 0; w < 4; w += 2) {
-    uint32_t other = exchange(isOdd ? words[w] : words[w + 1], 1);
-    (isOdd ? words[w] : words[w + 1]) = other;
-  }
-#pragma unroll
-  for (int w = 0; w < 2; ++w) {
-    uint32_t other = exchange(isUpper ? words[w] : words[w + 2], 2);
-    (isUpper ? words[w] : words[w + 2]) = other;
-  }
+// Exchanges, between the two lanes of each pair at a distance, the high word of the lane whose bit of the distance is clear
+// for the low word of the other one.
+DEV void exchangeHalves(uint32_t &low, uint32_t &high, int distance) {
+  const bool isUpper = threadIdx.x & distance;
+  const uint32_t other = exchange(isUpper ? low : high, distance);
+  low = isUpper ? other : low;
+  high = isUpper ? high : other;
 }
 
-// Exchanges, between the two lanes of each pair, the high word of the even lane for the low word of the odd one.
-DEV void transposePair(uint32_t &low, uint32_t &high) {
-  bool isOdd = threadIdx.x & 1;
-  uint32_t other = exchange(isOdd ? low : high, 1);
-  (isOdd ? low : high) = other;
+// Transposes the 4x4 matrix whose row c is held by lane c of the quad.
+DEV void transposeQuad(uint32_t (&words)[4]) {
+#pragma unroll
+  for (int w = 0; w < 4; w += 2)
+    exchangeHalves(words[w], words[w + 1], 1);
+#pragma unroll
+  for (int w = 0; w < 2; ++w)
+    exchangeHalves(words[w], words[w + 2], 2);
 }
 
 // Stores of one row, up to 16 bytes a lane. All lanes call; only rows that exist are written. Values are the
@@ -45,7 +42,7 @@ template <int Tiles> DEV void storeRowAsElements(void *row, bool isPresent, cons
   if constexpr (kPairs < kSingle) {
     uint32_t low = pack(values[kPairs][0], values[kPairs][1]),
              high = pack(values[kPairs + 1][0], values[kPairs + 1][1]);
-    transposePair(low, high);
+    exchangeHalves(low, high, 1);
     ptx::storeGlobal8(to + (kPairs + threadIdx.x % 2) * kPieceBytes + (threadIdx.x & 2) * 4, isPresent, low, high);
   }
   if constexpr (kSingle < Tiles)
