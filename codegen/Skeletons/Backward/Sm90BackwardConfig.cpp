@@ -2,6 +2,7 @@
 #include "codegen/Skeletons/Backward/Sm90BackwardConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"
+#include "codegen/Skeletons/Backward/sm90_backward_records.cuh"
 #include "codegen/Target/GpuArch.h"
 
 namespace heddle {
@@ -10,7 +11,6 @@ namespace {
 using namespace sm90;
 using Reason = std::optional<std::string>;
 
-constexpr int64_t kScoreStages = 2; // sm90_backward_shared.cuh
 constexpr int64_t kTileColumnElements = 64;
 
 int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }

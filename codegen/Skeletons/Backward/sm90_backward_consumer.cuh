@@ -45,7 +45,7 @@ class Consumer {
 
 public:
   DEV Consumer(const KernelParams &p, const KeyItem &item, int32_t consumer)
-      : p(p), item(item), consumer(consumer), queries(0), count(0), arguments(p, item.batch, item.head) {}
+      : p(p), item(item), consumer(consumer), queries(kReads), published(kReads), arguments(p, item.batch, item.head) {}
 
   DEV void run(const TeamShare &share) {
     clearSums(keyGradient);
@@ -66,7 +66,7 @@ public:
 
 protected:
   DEV QueryTileHeader awaitQueries() const {
-    ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
+    queries.waitFull();
     QueryTileHeader tile = QueryTileHeader::read(queries.slot());
     tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
     return tile;
@@ -94,7 +94,7 @@ protected:
       if (hasPrevious)
         releasePrevious();
       makeWeights(weights, scores, tile);
-      ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
+      outs().waitFull();
       ptx::waitMma<0>();
       ptx::pin(queryGradient);
       Scores products;
@@ -133,7 +133,7 @@ protected:
       Weights weights;
       ScoreOperand gradients;
       Scores products;
-      ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
+      outs().waitFull();
       ptx::waitMma<kMakesWeightsUnderProducts ? 1 : 0>();
       ptx::pin(keyGradient);
       ptx::pin(valueGradient);
@@ -162,7 +162,7 @@ protected:
         ptx::pin(valueGradient);
       }
       if constexpr (kHasReducer) {
-        ptx::waitParity(kScoresEmpty + 8 * (count & 1), (count >> 1 & 1) ^ 1);
+        published.acquire();
         storeScores(gradients);
       }
       ptx::fenceMma();
@@ -214,27 +214,24 @@ protected:
 
   DEV void beginQueryGradient(QueryGradient &sum, int32_t split) const {
     ptx::fenceMma();
-    startQueryGradient(sum, scoreOperand(count - 1 & 1, consumer), keyColumns(split));
+    startQueryGradient(sum, scoreOperand(published.before().slot(), consumer), keyColumns(split));
     ptx::commitMma();
   }
 
   // dS of the tile before, of all consumers.
-  DEV void awaitScores() const {
-    const int32_t before = count - 1;
-    ptx::waitParity(kScoresFull + 8 * (before & 1), before >> 1 & 1);
-  }
+  DEV void awaitScores() const { published.before().waitFull(); }
 
   DEV void publishScores() {
     ptx::fenceShared();
     __syncwarp();
-    release(kScoresFull + 8 * (count & 1));
-    ++count;
+    published.publish();
+    published.next();
   }
 
   DEV void releasePrevious() const {
     const int32_t slot = (queries.slot() == 0 ? kStages : queries.slot()) - 1;
-    release(kQueryEmpty + 8 * slot);
-    release(kOutEmpty + 8 * slot);
+    release(QueryRing::kEmpty + kBarrierStep * slot);
+    release(OutRing::kEmpty + kBarrierStep * slot);
   }
 
   // P = 2^(s - lse), 0 where a pair is not kept.
@@ -288,7 +285,7 @@ protected:
 #pragma unroll
     for (int step = 0; step < kQuerySteps; ++step) {
       const uint32_t inColumn = step % kStepsPerColumn * 2 + piece;
-      ptx::storeMatrix4(scoreTile(count & 1) + step / kStepsPerColumn * (kBlockN * kColumnRowBytes) +
+      ptx::storeMatrix4(scoreTile(published.slot()) + step / kStepsPerColumn * (kBlockN * kColumnRowBytes) +
                             row * kColumnRowBytes + (inColumn ^ row % 8) * kPieceBytes,
                         operand[step]);
     }
@@ -332,11 +329,8 @@ protected:
     return GradientRow{item.batch, key, item.kvHead, key <= item.last, half};
   }
 
-  DEV static void release(uint32_t barrier) {
-    if (isLastLane())
-      ptx::arrive(barrier);
-  }
-
+  // The ring of d_out goes round with that of the queries.
+  DEV Pipeline<kStages, OutRing> outs() const { return queries.of(OutRing()); }
   DEV TilePlace placeOf(const QueryTileHeader &tile) const { return TilePlace(p, item, tile, firstKey()); }
   DEV int32_t firstKey() const { return item.first + item.rate * (consumer * kConsumerRows + laneRow()); }
   DEV ColumnStatistics lse() const { return {statistics()}; }
@@ -349,8 +343,8 @@ protected:
   const KernelParams &p;
   const KeyItem &item;
   int32_t consumer;
-  RingCursor<kStages> queries;
-  int32_t count; // tiles whose dS is written
+  Pipeline<kStages, QueryRing> queries;
+  Pipeline<kScoreStages, ScoreRing, CountingCursor> published; // tiles whose dS is written
   ArgumentGradients arguments;
   KeyGradient keyGradient;
   ValueGradient valueGradient;

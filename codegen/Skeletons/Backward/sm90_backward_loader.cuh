@@ -20,7 +20,7 @@ DEV void copyColumns(const KernelParams &p, uint32_t to, uint32_t full, const Ro
 class Loader {
 public:
   DEV Loader(const KernelParams &p, const KeyItem &item)
-      : p(p), item(item), lane(threadIdx.x % 32), queries(1), outs(1) {}
+      : p(p), item(item), lane(threadIdx.x % 32), queries(kFills), outs(kFills) {}
 
   DEV void run(const TeamShare &share) {
     sendKeys();
@@ -36,10 +36,10 @@ public:
         if (turns.isOwn())
           send(walk, tile);
     }
-    ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
+    queries.acquire();
     if (lane == 0) {
       QueryTileHeader{{-1, 0, 0}}.write(queries.slot());
-      ptx::arrive(kQueryFull + 8 * queries.slot());
+      ptx::arrive(queries.full());
     }
   }
 
@@ -61,10 +61,10 @@ private:
     const ClassTile place = walk.place();
     const int32_t slot = rateSlot<QueryRates>(place.rate), map = mapOfClass(slot, place.rate, place.residue, p.seqlenQ);
     const int32_t firstNumber = place.number * kBlockM;
-    ptx::waitParity(kQueryEmpty + 8 * queries.slot(), queries.parity());
+    queries.acquire();
     if (lane == 0) {
       tile.write(queries.slot());
-      const uint32_t full = kQueryFull + 8 * queries.slot();
+      const uint32_t full = queries.full();
       ptx::arriveExpecting(full, kQueryTileBytes + kStatisticsBytes);
       copyColumns<KernelTraits::kHeadDim, kBlockM>(
           p, kQueryTile + queries.slot() * kQueryTileBytes, full,
@@ -74,9 +74,9 @@ private:
       copyStatistics(statistics + kStatisticsBytes / 2, kDeltaMap, Pattern::kIsDetached ? tile.branch() : slot, tile,
                      place);
     }
-    ptx::waitParity(kOutEmpty + 8 * outs.slot(), outs.parity());
+    outs.acquire();
     if (lane == 0) {
-      const uint32_t full = kOutFull + 8 * outs.slot();
+      const uint32_t full = outs.full();
       ptx::arriveExpecting(full, kOutTileBytes);
       copyColumns<KernelTraits::kValueDim, kBlockM>(
           p, kOutTile + outs.slot() * kOutTileBytes, full,
@@ -89,14 +89,14 @@ private:
   DEV void copyStatistics(uint32_t to, int32_t map, int32_t set, const QueryTileHeader &tile,
                           const ClassTile &place) const {
     const int32_t head = item.batch * p.heads + tile.head;
-    ptx::copyRow(to, &p.maps[map], kQueryFull + 8 * queries.slot(),
-                 statisticsTile(p.batch * p.heads, set, head, p.seqlenQ, place));
+    ptx::copyRow(to, &p.maps[map], queries.full(), statisticsTile(p.batch * p.heads, set, head, p.seqlenQ, place));
   }
 
   const KernelParams &p;
   const KeyItem &item;
   int32_t lane;
-  RingCursor<kStages> queries, outs;
+  Pipeline<kStages, QueryRing> queries;
+  Pipeline<kStages, OutRing> outs;
 };
 
 } // namespace heddle

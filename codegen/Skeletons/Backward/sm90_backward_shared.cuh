@@ -4,6 +4,7 @@
 
 #include "Backward/query_sums.cuh"
 #include "Backward/query_tile.cuh"
+#include "Backward/sm90_backward_records.cuh"
 #include "Shared/sm90_block.cuh"
 
 namespace heddle {
@@ -20,26 +21,25 @@ constexpr bool kHasReducer = KernelTraits::kReduce == kReduceWarpgroup || kHasOr
 constexpr int kThreads = kConsumerThreads + (kHasReducer ? 2 : 1) * kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
 constexpr bool kWalksQueries = KernelTraits::kReduce == kReduceNone; // d_q has a walk of its own
-constexpr int kScoreStages = 2; // of dS: one is written while the other may still be read
 
-constexpr uint32_t kBarriers = kSharedBase + KernelTraits::kSmemBarriers;
-constexpr uint32_t kKeysFull = kBarriers, kValuesFull = kKeysFull + 8;
-constexpr uint32_t kQueryFull = kValuesFull + 8, kQueryEmpty = kQueryFull + 8 * kStages;
-constexpr uint32_t kOutFull = kQueryEmpty + 8 * kStages, kOutEmpty = kOutFull + 8 * kStages;
-constexpr uint32_t kScoresFull = kOutEmpty + 8 * kStages;
-constexpr uint32_t kScoresEmpty = kScoresFull + 8 * kScoreStages;                      // of a reducer
-constexpr uint32_t kWeightsFull = kScoresEmpty + (kHasReducer ? 8 * kScoreStages : 0); // of wide heads
-constexpr uint32_t kWeightsEmpty = kWeightsFull + 8 * kScoreStages;
-constexpr uint32_t kTileHeaders = kWeightsFull + (kPassesWeights ? 2 * 8 * kScoreStages : 0);
-constexpr uint32_t kTileHeaderBytes = 16;
-constexpr uint32_t kTeamWord = kTileHeaders + kTileHeaderBytes * kStages; // blocks of a team that arrived before
-constexpr uint32_t kBlockNumber = kTeamWord + 4;                          // sm90_sum_order.cuh
-constexpr int kTurnStages = 4; // turns that are taken and not passed on yet (sm90_sum_order.cuh)
-constexpr uint32_t kTurnTaken = kTeamWord + 8, kTurnAdded = kTurnTaken + 8 * kTurnStages;
-constexpr uint32_t kTurnEmpty = kTurnAdded + 8 * kTurnStages, kTurns = kTurnEmpty + 8 * kTurnStages, kTurnBytes = 8;
-static_assert(kTileHeaders % 16 == 0 && kTurnTaken % 8 == 0 &&
-                  kTurns + kTurnBytes * kTurnStages <= kBarriers + kBarrierBytes,
-              "barriers and headers fit the region planned for them");
+using Records = BackwardRecords<kStages>;
+constexpr uint32_t kRecords = kSharedBase + KernelTraits::kSmemBarriers;
+#define HEDDLE_RECORD(member) (kRecords + HEDDLE_OFFSET(Records, member))
+
+constexpr uint32_t kKeysFull = HEDDLE_RECORD(keysFull), kValuesFull = HEDDLE_RECORD(valuesFull);
+using QueryRing = Ring<HEDDLE_RECORD(queries.full), HEDDLE_RECORD(queries.empty)>;
+using OutRing = Ring<HEDDLE_RECORD(outs.full), HEDDLE_RECORD(outs.empty)>;
+using ScoreRing = Ring<HEDDLE_RECORD(scores.full), HEDDLE_RECORD(scores.empty)>;
+using WeightRing = Ring<HEDDLE_RECORD(weights.full), HEDDLE_RECORD(weights.empty)>;
+// Of turns: from who takes them to who adds, to who passes them on, and of a free slot back.
+using TurnsToAdd = Ring<HEDDLE_RECORD(turnTaken), HEDDLE_RECORD(turnAdded)>;
+using TurnsToPass = Ring<HEDDLE_RECORD(turnAdded), HEDDLE_RECORD(turnEmpty)>;
+using TurnsToTake = Ring<HEDDLE_RECORD(turnTaken), HEDDLE_RECORD(turnEmpty)>;
+constexpr uint32_t kTeamWord = HEDDLE_RECORD(teamWord), kBlockNumber = HEDDLE_RECORD(blockNumber);
+
+DEV uint32_t tileRecord(int32_t slot) { return recordAt<QueryTileRecord>(HEDDLE_RECORD(tiles), slot); }
+DEV uint32_t turnRecord(int32_t slot) { return recordAt<TurnRecord>(HEDDLE_RECORD(turns), slot); }
+
 constexpr uint32_t kStatistics = kSharedBase + KernelTraits::kSmemStatistics;
 constexpr uint32_t kStatisticsBytes = 2 * kBlockM * 4; // lse in log2 units, then delta, of each row
 
@@ -56,6 +56,23 @@ constexpr int kQueryTileBytes = tileBytes(kBlockM, KernelTraits::kHeadDim, kElem
 constexpr int kOutTileBytes = tileBytes(kBlockM, KernelTraits::kValueDim, kElementBytes);
 constexpr int kScoreTileBytes = tileBytes(kBlockN, kBlockM, kElementBytes), kWeightTileBytes = kScoreTileBytes;
 
+static_assert(kKeyTileBytes == KernelTraits::kSmemStageBytesK && kValueTileBytes == KernelTraits::kSmemStageBytesV &&
+                  kQueryTileBytes == KernelTraits::kSmemStageBytesQ &&
+                  kOutTileBytes == KernelTraits::kSmemStageBytesOut,
+              "slots are planned as large as tiles");
+static_assert(kStatisticsBytes * kStages == KernelTraits::kSmemStageBytesStatistics,
+              "lse and delta of each stage have their place");
+static_assert(areApart({{KernelTraits::kSmemBarriers, sizeof(Records)},
+                        {KernelTraits::kSmemK, kKeyTileBytes},
+                        {KernelTraits::kSmemV, kValueTileBytes},
+                        {KernelTraits::kSmemQ, kStages * kQueryTileBytes},
+                        {KernelTraits::kSmemOut, kStages * kOutTileBytes},
+                        {KernelTraits::kSmemScores, kWalksQueries ? 0 : kScoreStages * kScoreTileBytes},
+                        {KernelTraits::kSmemWeights, kPassesWeights ? kScoreStages * kWeightTileBytes : 0},
+                        {KernelTraits::kSmemStatistics, static_cast<int>(kStages * kStatisticsBytes)}},
+                       KernelTraits::kSmemBytes),
+              "records, tiles and rings lie apart in the shared memory that is planned");
+
 // Barriers by number: 0 is __syncthreads.
 constexpr int kWalkEnded = 1;
 constexpr int kTeamBarrier = kWalkEnded + 1;
@@ -63,13 +80,10 @@ constexpr int kTeamBarrier = kWalkEnded + 1;
 // What the producer says of a query tile beside its data.
 struct QueryTileHeader : QueryTile {
   DEV static QueryTileHeader read(int32_t slot) {
-    int32_t words[4];
-    ptx::loadShared16(kTileHeaders + kTileHeaderBytes * slot, words);
-    return QueryTileHeader{{words[0], words[1], words[2]}};
+    const auto record = loadRecord<QueryTileRecord>(tileRecord(slot));
+    return QueryTileHeader{{record.firstRow, record.flags, record.head}};
   }
-  DEV void write(int32_t slot) const {
-    ptx::storeShared16(kTileHeaders + kTileHeaderBytes * slot, firstRow, flags, head, 0);
-  }
+  DEV void write(int32_t slot) const { storeRecord(tileRecord(slot), QueryTileRecord{firstRow, flags, head, 0}); }
 };
 
 // Warps that read a tile of each ring.
@@ -82,24 +96,21 @@ DEV void initShared(int32_t lane, RingReaders readers) {
     ptx::initBarrier(kKeysFull, 1);
     ptx::initBarrier(kValuesFull, 1);
     for (int stage = 0; stage < kScoreStages; ++stage) {
-      ptx::initBarrier(kScoresFull + 8 * stage, kIsWide ? kWarpsOfConsumer : kConsumerWarps);
+      ptx::initBarrier(ScoreRing::full(stage), kIsWide ? kWarpsOfConsumer : kConsumerWarps);
       if (kHasReducer)
-        ptx::initBarrier(kScoresEmpty + 8 * stage, kWarpsOfConsumer);
-      if (kPassesWeights) {
-        ptx::initBarrier(kWeightsFull + 8 * stage, kWarpgroupThreads);
-        ptx::initBarrier(kWeightsEmpty + 8 * stage, kWarpgroupThreads);
-      }
+        ptx::initBarrier(ScoreRing::empty(stage), kWarpsOfConsumer);
+      if (kPassesWeights)
+        WeightRing::init(stage, kWarpgroupThreads, kWarpgroupThreads);
     }
     for (int stage = 0; kHasOrder && stage < kTurnStages; ++stage) {
-      ptx::initBarrier(kTurnTaken + 8 * stage, 1);
-      ptx::initBarrier(kTurnAdded + 8 * stage, kWarpsOfConsumer);
-      ptx::initBarrier(kTurnEmpty + 8 * stage, 1);
+      ptx::initBarrier(TurnsToAdd::full(stage), 1);
+      TurnsToPass::init(stage, kWarpsOfConsumer, 1);
     }
     for (int slot = 0; slot < kStages; ++slot) {
-      ptx::initBarrier(kQueryFull + 8 * slot, 1);
-      ptx::initBarrier(kOutFull + 8 * slot, 1);
-      ptx::initBarrier(kQueryEmpty + 8 * slot, readers.queries);
-      ptx::initBarrier(kOutEmpty + 8 * slot, readers.outs);
+      ptx::initBarrier(QueryRing::full(slot), 1);
+      ptx::initBarrier(OutRing::full(slot), 1);
+      ptx::initBarrier(QueryRing::empty(slot), readers.queries);
+      ptx::initBarrier(OutRing::empty(slot), readers.outs);
     }
     ptx::fenceBarrierInit();
   }

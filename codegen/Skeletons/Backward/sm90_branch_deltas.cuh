@@ -12,7 +12,7 @@ public:
   static constexpr bool kHasTeams = false;
 
   DEV BranchDeltas(const KernelParams &p, const QueryItem &item, int32_t consumer)
-      : p(p), item(item), rows(p, item, consumer), keys(0), branch(0) {}
+      : p(p), item(item), rows(p, item, consumer), keys(kReads), branch(0) {}
 
   DEV void run(const TeamShare &) {
     if (kIsWide && threadIdx.x >= kWarpgroupThreads)
@@ -23,15 +23,15 @@ public:
     ptx::waitParity(kValuesFull, 0);
 #pragma unroll 1
     for (;;) {
-      ptx::waitParity(kQueryFull + 8 * keys.slot(), keys.parity());
+      keys.waitFull();
       QueryTileHeader tile = QueryTileHeader::read(keys.slot());
       tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
       finishBranches(tile.isEnd() ? Pattern::kBranchCount : tile.branch());
       if (tile.isEnd())
         return;
       addTile(tile);
-      rows.release(kQueryEmpty, keys.slot());
-      rows.release(kOutEmpty, keys.slot());
+      keys.release();
+      keys.of(OutRing()).release();
       keys.next();
     }
   }
@@ -45,7 +45,7 @@ private:
 
   DEV void addTile(const QueryTileHeader &tile) {
     Scores scores, products;
-    ptx::waitParity(kOutFull + 8 * keys.slot(), keys.parity());
+    keys.of(OutRing()).waitFull();
     ptx::forget(scores);
     ptx::forget(products);
     ptx::fenceMma();
@@ -90,7 +90,7 @@ private:
   const KernelParams &p;
   const QueryItem &item;
   QueryRows rows;
-  RingCursor<kStages> keys;
+  Pipeline<kStages, QueryRing> keys;
   int32_t branch; // not finished
   float weights[2], weighted[2];
 };

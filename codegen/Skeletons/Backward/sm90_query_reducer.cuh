@@ -12,11 +12,11 @@ public:
     ptx::waitParity(kKeysFull, 0);
 #pragma unroll 1
     for (;;) {
-      ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
+      ptx::waitParity(QueryRing::full(queries.slot()), queries.parity());
       const QueryTileHeader tile = QueryTileHeader::read(queries.slot());
       if (tile.isEnd())
         break;
-      release(kQueryEmpty + 8 * queries.slot());
+      release(QueryRing::empty(queries.slot()));
       queries.next();
       reduce(tile);
       scores.next();
@@ -28,7 +28,7 @@ private:
   DEV void reduce(const QueryTileHeader &tile) {
     const int32_t rate = TilePlace(p, item, tile, item.first).queryRate;
     bool hasSums = false;
-    ptx::waitParity(kScoresFull + 8 * scores.slot(), scores.parity());
+    ptx::waitParity(ScoreRing::full(scores.slot()), scores.parity());
 #pragma unroll
     for (int part = 0; part < kConsumers; ++part) {
       QueryGradient sums;
@@ -41,7 +41,7 @@ private:
       ptx::waitMma<0>();
       ptx::pin(sums);
       if (part + 1 == kConsumers)
-        release(kScoresEmpty + 8 * scores.slot());
+        release(ScoreRing::empty(scores.slot()));
       const SumRows rows = sumRowsOf(p, item, tile, rate, part);
       if (hasSums)
         addQueryGradient(p.sums, sums, rows);

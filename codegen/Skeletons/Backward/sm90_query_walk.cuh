@@ -22,7 +22,7 @@ constexpr int kReadersOfKeys = kIsWide ? kWarpsOfConsumer : kConsumerWarps;
 // The producing warp: Q and d_out of the item once, then K and V of each tile.
 class KeyLoader {
 public:
-  DEV KeyLoader(const KernelParams &p, const QueryItem &item) : p(p), item(item), keys(1) {}
+  DEV KeyLoader(const KernelParams &p, const QueryItem &item) : p(p), item(item), keys(kFills) {}
 
   DEV void run(const TeamShare &share) {
     const bool copies = threadIdx.x % 32 == 0;
@@ -39,8 +39,8 @@ public:
       if constexpr (kIsWide) {
         sendValuesFirst(tile, walk.place(), copies);
       } else {
-        ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
-        ptx::waitParity(kOutEmpty + 8 * keys.slot(), keys.parity());
+        keys.acquire();
+        keys.of(OutRing()).acquire();
         if (copies)
           send(tile, walk.place());
       }
@@ -55,10 +55,10 @@ public:
 
 private:
   DEV void sendEnd(bool copies) const {
-    ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
+    keys.acquire();
     if (copies) {
       QueryTileHeader{{-1, 0, 0}}.write(keys.slot());
-      ptx::arrive(kQueryFull + 8 * keys.slot());
+      ptx::arrive(keys.full());
     }
   }
 
@@ -82,10 +82,10 @@ private:
   // A consumer that has only this slot is done with values before keys.
   DEV void sendValuesFirst(const QueryTileHeader &tile, const ClassTile &place, bool copies) const {
     const int32_t map = mapOf(place), first = place.number * kBlockM;
-    ptx::waitParity(kOutEmpty + 8 * keys.slot(), keys.parity());
+    keys.of(OutRing()).acquire();
     if (copies)
       sendValuesOf({query_walk::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
-    ptx::waitParity(kQueryEmpty + 8 * keys.slot(), keys.parity());
+    keys.acquire();
     if (copies)
       sendKeysOf(tile, {query_walk::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
   }
@@ -95,21 +95,21 @@ private:
   }
 
   DEV void sendKeysOf(const QueryTileHeader &tile, const RowBox &box) const {
-    const uint32_t full = kQueryFull + 8 * keys.slot();
+    const uint32_t full = keys.full();
     tile.write(keys.slot());
     ptx::arriveExpecting(full, kQueryTileBytes);
     copyColumns<KernelTraits::kHeadDim, kBlockM>(p, kQueryTile + keys.slot() * kQueryTileBytes, full, box);
   }
 
   DEV void sendValuesOf(const RowBox &box) const {
-    const uint32_t full = kOutFull + 8 * keys.slot();
+    const uint32_t full = keys.of(OutRing()).full();
     ptx::arriveExpecting(full, kOutTileBytes);
     copyColumns<KernelTraits::kValueDim, kBlockM>(p, kOutTile + keys.slot() * kOutTileBytes, full, box);
   }
 
   const KernelParams &p;
   const QueryItem &item;
-  RingCursor<kStages> keys;
+  Pipeline<kStages, QueryRing> keys;
 };
 
 // The two rows of a lane of an item, and what of them does not depend on what is summed.
@@ -156,11 +156,6 @@ public:
         scores[n][slot] = weightOf(fmaf(scores[n][slot], scale, -lse[slot / 2]));
   }
 
-  DEV static void release(uint32_t barriers, int32_t slot) {
-    if (isLastLane())
-      ptx::arrive(barriers + 8 * slot);
-  }
-
 private:
   const KernelParams &p;
   const QueryItem &item;
@@ -173,7 +168,7 @@ public:
   static constexpr bool kHasTeams = true;
 
   DEV QueryConsumer(const KernelParams &p, const QueryItem &item, int32_t consumer)
-      : p(p), item(item), turn(consumer), rows(p, item, kIsWide ? 0 : consumer), keys(0) {}
+      : p(p), item(item), turn(consumer), rows(p, item, kIsWide ? 0 : consumer), keys(kReads) {}
 
   DEV void run(const TeamShare &share) {
     clearSums(queryGradient);
@@ -218,7 +213,7 @@ private:
     bool hasPrevious = false;
 #pragma unroll 1
     for (;;) {
-      ptx::waitParity(kQueryFull + 8 * keys.slot(), keys.parity());
+      keys.waitFull();
       QueryTileHeader tile = QueryTileHeader::read(keys.slot());
       tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
       if (tile.isEnd())
@@ -260,7 +255,7 @@ private:
   DEV void addTile(const QueryTileHeader &tile, bool hasPrevious) {
     Scores scores, products;
     ScoreFactors<kQueryTiles> factors;
-    ptx::waitParity(kOutFull + 8 * keys.slot(), keys.parity());
+    keys.of(OutRing()).waitFull();
     ptx::forget(scores);
     ptx::forget(products);
     ptx::fenceMma();
@@ -272,13 +267,13 @@ private:
     ptx::pin(scores);
     ptx::pin(queryGradient);
     if (hasPrevious && !kIsWide)
-      rows.release(kQueryEmpty, (keys.slot() == 0 ? kStages : keys.slot()) - 1);
+      keys.releasePrevious();
     if (Pattern::kIsDetached)
       readDelta(tile.branch());
     rows.makeWeights(factors, scores, tile);
     ptx::waitMma<0>();
     ptx::pin(products);
-    rows.release(kOutEmpty, keys.slot());
+    keys.of(OutRing()).release();
     ScoreOperand gradients;
     makeGradients(gradients, products, scores, factors);
     ptx::fenceMma();
@@ -287,7 +282,7 @@ private:
     if constexpr (kIsWide) { // the tile of its next turn may take the same slot
       ptx::waitMma<0>();
       ptx::pin(queryGradient);
-      rows.release(kQueryEmpty, keys.slot());
+      keys.release();
     }
   }
 
@@ -317,7 +312,7 @@ private:
   const QueryItem &item;
   int32_t turn; // of wide heads: the first tile that it takes
   QueryRows rows;
-  RingCursor<kStages> keys;
+  Pipeline<kStages, QueryRing> keys;
   float delta[2]; // of the rows
   KeyGradient queryGradient;
 };

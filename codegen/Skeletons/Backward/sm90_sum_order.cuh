@@ -25,18 +25,17 @@ struct Turn {
   int32_t hasSums;
 
   DEV static Turn read(int32_t slot) {
-    int32_t words[2];
-    ptx::loadShared8(kTurns + kTurnBytes * slot, words);
-    return {words[0], words[1]};
+    const auto record = loadRecord<TurnRecord>(turnRecord(slot));
+    return {record.word, record.hasSums};
   }
-  DEV void write(int32_t slot) const { ptx::storeShared8(kTurns + kTurnBytes * slot, word, hasSums); }
+  DEV void write(int32_t slot) const { storeRecord(turnRecord(slot), TurnRecord{word, hasSums}); }
 };
 
 // The warp that takes the turns of all tiles that an item visits, and of those between.
 class TurnTaker {
 public:
   DEV TurnTaker(const KernelParams &p, const KeyItem &item)
-      : p(p), item(item), turns(1), before(turnsBefore(p, item)),
+      : p(p), item(item), turns(kFills), before(turnsBefore(p, item)),
         edge(OrderedWalk::edgeOfTileBefore(p, makeContext(p, item.batch, item.head), item)) {}
 
   DEV void run() {
@@ -81,10 +80,10 @@ private:
   }
 
   DEV void hand(const Turn &turn) {
-    ptx::waitParity(kTurnEmpty + 8 * turns.slot(), turns.parity());
+    turns.acquire();
     if (isLastLane()) {
       turn.write(turns.slot());
-      ptx::arrive(kTurnTaken + 8 * turns.slot());
+      ptx::arrive(turns.full());
     }
     turns.next();
   }
@@ -94,7 +93,7 @@ private:
   static constexpr int32_t kNone = -1, kStep = OrderedWalk::kAscends ? 1 : -1;
   const KernelParams &p;
   const KeyItem &item;
-  RingCursor<kTurnStages> turns;
+  Pipeline<kTurnStages, TurnsToTake> turns;
   uint32_t before;
   int32_t edge;
 };
@@ -102,16 +101,15 @@ private:
 // The warp that passes turns on.
 class TurnPasser {
 public:
-  DEV TurnPasser(const KernelParams &p, const KeyItem &item) : p(p), turns(0), before(turnsBefore(p, item)) {}
+  DEV TurnPasser(const KernelParams &p, const KeyItem &item) : p(p), turns(kReads), before(turnsBefore(p, item)) {}
 
   DEV void run() {
 #pragma unroll 1
     for (;;) {
-      ptx::waitParity(kTurnAdded + 8 * turns.slot(), turns.parity());
+      turns.waitFull();
       const Turn turn = Turn::read(turns.slot());
       __syncwarp();
-      if (isLastLane())
-        ptx::arrive(kTurnEmpty + 8 * turns.slot());
+      turns.release();
       if (turn.word < 0)
         return;
       turns.next();
@@ -123,25 +121,24 @@ public:
 
 private:
   const KernelParams &p;
-  RingCursor<kTurnStages> turns;
+  Pipeline<kTurnStages, TurnsToPass> turns;
   uint32_t before;
 };
 
 // The turns as those see them who add.
 class SumTurns {
 public:
-  DEV SumTurns() : turns(0) {}
+  DEV SumTurns() : turns(kReads) {}
 
   // Waits until the tile is this block's. True: it has sums, false: what they are added to is not written.
   DEV bool await() const {
-    ptx::waitParity(kTurnTaken + 8 * turns.slot(), turns.parity());
+    turns.waitFull();
     return Turn::read(turns.slot()).hasSums;
   }
 
   DEV void leave() {
     __syncwarp();
-    if (isLastLane())
-      ptx::arrive(kTurnAdded + 8 * turns.slot());
+    turns.release();
     turns.next();
   }
 
@@ -151,7 +148,7 @@ public:
   }
 
 private:
-  RingCursor<kTurnStages> turns;
+  Pipeline<kTurnStages, TurnsToAdd> turns;
 };
 
 // Of kernels whose sums are added in no order.

@@ -32,7 +32,7 @@ struct WeightTile {
 
 class WideConsumer : protected Consumer {
 protected:
-  DEV WideConsumer(const KernelParams &p, const KeyItem &item) : Consumer(p, item, 0), passed(0) {}
+  DEV WideConsumer(const KernelParams &p, const KeyItem &item) : Consumer(p, item, 0) {}
 
   // Until the last product is complete.
   template <class AddTile> DEV void forEachTile(AddTile addTile) {
@@ -48,15 +48,11 @@ protected:
     }
     ptx::waitMma<0>();
   }
-
-  DEV int32_t previousSlot() const { return (queries.slot() == 0 ? kStages : queries.slot()) - 1; }
-
-  RingCursor<kScoreStages> passed; // tiles of P
 };
 
 class ValueConsumer : WideConsumer {
 public:
-  DEV ValueConsumer(const KernelParams &p, const KeyItem &item) : WideConsumer(p, item) {}
+  DEV ValueConsumer(const KernelParams &p, const KeyItem &item) : WideConsumer(p, item), passed(kFills) {}
 
   DEV void run() {
     clearSums(valueGradient);
@@ -78,28 +74,30 @@ private:
     ptx::pin(scores);
     ptx::pin(valueGradient);
     if (hasPrevious)
-      release(kOutEmpty + 8 * previousSlot());
+      outs().releasePrevious();
     makeWeights(weights, scores, tile);
     if constexpr (kPassesWeights)
       pass(weights.operand);
-    ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
+    outs().waitFull();
     ptx::fenceMma();
     startSum(valueGradient, weights.operand, outAddress());
     ptx::commitMma();
-    release(kQueryEmpty + 8 * queries.slot());
+    queries.release();
   }
 
   DEV void pass(const ScoreOperand &weights) {
-    ptx::waitParity(kWeightsEmpty + 8 * passed.slot(), passed.parity() ^ 1);
+    passed.acquire();
     WeightTile(passed.slot()).write(weights);
-    ptx::arrive(kWeightsFull + 8 * passed.slot());
+    ptx::arrive(passed.full());
     passed.next();
   }
+
+  Pipeline<kScoreStages, WeightRing> passed; // tiles of P
 };
 
 class KeyConsumer : WideConsumer {
 public:
-  DEV KeyConsumer(const KernelParams &p, const KeyItem &item) : WideConsumer(p, item) {}
+  DEV KeyConsumer(const KernelParams &p, const KeyItem &item) : WideConsumer(p, item), passed(kReads) {}
 
   DEV void run() {
     clearSums(keyGradient);
@@ -120,15 +118,15 @@ private:
     ScoreOperand gradients;
     if constexpr (!kPassesWeights)
       makeOwnWeights(weights, tile);
-    ptx::waitParity(kOutFull + 8 * queries.slot(), queries.parity());
+    outs().waitFull();
     ptx::forget(products);
     beginProducts(products);
     ptx::waitMma<0>();
     ptx::pin(products);
     ptx::pin(keyGradient);
-    release(kOutEmpty + 8 * queries.slot());
+    outs().release();
     if (kWalksQueries && hasPrevious)
-      release(kQueryEmpty + 8 * previousSlot());
+      queries.releasePrevious();
     if constexpr (kPassesWeights)
       take(weights.operand);
     makeGradients(gradients, products, weights, delta(), tile);
@@ -153,9 +151,9 @@ private:
   }
 
   DEV void take(ScoreOperand &weights) {
-    ptx::waitParity(kWeightsFull + 8 * passed.slot(), passed.parity());
+    passed.waitFull();
     WeightTile(passed.slot()).read(weights);
-    ptx::arrive(kWeightsEmpty + 8 * passed.slot());
+    ptx::arrive(passed.empty());
     passed.next();
   }
 
@@ -178,10 +176,12 @@ private:
       ptx::pin(sums[split % 2]);
       ptx::pin(keyGradient);
       if (split == 0)
-        release(kQueryEmpty + 8 * queries.slot());
+        queries.release();
       leave(sums[split % 2], tile, split);
     }
   }
+
+  Pipeline<kScoreStages, WeightRing> passed; // tiles of P
 };
 
 } // namespace heddle

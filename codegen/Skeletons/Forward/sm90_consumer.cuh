@@ -32,11 +32,10 @@ struct KeyTileHeader {
   int32_t flags;     // decides within a step
   int32_t following; // the same, uniform: decides how the walk goes on
 
-  DEV explicit KeyTileHeader(const RingCursor<kStages> &keys) {
-    int32_t pair[2];
-    ptx::loadShared8(kTileHeaders + kTileHeaderBytes * keys.slot(), pair);
-    firstKey = pair[0];
-    flags = pair[1];
+  DEV explicit KeyTileHeader(int32_t slot) {
+    const auto header = loadRecord<TileHeader>(tileHeader(slot));
+    firstKey = header.firstKey;
+    flags = header.flags;
     following = uniform(flags);
   }
 };
@@ -44,13 +43,13 @@ struct KeyTileHeader {
 class Consumer {
 public:
   DEV Consumer(const KernelParams &p, int32_t consumer)
-      : p(p), consumer(consumer), turn(consumer), queries(0), keys(0), values(0) {}
+      : p(p), consumer(consumer), turn(consumer), queries(kReads), keys(kReads), values(kReads) {}
 
   DEV void run() {
 #pragma unroll 1
     for (;;) {
-      ptx::waitParity(kQueryFull + 8 * queries.slot(), queries.parity());
-      const int32_t flags = uniform(ptx::loadShared4(itemHeader() + kItemFlagsOffset));
+      queries.waitFull();
+      const int32_t flags = uniform(ptx::loadShared4(flagsOf(header())));
       if (hasBit(flags, flag::kIsEnd))
         break;
       if (kMayRedo && hasBit(flags, flag::kIsVerdict)) {
@@ -66,10 +65,10 @@ public:
   }
 
 private:
-  DEV uint32_t itemHeader() const { return kItemHeaders + kItemHeaderBytes * queries.slot(); }
+  DEV uint32_t header() const { return itemHeader(queries.slot()); }
 
   DEV void nextItem() {
-    release(kQueryEmpty + 8 * queries.slot());
+    queries.release();
     queries.next();
   }
 
@@ -83,7 +82,7 @@ private:
     isExact = !kIsAnchored || hasBit(flags, flag::kIsExact);
     walkTiles(flags);
     LaneRows lane(p, ownItem());
-    const int32_t note = kMayRedo || kHasSplits ? ptx::loadShared4(itemHeader() + kItemNoteOffset) : 0;
+    const int32_t note = kMayRedo || kHasSplits ? ptx::loadShared4(noteOf(header())) : 0;
     if (kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
     nextItem();
@@ -103,7 +102,7 @@ private:
 
   // With the rows of lanes counted from the first consumer, as LaneRows does.
   DEV WorkItem ownItem() const {
-    WorkItem item = readItem(itemHeader());
+    WorkItem item = readItem(header());
     if (kSplitsLong)
       item.firstRow -= (consumer - rowGroup()) * kConsumerRows * item.queryRate;
     return item;
@@ -111,7 +110,7 @@ private:
 
   DEV static void markForRedo(int32_t ordinal) {
     if (isLastLane())
-      ptx::orShared(kRedoBits + ordinal / 32 % kRedoWords * 4, 1u << ordinal % 32);
+      ptx::orShared(redoWord(ordinal / 32 % kRedoWords), 1u << ordinal % 32);
   }
 
   // Runs of tiles that this consumer needs, between those that only others need.
@@ -135,12 +134,12 @@ private:
   DEV bool isNeededNext(int32_t flags) const { return hasBit(flags, flag::kNeeded + consumer); }
 
   DEV int32_t skipTile() {
-    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
-    const KeyTileHeader tile(keys);
+    keys.waitFull();
+    const KeyTileHeader tile(keys.slot());
     turn.take();
     turn.pass();
     releaseKeys();
-    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    values.waitFull();
     releaseValues();
     return tile.following;
   }
@@ -148,13 +147,13 @@ private:
   // The first tile of a run: nothing is in flight beside its scores.
   DEV int32_t firstStep() {
     Scores scores;
-    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    keys.waitFull();
     turn.take();
     ptx::fenceMma();
     startScores(scores, queryAddress(), keyAddress());
     ptx::commitMma();
     turn.pass();
-    const KeyTileHeader tile(keys);
+    const KeyTileHeader tile(keys.slot());
     ptx::waitMma<0>();
     ptx::pin(scores[0]);
     releaseKeys();
@@ -172,17 +171,17 @@ private:
   DEV int32_t step() {
     Scores scores;
     RowFactors factor;
-    ptx::waitParity(kKeyFull + 8 * keys.slot(), keys.parity());
+    keys.waitFull();
     turn.take();
     ptx::fenceMma();
     startScores(scores, queryAddress(), keyAddress());
     ptx::commitMma();
-    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    values.waitFull();
     ptx::fenceMma();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitMma();
     turn.pass();
-    const KeyTileHeader tile(keys);
+    const KeyTileHeader tile(keys.slot());
     ptx::waitMma<1>();
     ptx::pin(scores[0]);
     releaseKeys();
@@ -205,7 +204,7 @@ private:
   }
 
   DEV void lastOutput() {
-    ptx::waitParity(kValueFull + 8 * values.slot(), values.parity());
+    values.waitFull();
     ptx::fenceMma();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitMma();
@@ -215,12 +214,12 @@ private:
   }
 
   DEV void releaseKeys() {
-    release(kKeyEmpty + 8 * keys.slot());
+    keys.release();
     keys.next();
   }
 
   DEV void releaseValues() {
-    release(kValueEmpty + 8 * values.slot());
+    values.release();
     values.next();
   }
 
@@ -246,12 +245,6 @@ private:
     return true;
   }
 
-  // This warp is done with a slot.
-  DEV static void release(uint32_t barrier) {
-    if (isLastLane())
-      ptx::arrive(barrier);
-  }
-
   DEV uint32_t queryAddress() const {
     return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + rowGroup() * kConsumerRows * kColumnRowBytes;
   }
@@ -261,8 +254,9 @@ private:
   const KernelParams &p;
   int32_t consumer;
   Turn turn;
-  RingCursor<kQueryStages> queries;
-  RingCursor<kStages> keys, values;
+  Pipeline<kQueryStages, QueryRing> queries;
+  Pipeline<kStages, KeyRing> keys;
+  Pipeline<kStages, ValueRing> values;
   RowState rows;
   Probabilities weights;
   bool isExact;

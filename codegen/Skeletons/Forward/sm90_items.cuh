@@ -37,10 +37,9 @@ public:
       number = p.items;
     ++round;
     if constexpr (kSplitsLast) {
-      int32_t last[2];
-      ptx::loadShared8(kLastRound, last);
-      if (number >= last[0])
-        return splitOfLastRound(last[0], number - last[0], last[1]);
+      const auto last = loadRecord<LastRound>(kLastRound);
+      if (number >= last.firstItem)
+        return splitOfLastRound(last.firstItem, number - last.firstItem, last.splits);
     }
     return Unit{number < p.items ? number : kNoItem, SplitRecord{0}};
   }
@@ -84,7 +83,7 @@ private:
       least = min(cost, least);
     }
     if (ptx::rereadThreadIndex() % 32 == 31)
-      ptx::storeShared8(kLastRound, best > 1 ? p.items - rest : p.items, best);
+      storeRecord(kLastRound, LastRound{best > 1 ? p.items - rest : p.items, best});
     __syncwarp();
   }
 

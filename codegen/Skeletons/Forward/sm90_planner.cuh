@@ -5,13 +5,9 @@
 
 namespace heddle {
 
-// A plan slot holds the header of an item or a mark (kIsItem set), or of a tile: number in its class, flags,
-// place of its class, first key. Flags lie in the same word of both.
-constexpr int kPlanFlagsOffset = 20, kPlanNumberOffset = 0, kPlanPlaceOffset = 4, kPlanFirstKeyOffset = 8;
-
 class Planner {
 public:
-  DEV explicit Planner(const KernelParams &p) : p(p), plan(1) {}
+  DEV explicit Planner(const KernelParams &p) : p(p), plan(kFills) {}
 
   // All items, then those that the consumers marked in the first pass.
   DEV void run() {
@@ -69,7 +65,7 @@ private:
 
   DEV static bool isAnyMarked() {
     static_assert(kRedoWords == 32, "one word for each lane");
-    return __any_sync(kWholeWarp, ptx::loadShared4(kRedoBits + ptx::rereadThreadIndex() % 32 * 4) != 0);
+    return __any_sync(kWholeWarp, ptx::loadShared4(redoWord(ptx::rereadThreadIndex() % 32)) != 0);
   }
 
   // Splits are exact. Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
@@ -78,7 +74,7 @@ private:
   }
 
   DEV static bool isMarked(int32_t ordinal) {
-    return ptx::loadShared4(kRedoBits + ordinal / 32 % kRedoWords * 4) >> ordinal % 32 & 1;
+    return ptx::loadShared4(redoWord(ordinal / 32 % kRedoWords)) >> ordinal % 32 & 1;
   }
 
   // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its
@@ -147,15 +143,14 @@ private:
 
   // Kept in shared memory like the item, all lanes read it.
   DEV static Unit notedUnit() {
-    int32_t unit[2];
-    ptx::loadShared8(kNotedUnit, unit);
-    return Unit{unit[0], SplitRecord{static_cast<uint32_t>(unit[1])}};
+    const auto noted = loadRecord<NotedUnit>(kNotedUnit);
+    return Unit{noted.number, SplitRecord{static_cast<uint32_t>(noted.record)}};
   }
 
   DEV static void noteUnit(const Unit &unit) {
     __syncwarp();
     if (isWriter())
-      ptx::storeShared8(kNotedUnit, unit.number, static_cast<int32_t>(unit.record.bits));
+      storeRecord(kNotedUnit, NotedUnit{unit.number, static_cast<int32_t>(unit.record.bits)});
     __syncwarp();
   }
 
@@ -164,9 +159,9 @@ private:
     if (isWriter()) {
       const int32_t flags =
           1 << flag::kIsItem | 1 << flag::kIsExact | 1 << flag::kIsSplit | (record.split() > 0) << flag::kContinues;
-      ptx::storeShared4(kPlannerItem + kItemFlagsOffset, flags);
-      ptx::storeShared4(kPlannerItem + kItemNoteOffset, static_cast<int32_t>(record.bits));
-      ptx::storeShared8(kSplitLimits, record.firstTile(stretch), record.following().firstTile(stretch));
+      ptx::storeShared4(flagsOf(kPlannerItem), flags);
+      ptx::storeShared4(noteOf(kPlannerItem), static_cast<int32_t>(record.bits));
+      storeRecord(kSplitLimits, TileLimits{record.firstTile(stretch), record.following().firstTile(stretch)});
     }
     __syncwarp();
   }
@@ -175,10 +170,13 @@ private:
   DEV static void noteItem(const WorkItem &item, int32_t flags, int32_t ordinal) {
     __syncwarp(); // all lanes are done with the item before
     if (isWriter()) {
-      ptx::storeShared16(kPlannerItem, item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate));
-      ptx::storeShared16(kPlannerItem + 16, item.variant, flags, ordinal, item.kvHead);
+      storeRecord(kPlannerItem, ItemHeader{{item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate)},
+                                           item.variant,
+                                           flags,
+                                           ordinal,
+                                           item.kvHead});
       if (kHasSplits)
-        ptx::storeShared8(kSplitLimits, 0, kNoTile);
+        storeRecord(kSplitLimits, TileLimits{0, kNoTile});
     }
     __syncwarp();
   }
@@ -191,19 +189,17 @@ private:
   // The lane of the lowest bit, any lane if there is none.
   DEV static int32_t firstOf(uint32_t lanes) { return __ffs(lanes) - 1 & 31; }
 
-  DEV static uint32_t awaitSlot(const PackedRingCursor<kPlanSlots> &entry) {
-    ptx::waitParity(kPlanEmpty + 8 * entry.slot(), entry.parity());
-    return kPlan + kItemHeaderBytes * entry.slot();
+  using Plan = Pipeline<kPlanSlots, PlanRing, PackedRingCursor>;
+
+  DEV static uint32_t awaitSlot(const Plan &entry) {
+    entry.acquire();
+    return planEntry(entry.slot());
   }
 
   DEV void writeItem() const {
     if (isWriter()) {
-      int32_t place[4], rest[4];
-      ptx::loadShared16(kPlannerItem, place);
-      ptx::loadShared16(kPlannerItem + 16, rest);
-      const uint32_t to = awaitSlot(plan);
-      ptx::storeShared16(to, place[0], place[1], place[2], place[3]);
-      ptx::storeShared16(to + 16, rest[0], rest[1], rest[2], rest[3]);
+      const auto item = loadRecord<ItemHeader>(kPlannerItem);
+      storeRecord(awaitSlot(plan), item);
     }
   }
 
@@ -216,27 +212,27 @@ private:
     const int32_t following = __shfl_sync(kWholeWarp, upcoming(tile), firstOf(behind));
     const GroupTile last = tile.ofLane(31 - __clz(present));
     if (tile.exists() && behind != 0) {
-      const PackedRingCursor<kPlanSlots> entry = plan.after(__popc(before));
+      const Plan entry = plan.after(__popc(before));
       writeTile(entry, tile, following);
-      ptx::arrive(kPlanFull + 8 * entry.slot());
+      ptx::arrive(entry.full());
     }
     plan.advance(__popc(present) - 1);
     if (isWriter())
       writeTile(plan, last, 0);
   }
 
-  DEV static void writeTile(const PackedRingCursor<kPlanSlots> &entry, const GroupTile &tile, int32_t following) {
+  DEV static void writeTile(const Plan &entry, const GroupTile &tile, int32_t following) {
     const uint32_t to = awaitSlot(entry);
-    ptx::storeShared16(to, tile.number, tile.place, tile.firstKey, 0);
-    ptx::storeShared4(to + kPlanFlagsOffset, (tile.flags & ~(0xf << flag::kNeeded)) | following);
+    storeRecord(to, PlannedTile{tile.number, tile.place, tile.firstKey, 0});
+    ptx::storeShared4(flagsOf(to), (tile.flags & ~(0xf << flag::kNeeded)) | following);
   }
 
   // Completes the entry in the slot, which the writer has written, by what it must say of the next one.
   DEV void handOver(int32_t upcomingFlags) {
     if (isWriter()) {
-      const uint32_t flags = kPlan + kItemHeaderBytes * plan.slot() + kPlanFlagsOffset;
+      const uint32_t flags = flagsOf(planEntry(plan.slot()));
       ptx::storeShared4(flags, ptx::loadShared4(flags) | upcomingFlags);
-      ptx::arrive(kPlanFull + 8 * plan.slot());
+      ptx::arrive(plan.full());
     }
     plan.next();
   }
@@ -244,14 +240,14 @@ private:
   DEV void writeMark(int flag) {
     if (isWriter()) {
       const uint32_t to = awaitSlot(plan);
-      ptx::storeShared4(to + kPlanFlagsOffset, 1 << flag::kIsItem | 1 << flag);
-      ptx::arrive(kPlanFull + 8 * plan.slot());
+      ptx::storeShared4(flagsOf(to), 1 << flag::kIsItem | 1 << flag);
+      ptx::arrive(plan.full());
     }
     plan.next();
   }
 
   const KernelParams &p;
-  PackedRingCursor<kPlanSlots> plan;
+  Plan plan;
 };
 
 } // namespace heddle

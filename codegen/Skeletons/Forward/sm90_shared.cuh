@@ -1,8 +1,10 @@
-// Shared memory of the sm90 forward kernel: tiles, the barriers of the rings, and the headers that the producer
-// sends along with each query tile and each key tile. Addresses are constants: derived from a symbol they would be
-// computed again at every step.
+// Shared memory of the sm90 forward kernel: tiles and records (sm90_records.cuh). Addresses are constants: derived from a
+// symbol they would be computed again at every step.
 #pragma once
 
+#include "Forward/sm90_records.cuh"
+#include "Forward/work_items.cuh"
+#include "Shared/cell_bits.cuh"
 #include "Shared/sm90_block.cuh"
 
 namespace heddle {
@@ -14,38 +16,29 @@ constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
 constexpr int kQueryStages = KernelTraits::kQueryStages;
 
-constexpr uint32_t kBarriers = kSharedBase + KernelTraits::kSmemBarriers;
-constexpr uint32_t kQueryFull = kBarriers;
-constexpr uint32_t kQueryEmpty = kQueryFull + 8 * kMaxQueryStages;
-constexpr uint32_t kKeyFull = kQueryEmpty + 8 * kMaxQueryStages;
-constexpr uint32_t kKeyEmpty = kKeyFull + 8 * kMaxStages;
-constexpr uint32_t kValueFull = kKeyEmpty + 8 * kMaxStages;
-constexpr uint32_t kValueEmpty = kValueFull + 8 * kMaxStages;
-constexpr uint32_t kVerdict = kValueEmpty + 8 * kMaxStages;
-// 1: items that the consumers marked are planned again
-constexpr uint32_t kSecondPass = kVerdict + 8;
-constexpr uint32_t kItemHeaders = kVerdict + 16;
-constexpr uint32_t kItemHeaderBytes = 32;
-constexpr uint32_t kTileHeaders = kItemHeaders + kItemHeaderBytes * kMaxQueryStages;
-constexpr uint32_t kTileHeaderBytes = 8;
-constexpr uint32_t kRedoBits = kTileHeaders + kTileHeaderBytes * kMaxStages;
-constexpr int kRedoWords = 32;
-constexpr uint32_t kPlannerItem = kRedoBits + 4 * kRedoWords;      // header of the item in the making
-constexpr uint32_t kSplitLimits = kPlannerItem + kItemHeaderBytes; // key tiles of the split in the making: first, end
-constexpr uint32_t kLastRound = kSplitLimits + 8;                  // first item, splits of each (ItemSequence)
-constexpr uint32_t kPreviousItem = kLastRound;                     // in a dynamic grid, which cuts no last round
-constexpr uint32_t kNotedUnit = kSplitLimits + 16;                 // item number and record of the split in the making
-// branch in which the walk stands, place of its class
-constexpr uint32_t kWalkPlace = kNotedUnit + 8;
-constexpr uint32_t kLoaderItem = kSplitLimits + 32;          // header of the item that is loaded
-constexpr uint32_t kRanges = kLoaderItem + kItemHeaderBytes; // of each consumer: begin, end, full begin, full end
-constexpr uint32_t kRangeBytes = 16;
-constexpr uint32_t kPlan = kRanges + kMaxConsumers * kRangeBytes; // what the loader is told, in order
-constexpr int kPlanSlots = 8;
-constexpr uint32_t kPlanFull = kPlan + kItemHeaderBytes * kPlanSlots;
-constexpr uint32_t kPlanEmpty = kPlanFull + 8 * kPlanSlots;
-constexpr uint32_t kBarrierRegionEnd = kPlanEmpty + 8 * kPlanSlots;
-static_assert(kBarrierRegionEnd - kBarriers <= kBarrierBytes, "barriers and headers fit the region planned for them");
+constexpr uint32_t kRecords = kSharedBase + KernelTraits::kSmemBarriers;
+#define HEDDLE_RECORD(member) (kRecords + HEDDLE_OFFSET(ForwardRecords, member))
+
+using QueryRing = Ring<HEDDLE_RECORD(queries.full), HEDDLE_RECORD(queries.empty)>;
+using KeyRing = Ring<HEDDLE_RECORD(keys.full), HEDDLE_RECORD(keys.empty)>;
+using ValueRing = Ring<HEDDLE_RECORD(values.full), HEDDLE_RECORD(values.empty)>;
+using PlanRing = Ring<HEDDLE_RECORD(planRing.full), HEDDLE_RECORD(planRing.empty)>;
+
+constexpr uint32_t kVerdict = HEDDLE_RECORD(verdict), kSecondPass = HEDDLE_RECORD(isSecondPass);
+constexpr uint32_t kPlannerItem = HEDDLE_RECORD(plannerItem), kLoaderItem = HEDDLE_RECORD(loaderItem);
+constexpr uint32_t kSplitLimits = HEDDLE_RECORD(splitLimits), kNotedUnit = HEDDLE_RECORD(notedUnit);
+constexpr uint32_t kLastRound = HEDDLE_RECORD(lastRound), kPreviousItem = HEDDLE_RECORD(previousItem);
+constexpr uint32_t kWalkPlace = HEDDLE_RECORD(walkPlace);
+
+DEV uint32_t itemHeader(int32_t slot) { return recordAt<ItemHeader>(HEDDLE_RECORD(items), slot); }
+DEV uint32_t tileHeader(int32_t slot) { return recordAt<TileHeader>(HEDDLE_RECORD(tiles), slot); }
+DEV uint32_t rangeOf(int32_t consumer) { return recordAt<TileRange>(HEDDLE_RECORD(ranges), consumer); }
+DEV uint32_t planEntry(int32_t slot) { return recordAt<PlanEntry>(HEDDLE_RECORD(plan), slot); }
+DEV uint32_t redoWord(int32_t number) { return HEDDLE_RECORD(redoBits) + number * 4; }
+
+// Of an item that lies there, or of an entry of the plan.
+DEV uint32_t flagsOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, flags); }
+DEV uint32_t noteOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, note); }
 
 constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
 constexpr uint32_t kKeyTile = kSharedBase + KernelTraits::kSmemK;
@@ -55,65 +48,49 @@ constexpr int kQueryTileBytes = tileBytes(KernelTraits::kBlockM, KernelTraits::k
 constexpr int kKeyTileBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kHeadDim, kElementBytes);
 constexpr int kValueTileBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kValueDim, kElementBytes);
 
-// Header of an item: batch, head, first row, query rate (or ItemEnd); then variant, flags, the note, kv head. The note
-// is the record of a split (sm90_split_kv.cuh), of a whole item its ordinal in the block.
-constexpr uint32_t kItemFlagsOffset = 20, kItemNoteOffset = 24;
-
-// What consumers must know of a tile or an item beyond its data, one bit for each consumer where it says so.
-namespace flag {
-constexpr int kMasked = 0;     // 4 bits: some pair of this tile is not kept
-constexpr int kNeeded = 4;     // 4 bits: the consumer has pairs in the tile; of a tile that was sent: in the next one
-constexpr int kNextExists = 8; // another tile of this item follows
-constexpr int kIsEnd = 9;      // not an item: nothing follows
-constexpr int kIsVerdict = 10; // not an item: report what must be done again
-constexpr int kIsExact = 11;   // every maximum is looked for
-constexpr int kIsItem = 12;    // an item or a mark, not a tile
-constexpr int kIsSplit = 13;   // an item's split
-constexpr int kContinues = 14; // not the first split of the rows: the carry is not its own
-constexpr int kBranch = 16;    // the rest
-} // namespace flag
+static_assert(kQueryTileBytes == KernelTraits::kSmemStageBytesQ && kKeyTileBytes == KernelTraits::kSmemStageBytesK &&
+                  kValueTileBytes == KernelTraits::kSmemStageBytesV,
+              "slots are planned as large as tiles");
+static_assert(areApart({{KernelTraits::kSmemBarriers, sizeof(ForwardRecords)},
+                        {KernelTraits::kSmemQ, kQueryStages * kQueryTileBytes},
+                        {KernelTraits::kSmemK, kStages * kKeyTileBytes},
+                        {KernelTraits::kSmemV, kStages * kValueTileBytes}},
+                       KernelTraits::kSmemBytes),
+              "records and rings lie apart in the shared memory that is planned");
 
 DEV bool hasBit(int32_t flags, int bit) { return flags >> bit & 1; }
 
 // The item whose header lies there. Read again where it is needed rather than kept: registers are scarce in the loops.
 DEV WorkItem readItem(uint32_t from) {
-  int32_t place[4], rest[4];
-  ptx::loadShared16(from, place);
-  ptx::loadShared16(from + 16, rest);
+  const auto header = loadRecord<ItemHeader>(from);
   WorkItem item;
-  item.batch = place[0];
-  item.head = place[1];
-  item.firstRow = place[2];
-  item.queryRate = item.rateOfWord(place[3]);
-  item.variant = rest[0];
-  item.kvHead = rest[3];
+  item.batch = header.place.batch;
+  item.head = header.place.head;
+  item.firstRow = header.place.firstRow;
+  item.queryRate = item.rateOfWord(header.place.rateOrEnd);
+  item.variant = header.variant;
+  item.kvHead = header.kvHead;
   return item;
 }
 
 // By the lanes of one warp: each takes one slot of every ring, which is faster and shorter than one thread's loops.
 DEV void initShared(int32_t lane) {
   static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && kRedoWords == 32, "a lane for every slot and word");
-  if (lane < kQueryStages) {
-    ptx::initBarrier(kQueryFull + 8 * lane, 1);
-    ptx::initBarrier(kQueryEmpty + 8 * lane, kConsumerWarps);
-  }
+  if (lane < kQueryStages)
+    QueryRing::init(lane, 1, kConsumerWarps);
   if (lane < kStages) {
-    ptx::initBarrier(kKeyFull + 8 * lane, 1);
-    ptx::initBarrier(kKeyEmpty + 8 * lane, kConsumerWarps);
-    ptx::initBarrier(kValueFull + 8 * lane, 1);
-    ptx::initBarrier(kValueEmpty + 8 * lane, kConsumerWarps);
+    KeyRing::init(lane, 1, kConsumerWarps);
+    ValueRing::init(lane, 1, kConsumerWarps);
   }
-  if (lane < kPlanSlots) {
-    ptx::initBarrier(kPlanFull + 8 * lane, 1);
-    ptx::initBarrier(kPlanEmpty + 8 * lane, 1);
-  }
+  if (lane < kPlanSlots)
+    PlanRing::init(lane, 1, 1);
   if (lane == 0) {
     CellBits::clear();
     ptx::initBarrier(kVerdict, kConsumerWarps);
     ptx::storeShared4(kSecondPass, 0);
   }
   if (KernelTraits::kSoftmax == kSoftmaxAnchored)
-    ptx::storeShared4(kRedoBits + 4 * lane, 0);
+    ptx::storeShared4(redoWord(lane), 0);
   ptx::fenceBarrierInit();
 }
 

@@ -74,24 +74,25 @@ private:
 
   // Which consumers need the tile and which must mask it; none, if nobody needs it.
   DEV GroupTile judge(int32_t number) const {
-    int32_t where[2];
-    ptx::loadShared8(kWalkPlace, where);
-    const int32_t rate = Pattern::keyRate(variant(), where[0]);
-    const int32_t firstKey = GroupTile::residueOf(where[1]) + rate * number * KernelTraits::kBlockN;
+    const auto at = loadRecord<WalkPlace>(kWalkPlace);
+    const int32_t rate = Pattern::keyRate(variant(), at.branch);
+    const int32_t firstKey = GroupTile::residueOf(at.place) + rate * number * KernelTraits::kBlockN;
     const bool isWhole = firstKey + rate * (KernelTraits::kBlockN - 1) < p.seqlenK;
     int32_t needed = 0, full = 0;
 #pragma unroll
     for (int consumer = 0; consumer < kConsumers; ++consumer) {
-      int32_t range[4];
-      ptx::loadShared16(kRanges + consumer * kRangeBytes, range);
-      needed |= (number >= range[0] && number < range[1]) << consumer;
-      full |= (isWhole && (KernelTraits::kTilesAreWhole == 1 || (number >= range[2] && number < range[3]))) << consumer;
+      const auto range = loadRecord<TileRange>(rangeOf(consumer));
+      needed |= (number >= range.at[TileRange::kBegin] && number < range.at[TileRange::kEnd]) << consumer;
+      full |= (isWhole && (KernelTraits::kTilesAreWhole == 1 ||
+                           (number >= range.at[TileRange::kFullBegin] && number < range.at[TileRange::kFullEnd])))
+              << consumer;
     }
     if (isShared())
       needed &= 1 << number % kConsumers;
     const int32_t masked = needed & ~full;
     return GroupTile{needed != 0 ? number : -1,
-                     needed << flag::kNeeded | masked << flag::kMasked | where[0] << flag::kBranch, where[1], firstKey};
+                     needed << flag::kNeeded | masked << flag::kMasked | at.branch << flag::kBranch, at.place,
+                     firstKey};
   }
 
   // The next range of every consumer, in the registers of its lane and for all lanes in kRanges.
@@ -100,18 +101,26 @@ private:
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     __syncwarp(); // all lanes are done with the ranges before
     if (lane < kConsumers)
-      ptx::storeShared16(kRanges + lane * kRangeBytes, range.begin, range.end, range.fullBegin, range.fullEnd);
+      storeRecord(rangeOf(lane), TileRange{{range.begin, range.end, range.fullBegin, range.fullEnd}});
     __syncwarp();
   }
 
-  DEV static int32_t firstAllowed() { return kHasSplits ? ptx::loadShared4(kSplitLimits) : 0; }
-  DEV static int32_t endOfAllowed() { return kHasSplits ? ptx::loadShared4(kSplitLimits + 4) : kNoTile; }
+  DEV static int32_t firstAllowed() {
+    return kHasSplits ? ptx::loadShared4(kSplitLimits + HEDDLE_OFFSET(TileLimits, first)) : 0;
+  }
+  DEV static int32_t endOfAllowed() {
+    return kHasSplits ? ptx::loadShared4(kSplitLimits + HEDDLE_OFFSET(TileLimits, end)) : kNoTile;
+  }
 
   // The consumers share the tiles of the same rows: not so in an item in one piece, whose record is zero.
-  DEV static bool isShared() { return kSplitsLong && ptx::loadShared4(kNotedUnit + 4) != 0; }
+  DEV static bool isShared() {
+    return kSplitsLong && ptx::loadShared4(kNotedUnit + HEDDLE_OFFSET(NotedUnit, record)) != 0;
+  }
 
-  DEV static int32_t branch() { return ptx::loadShared4(kWalkPlace); }
-  DEV static int32_t variant() { return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerItem + 16); }
+  DEV static int32_t branch() { return ptx::loadShared4(kWalkPlace + HEDDLE_OFFSET(WalkPlace, branch)); }
+  DEV static int32_t variant() {
+    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerItem + HEDDLE_OFFSET(ItemHeader, variant));
+  }
 
   DEV PatternContext freshContext(const WorkItem &item) const {
     PatternContext context = makeContext(p, item.batch, item.head);
@@ -145,7 +154,7 @@ private:
     const int32_t place = number < Pattern::kBranchCount ? placeIn(number) : 0;
     __syncwarp(); // all lanes are done with the branch before
     if (isWriter())
-      ptx::storeShared8(kWalkPlace, number, place);
+      storeRecord(kWalkPlace, WalkPlace{number, place});
     __syncwarp();
   }
 
