@@ -108,8 +108,9 @@ TEST_CASE("the slots of the plan are the fields of the parameter block, in both 
 TEST_CASE("detached branches add sums for their deltas first; all that adds begins with zeros") {
   KernelRequest request = requestOf(128);
   request.variants = request.transposed = {{1, {1, 1, 4}}};
-  const std::vector<std::string> whole = {"heddle_prepare", "heddle_kernel", "heddle_finish"};
-  const std::vector<std::string> detached = {"heddle_prepare", "heddle_delta", "heddle_kernel", "heddle_finish"};
+  const std::vector<std::string> whole = {"heddle_backward_preprocess", "heddle_kernel", "heddle_convert_dq"};
+  const std::vector<std::string> detached = {"heddle_backward_preprocess", "heddle_branch_deltas", "heddle_kernel",
+                                             "heddle_convert_dq"};
   const int64_t rows = 2 * 6 * 1024; // in tiles of 32, of one class or of four
   for (bool isDetached : {false, true}) {
     request.isDetached = isDetached;
@@ -150,9 +151,9 @@ TEST_CASE("where bits must not depend on the run, d_q has a walk of its own and 
     CHECK(skeleton().schedule(config).addedInAnyOrder.empty());
     const LaunchPlan plan = skeleton().planLaunch(request, config);
     CHECK(plan.validate().isOk());
-    std::vector<std::string> entries = {"heddle_prepare", "heddle_kernel", "heddle_query_walk"};
+    std::vector<std::string> entries = {"heddle_backward_preprocess", "heddle_kernel", "heddle_query_walk"};
     if (isDetached)
-      entries.insert(entries.begin() + 1, "heddle_delta");
+      entries.insert(entries.begin() + 1, "heddle_branch_deltas");
     CHECK(entriesOf(plan) == entries);
     CHECK(*plan.launches.back().grid[0].evaluate(someCall()) == 2 * 6 * 16);
   }

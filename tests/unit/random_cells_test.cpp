@@ -15,7 +15,7 @@
 using heddle::attn::KeyedPermutation;
 using heddle::attn::kNoCell;
 
-// What the device's text needs: the wrappers of Ptx/warp.cuh, for threads that wait for each other.
+// What the device's text needs, for threads that wait for each other: see lanes_as_threads/Ptx/warp.cuh.
 #define DEV inline
 using std::max;
 using std::min;
@@ -54,30 +54,6 @@ Warp warp;
 thread_local int ownLane = 0;
 
 } // namespace
-
-namespace heddle::ptx {
-constexpr int32_t kWarpLanes = Warp::kLanes;
-static int32_t laneOfWarp() { return ownLane; }
-static int32_t smallestOfWarp(int32_t value) {
-  std::vector<int32_t> all = warp.exchange(ownLane, value);
-  return *std::min_element(all.begin(), all.end());
-}
-static int32_t valueOfLane(int32_t value, int32_t lane) { return warp.exchange(ownLane, value)[lane]; }
-static uint32_t lanesWhere(bool condition) {
-  std::vector<int32_t> all = warp.exchange(ownLane, condition);
-  uint32_t word = 0;
-  for (int lane = 0; lane < kWarpLanes; ++lane)
-    word |= static_cast<uint32_t>(all[lane]) << lane;
-  return word;
-}
-static int32_t lowestBitOf(uint32_t word) { return __builtin_ffs(static_cast<int>(word)) - 1; }
-static void syncWarp() { warp.exchange(ownLane, 0); }
-constexpr bool kHasCellMemory = true;
-static std::atomic<int32_t> cellMemory[4 * (kWarpLanes + 8)];
-static int32_t loadCellWord(int32_t number) { return cellMemory[number]; }
-static void storeCellWord(int32_t number, int32_t word) { cellMemory[number] = word; }
-static void orCellWord(int32_t number, uint32_t bits) { cellMemory[number] |= static_cast<int32_t>(bits); }
-} // namespace heddle::ptx
 
 #include "codegen/Skeletons/Shared/random_cells_transposed.cuh"
 

@@ -16,8 +16,8 @@ using Symbol = LaunchSymbol;
 
 constexpr int64_t kRowWarps = 8;
 
-/// Rows of a block of heddle_prepare: whole steps of its warps (row_pieces.cuh), of which narrow rows have many.
-int64_t prepareRows(const KernelRequest &request) {
+/// Rows of a block of heddle_backward_preprocess: whole steps of its warps (row_pieces.cuh), of which narrow rows have many.
+int64_t preprocessRows(const KernelRequest &request) {
   constexpr int64_t kLeast = 64, kPieceBytes = 16;
   int64_t lanesOfRow = 1;
   while (lanesOfRow * kPieceBytes < request.valueDim * dtypeBytes(request.outType) && lanesOfRow < kWarpLanes)
@@ -164,9 +164,10 @@ void appendGradients(KernelLaunch &launch, const KernelRequest &request) {
     launch.appendPointer(PointerSource::gradient(slot.argument));
 }
 
-void appendPrepare(BackwardPlan &to, const Statistics &statistics) {
-  KernelLaunch &launch = to.append("heddle_prepare", to.heads * ceilDiv(to.statisticsRows, prepareRows(to.request)),
-                                   kWarpLanes * kRowWarps);
+void appendPreprocess(BackwardPlan &to, const Statistics &statistics) {
+  KernelLaunch &launch =
+      to.append("heddle_backward_preprocess", to.heads * ceilDiv(to.statisticsRows, preprocessRows(to.request)),
+                kWarpLanes * kRowWarps);
   for (const GradientSlot &slot : to.request.wantedGradients())
     launch.clears.push_back({PointerSource::gradient(slot.argument), 0, slot.elements, 0});
   if (const std::optional<GradientSlot> sink = gradientOfSink(to.request))
@@ -180,22 +181,23 @@ void appendPrepare(BackwardPlan &to, const Statistics &statistics) {
   launch.appendI32(to.statisticsRows);
 }
 
-QuerySums::QuerySums(BackwardPlan &to, int64_t columns, int64_t first, int64_t last)
-    : words(to.heads * ceilDiv(Symbol::seqlenQ, to.blockM) * LaunchExpr(to.blockM * columns)),
-      place(to.plan.appendRegion("query_sums", words * LaunchExpr(kFloatBytes), first, last)) {}
+ClearedRegion::ClearedRegion(BackwardPlan &to, const char *name, LaunchExpr given, int64_t first, int64_t last)
+    : words(std::move(given)), place(to.plan.appendRegion(name, words * LaunchExpr(kFloatBytes), first, last)) {}
 
-void QuerySums::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }
+ClearedRegion dqAccumulation(BackwardPlan &to, int64_t columns, int64_t first, int64_t last) {
+  const LaunchExpr words = to.heads * ceilDiv(Symbol::seqlenQ, to.blockM) * LaunchExpr(to.blockM * columns);
+  return {to, "dq_accumulation", words, first, last};
+}
 
-SumOrder::SumOrder(BackwardPlan &to, int64_t first, int64_t last)
-    : words(to.heads * floorDiv(to.statisticsRows, to.blockM) + LaunchExpr(1)),
-      place(to.plan.appendRegion("sum_order", words * LaunchExpr(kFloatBytes), first, last)) {}
+ClearedRegion dqOrder(BackwardPlan &to, int64_t first, int64_t last) {
+  return {to, "dq_order", to.heads * floorDiv(to.statisticsRows, to.blockM) + LaunchExpr(1), first, last};
+}
 
-void SumOrder::clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }
-
-void appendFinish(BackwardPlan &to, const PointerSource &sums, const PointerSource *order) {
+void appendConvertDq(BackwardPlan &to, const PointerSource &sums, const PointerSource *order) {
   const int64_t groups = (to.request.headDim + kSumGroupColumns - 1) / kSumGroupColumns;
   const LaunchExpr pieces = to.heads * LaunchExpr(Symbol::seqlenQ) * LaunchExpr(groups);
-  KernelLaunch &launch = to.append("heddle_finish", ceilDiv(pieces, kWarpLanes * kRowWarps), kWarpLanes * kRowWarps);
+  KernelLaunch &launch =
+      to.append("heddle_convert_dq", ceilDiv(pieces, kWarpLanes * kRowWarps), kWarpLanes * kRowWarps);
   if (order)
     launch.appendPointer(*order);
   launch.appendPointer(sums);
@@ -239,7 +241,7 @@ Status checkOrderOfGradients(const KernelRequest &request) {
 
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates) {
   printer.constant("kAccumulates", (*findKind(request.kind))->accumulates());
-  printer.constant("kPrepareRows", prepareRows(request));
+  printer.constant("kPreprocessRows", preprocessRows(request));
   printer.constant("kRowWarps", kRowWarps);
   printer.constant("kQueryRateCount", int64_t(queryRates.size()));
   printer.array("kQueryRates", queryRates);

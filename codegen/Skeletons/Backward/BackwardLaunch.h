@@ -1,13 +1,14 @@
 //===- BackwardLaunch.h - what launches of backward kernels share ------------------------------===//
 //
-// Owns the launches around the walks (heddle_prepare and heddle_finish), the workspace that they pass to each other and
-// the numbered key tiles. Change it together with backward_rows.cuh, row_statistics.cuh, query_sums.cuh and
+// Owns the launches around the walks (heddle_backward_preprocess and heddle_convert_dq), the workspace that they pass to each other and
+// the numbered key tiles. Change it together with backward_rows.cuh, row_statistics.cuh, dq_accumulation.cuh and
 // walk_items.cuh.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/PatternRates.h"
+#include "codegen/Skeletons/Backward/dq_layout.cuh"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
@@ -16,7 +17,6 @@ struct KernelRequest;
 class TraitsPrinter;
 
 constexpr int64_t kWarpLanes = 32, kFloatBytes = 4;
-constexpr int64_t kSumGroupColumns = 16; ///< columns of the sums of d_q are a multiple of it
 
 /// The plan in the making, and what its launches have in common.
 struct BackwardPlan {
@@ -45,29 +45,26 @@ struct Statistics {
 /// Appends the pointers to the gradients of what scores read, behind those of operands.
 void appendGradients(KernelLaunch &launch, const KernelRequest &request);
 
-/// Appends heddle_prepare, which also adds up the gradient of a sink; all gradients of arguments are cleared before it.
-void appendPrepare(BackwardPlan &to, const Statistics &statistics);
+/// Appends heddle_backward_preprocess, which also adds up the gradient of a sink; all gradients of arguments are cleared before it.
+void appendPreprocess(BackwardPlan &to, const Statistics &statistics);
 
-/// The fp32 sums of d_q: `columns` of each row, in a region that lives through the launches from `first` to `last`.
-struct QuerySums {
-  QuerySums(BackwardPlan &to, int64_t columns, int64_t first, int64_t last);
-  void clearBefore(KernelLaunch &launch) const;
-
-  LaunchExpr words;
-  PointerSource place;
-};
-
-/// The turns of those who add to sums in order, and the counter of the blocks that began (query_sums.cuh), likewise.
-struct SumOrder {
-  SumOrder(BackwardPlan &to, int64_t first, int64_t last);
-  void clearBefore(KernelLaunch &launch) const;
+/// Words that are zero when a launch begins, in a region that lives through the launches from `first` to `last`.
+struct ClearedRegion {
+  ClearedRegion(BackwardPlan &to, const char *name, LaunchExpr words, int64_t first, int64_t last);
+  void clearBefore(KernelLaunch &launch) const { launch.clears.push_back({place, 0, words, 0}); }
 
   LaunchExpr words;
   PointerSource place;
 };
 
-/// Appends heddle_finish, which turns sums into d_q; `order` where there is one.
-void appendFinish(BackwardPlan &to, const PointerSource &sums, const PointerSource *order = nullptr);
+/// The fp32 sums of d_q: `columns` of each row.
+ClearedRegion dqAccumulation(BackwardPlan &to, int64_t columns, int64_t first, int64_t last);
+
+/// The turns of those who add to sums in order, and the counter of the blocks that began (dq_accumulation.cuh).
+ClearedRegion dqOrder(BackwardPlan &to, int64_t first, int64_t last);
+
+/// Appends heddle_convert_dq, which turns sums into d_q; `order` where there is one.
+void appendConvertDq(BackwardPlan &to, const PointerSource &sums, const PointerSource *order = nullptr);
 
 /// Of this kind or another that has gradients.
 bool isBackward(std::string_view kind);

@@ -281,8 +281,8 @@ LaunchPlan PortableBackward::planLaunch(const KernelRequest &request, const Kern
   BackwardPlan to(request, config.blockM, config.blockN, MapRates::of(request.transposed).key);
   const int64_t walk = request.isDetached ? 2 : 1, last = walk + config.queryWalk; // numbers of launches
   const Statistics statistics{to.appendRows("lse", to.rateSets, 0, last), to.appendRows("delta", to.rateSets, 0, last)};
-  const std::optional<QuerySums> sums =
-      config.queryWalk ? std::nullopt : std::optional(QuerySums(to, sumColumns(request), 1, walk + 1));
+  const std::optional<ClearedRegion> sums =
+      config.queryWalk ? std::nullopt : std::optional(dqAccumulation(to, sumColumns(request), 1, walk + 1));
   const PointerSource place = sums ? sums->place : statistics.delta; // every walk is given it
   Walk ofKeys{"heddle_kernel",
               Role::dK,
@@ -298,19 +298,19 @@ LaunchPlan PortableBackward::planLaunch(const KernelRequest &request, const Kern
                  statistics,
                  place,
                  place};
-  appendPrepare(to, statistics);
+  appendPreprocess(to, statistics);
   if (request.isDetached) {
     const int64_t sets = kSumsOfBranch * to.branches();
     ofKeys.branchSums = ofQueries.branchSums = to.appendRows("branch_sums", sets, 1, last);
     Walk ofDeltas = ofQueries;
-    ofDeltas.entry = "heddle_delta";
+    ofDeltas.entry = "heddle_branch_deltas";
     appendWalk(to, config, ofDeltas)
         .clears.push_back({ofDeltas.branchSums, 0, to.rowsOf(sets), 0}); // of rows that do not exist
   }
   KernelLaunch &launch = appendWalk(to, config, ofKeys);
   if (sums) {
     sums->clearBefore(launch);
-    appendFinish(to, sums->place);
+    appendConvertDq(to, sums->place);
   } else {
     appendWalk(to, config, ofQueries);
   }

@@ -55,7 +55,7 @@ struct Walk {
   int64_t sharedPieces;  ///< groups of eight columns that a block of a team leaves; 0: there are no teams
 };
 
-/// A counter of each team, then the sums of its blocks (sm90_teams.cuh).
+/// A counter of each team, then the sums of its blocks (sm90_cta_teams.cuh).
 PointerSource appendTeams(Sm90Plan &to, KernelLaunch &launch, const Walk &walk) {
   constexpr int64_t kPieceColumns = 8;
   const int64_t blockFloats = to.config.blockN * kPieceColumns * walk.sharedPieces;
@@ -117,7 +117,7 @@ LaunchPlan sm90BackwardPlan(const KernelRequest &request, const Sm90BackwardConf
   const int64_t walk = request.isDetached ? 2 : 1, last = walk + config.walksQueries(); // numbers of launches
   Statistics statistics{to.appendRows("lse", to.rateSets, 0, last),
                         to.appendRows("delta", to.rateSets, 0, request.isDetached ? 1 : last)};
-  appendPrepare(to, statistics);
+  appendPreprocess(to, statistics);
   if (request.isDetached) {
     const PointerSource deltas = to.appendRows("branch_delta", to.branches(), 1, last);
     appendWalk(to, statistics, walkOfQueries(to, "heddle_branch_deltas", deltas, false))
@@ -129,14 +129,15 @@ LaunchPlan sm90BackwardPlan(const KernelRequest &request, const Sm90BackwardConf
     appendWalk(to, statistics, walkOfQueries(to, "heddle_query_walk", statistics.delta, true));
     return std::move(to.plan);
   }
-  const QuerySums sums(to, sumColumns(request, config) * sumSplits(request, config), walk, walk + 1);
+  const ClearedRegion sums =
+      dqAccumulation(to, sumColumns(request, config) * sumSplits(request, config), walk, walk + 1);
   if (config.isOrdered()) {
-    const SumOrder order(to, walk, walk + 1);
+    const ClearedRegion order = dqOrder(to, walk, walk + 1);
     order.clearBefore(appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums.place, order.place)));
-    appendFinish(to, sums.place, &order.place);
+    appendConvertDq(to, sums.place, &order.place);
   } else {
     sums.clearBefore(appendWalk(to, statistics, walkOfKeys(to, "heddle_kernel", sums.place, sums.place)));
-    appendFinish(to, sums.place);
+    appendConvertDq(to, sums.place);
   }
   return std::move(to.plan);
 }

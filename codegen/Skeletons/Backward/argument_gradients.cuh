@@ -6,7 +6,8 @@
 // its own, in kGradientIsShared[] 1 where pairs of a tile share them. Without any nothing here adds to a kernel.
 #pragma once
 
-#include "Backward/gradient_pointers.cuh"
+#include "Backward/params.cuh"
+#include "Ptx/memory.cuh"
 
 namespace heddle {
 

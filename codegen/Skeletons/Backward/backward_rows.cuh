@@ -1,23 +1,25 @@
-// The launches around the backward kernel, a row at a time: heddle_prepare writes what row_statistics.cuh says, delta being
-// the sum over the value dimension of out * d_out less the gradient of lse; heddle_finish turns the sums of
-// query_sums.cuh into d_q, or adds them. Of gradient(detached) heddle_prepare leaves the gradient of lse in the place of delta, for
+// The launches around the backward kernel, a row at a time: heddle_backward_preprocess writes what row_statistics.cuh says, delta being
+// the sum over the value dimension of out * d_out less the gradient of lse; heddle_convert_dq turns the sums of
+// dq_accumulation.cuh into d_q, or adds them. Of gradient(detached) heddle_backward_preprocess leaves the gradient of lse in the place of delta, for
 // heddle_branch_deltas.
-// The gradient of a sink needs rows only: heddle_prepare adds -P of the sink times delta, which the product of a key
+// The gradient of a sink needs rows only: heddle_backward_preprocess adds -P of the sink times delta, which the product of a key
 // without a value does not change. KernelTraits::kSinkGradient: 0 not wanted, 1 one for all heads, 2 one for each.
-// Launch: heddle_prepare as row_dot.cuh with kPrepareRows rows and kRowWarps warps a block, of as many rows as the tiles
-// of a head have; heddle_finish with ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) / kFinishThreads) blocks.
+// Launch: heddle_backward_preprocess as row_dot.cuh with kPreprocessRows rows and kRowWarps warps a block, of as many rows as the tiles
+// of a head have; heddle_convert_dq with ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) / kConvertDqThreads) blocks.
 #pragma once
 
+#include "Backward/argument_gradients.cuh"
+#include "Backward/dq_accumulation.cuh"
 #include "Backward/gradient_rows.cuh"
-#include "Backward/query_sums.cuh"
-#include "Backward/row_statistics.cuh"
 #include "Backward/row_pieces.cuh"
+#include "Backward/row_statistics.cuh"
+#include "Shared/pattern_operands.cuh"
 #include "Shared/score_units.cuh"
 
 namespace heddle {
 
-constexpr int kPrepareRows = KernelTraits::kPrepareRows, kRowWarps = KernelTraits::kRowWarps;
-constexpr int kFinishThreads = 32 * kRowWarps;
+constexpr int kPreprocessRows = KernelTraits::kPreprocessRows, kRowWarps = KernelTraits::kRowWarps;
+constexpr int kConvertDqThreads = 32 * kRowWarps;
 
 template <bool HasSinkGradient> struct SinkParams {};
 template <> struct SinkParams<true> : PatternOperands {
@@ -26,7 +28,7 @@ template <> struct SinkParams<true> : PatternOperands {
   int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
 };
 
-struct PrepareParams : SinkParams<(KernelTraits::kSinkGradient > 0)> {
+struct PreprocessParams : SinkParams<(KernelTraits::kSinkGradient > 0)> {
   const void *out, *dOut;
   const float *givenLse;
   const float *dLse; // null: none is given
@@ -47,7 +49,7 @@ template <> struct OrderParams<true> {
   }
 };
 
-struct FinishParams : OrderParams<(KernelTraits::kOrderRate > 0)> {
+struct ConvertDqParams : OrderParams<(KernelTraits::kOrderRate > 0)> {
   const float *sums;
   void *queryGradient;
   int64_t stride[3];
@@ -61,20 +63,20 @@ struct SumGroup {
   static constexpr int kOfSplit = kSumColumns / kSumGroupColumns;
   int32_t batch, row, head, group;
 
-  DEV explicit SumGroup(const FinishParams &p) {
-    const int64_t number = static_cast<int64_t>(blockIdx.x) * kFinishThreads + threadIdx.x;
+  DEV explicit SumGroup(const ConvertDqParams &p) {
+    const int64_t number = static_cast<int64_t>(blockIdx.x) * kConvertDqThreads + threadIdx.x;
     group = static_cast<int32_t>(number % kOfRow);
     const int64_t rest = number / kOfRow;
     head = static_cast<int32_t>(rest % p.heads);
     row = static_cast<int32_t>(rest / p.heads % p.seqlenQ);
     batch = static_cast<int32_t>(rest / p.heads / p.seqlenQ);
   }
-  DEV const float *from(const FinishParams &p) const {
+  DEV const float *from(const ConvertDqParams &p) const {
     const int32_t split = group / kOfSplit;
     return p.sums + sumPlace(firstSumRow(batch, p.heads, head, split, p.seqlenQ) + row) +
            (group - split * kOfSplit) * kSumGroupFloats;
   }
-  DEV char *to(const FinishParams &p) const {
+  DEV char *to(const ConvertDqParams &p) const {
     return static_cast<char *>(p.queryGradient) +
            (batch * p.stride[0] + row * p.stride[1] + head * p.stride[2] + group * kSumGroupColumns) * kGradientBytes;
   }
@@ -122,16 +124,16 @@ DEV float lseOfWeights(float natural) {
   return fabsf(natural) == INFINITY ? INFINITY : fmaf(natural, kLog2OfE, natural * kRestOfLog2OfE - roundings);
 }
 
-DEV RowStatistics statisticsOf(const PrepareParams &p, int64_t row, float delta) {
+DEV RowStatistics statisticsOf(const PreprocessParams &p, int64_t row, float delta) {
   const float dLse = p.dLse ? p.dLse[row] : 0.f;
   return {lseOfWeights(p.givenLse[row]), Pattern::kIsDetached ? dLse : delta - dLse};
 }
 
 // The part of the sink's gradient that is of one head's rows.
 template <bool IsWanted = (KernelTraits::kSinkGradient > 0)> struct SinkSum {
-  DEV SinkSum(const PrepareParams &, int32_t, int32_t) {}
+  DEV SinkSum(const PreprocessParams &, int32_t, int32_t) {}
   DEV void add(const RowStatistics &) {}
-  DEV void leave(const PrepareParams &, int32_t) const {}
+  DEV void leave(const PreprocessParams &, int32_t) const {}
 };
 template <> struct SinkSum<true> {
   float sink, sum;
@@ -150,7 +152,7 @@ template <> struct SinkSum<true> {
 
 // To the row's place in the tiles of every rate.
 template <int Slot = 0>
-DEV void writeStatistics(const PrepareParams &p, int32_t head, int32_t row, const RowStatistics &statistics) {
+DEV void writeStatistics(const PreprocessParams &p, int32_t head, int32_t row, const RowStatistics &statistics) {
   constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
   const int32_t number = row / kRate, tile = number / kStatisticsRows;
   if (tile < tilesOfClass(p.seqlenQ, kRate)) {
@@ -165,9 +167,9 @@ DEV void writeStatistics(const PrepareParams &p, int32_t head, int32_t row, cons
 } // namespace heddle
 
 extern "C" __global__ void __launch_bounds__(32 * heddle::kRowWarps)
-    heddle_prepare(const __grid_constant__ heddle::PrepareParams p) {
+    heddle_backward_preprocess(const __grid_constant__ heddle::PreprocessParams p) {
   using namespace heddle;
-  using Rows = RowsOfLane<kPrepareRows, kRowWarps>;
+  using Rows = RowsOfLane<kPreprocessRows, kRowWarps>;
   const Rows rows(p, p.tileRows);
   const int32_t head = rows.batch * p.heads + rows.head;
   SinkSum<> sinkSum(p, rows.batch, rows.head);
@@ -196,8 +198,8 @@ extern "C" __global__ void __launch_bounds__(32 * heddle::kRowWarps)
   sinkSum.leave(p, rows.head);
 }
 
-extern "C" __global__ void __launch_bounds__(heddle::kFinishThreads)
-    heddle_finish(const __grid_constant__ heddle::FinishParams p) {
+extern "C" __global__ void __launch_bounds__(heddle::kConvertDqThreads)
+    heddle_convert_dq(const __grid_constant__ heddle::ConvertDqParams p) {
   using namespace heddle;
   const SumGroup group(p);
   if (group.batch >= p.batch)

@@ -3,11 +3,13 @@
 // branches, then the weights.
 #pragma once
 
+#include "Backward/params.cuh"
+#include "Backward/query_tile.cuh"
 #include "Backward/row_statistics.cuh"
 
 namespace heddle {
 
-// heddle_prepare leaves the gradient of lse in the place of delta where branches are detached.
+// heddle_backward_preprocess leaves the gradient of lse in the place of delta where branches are detached.
 DEV float deltaOfBranch(float products, float weights, float dLse) {
   return (weights == 0.f ? 0.f : products / weights) - dLse;
 }

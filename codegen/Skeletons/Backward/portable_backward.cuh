@@ -1,8 +1,8 @@
 // The portable backward skeleton: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
 // every key tile, on any GPU of compute capability 8.0 or later. One block has the keys of one kv head and walks the query
 // heads of its group, so that d_k and d_v stay in registers; every warp owns kBlockN / kWarps keys, and Q and d_out come
-// through a ring of asynchronous copies. Launched between heddle_prepare and heddle_finish (backward_rows.cuh), or,
-// where d_q has a walk of its own, before heddle_query_walk; where branches are detached, behind heddle_delta too
+// through a ring of asynchronous copies. Launched between heddle_backward_preprocess and heddle_convert_dq (backward_rows.cuh), or,
+// where d_q has a walk of its own, before heddle_query_walk; where branches are detached, behind heddle_branch_deltas too
 // (branch_sums.cuh). Needs, before it in the source: prelude.cuh, struct
 // KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
 //
@@ -21,7 +21,7 @@
 //   Element              of all tensors; kElementBytes, kMmaStep are its numbers
 //   kQueryRates[kQueryRateCount]             distinct rates of queries (row_statistics.cuh)
 //   kTilesAreWhole, kSquare, kSquaresHaveBand   as in sm90_backward.cuh
-//   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
+//   kSumColumns, kSumSplits                  of the sums of the query gradient (dq_accumulation.cuh)
 //   kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemStatistics   byte offsets in dynamic shared memory, multiples of
 //                        128; with kSmemStageBytes of each, of one slot
 //   kSmemRowBytesQK, kSmemRowBytesV, kSmemRowBytesScores             of one row
@@ -29,39 +29,9 @@
 // 16 bytes.
 #pragma once
 
-#include "Ptx/async_copy.cuh"
-#include "Ptx/wide_memory.cuh"
-#include "Ptx/matrix.cuh"
-#include "Ptx/memory.cuh"
-#include "Ptx/registers.cuh"
-#include "Ptx/scalar.cuh"
-#include "Shared/elements.cuh"
-#include "Shared/score_units.cuh"
-#include "Shared/shared_tiles.cuh"
-#include "Backward/gradient_rows.cuh"
-#include "Backward/portable_backward_params.cuh"
-
-namespace heddle {
-
-constexpr int kBlockM = KernelTraits::kBlockM, kBlockN = KernelTraits::kBlockN;
-constexpr int kWarps = KernelTraits::kWarps, kStages = KernelTraits::kStages;
-constexpr int kSlices = KernelTraits::kColumnSlices;
-constexpr int kMmaRows = 16, kRowTiles = kBlockN * kSlices / (kMmaRows * kWarps);
-constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;
-constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
-constexpr int kValueSteps = (KernelTraits::kValueDim + kMmaStep - 1) / kMmaStep;
-constexpr int kScoreRowBytes = KernelTraits::kSmemRowBytesScores;
-constexpr bool kWalksQueries = KernelTraits::kQueryWalk;
-
-} // namespace heddle
-
-#include "Backward/walk_items.cuh"
-#include "Backward/query_sums.cuh"
-#include "Backward/tile_places.cuh"
-#include "Backward/tile_ring.cuh"
+#include "Backward/backward_rows.cuh"
 #include "Backward/portable_backward_consumer.cuh"
 #include "Backward/portable_query_walk.cuh"
-#include "Backward/backward_rows.cuh"
 
 namespace heddle {
 
@@ -115,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
 
 // Of gradient(detached), before the others.
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-    heddle_delta(const __grid_constant__ heddle::KernelParams p) {
+    heddle_branch_deltas(const __grid_constant__ heddle::KernelParams p) {
   if constexpr (Pattern::kIsDetached)
     walkTiles<heddle::DeltaWalk>(p);
 }

@@ -3,7 +3,10 @@
 // rows, or some columns of them. Where d_q has a walk of its own (portable_query_walk.cuh), it stays in registers.
 #pragma once
 
+#include "Backward/dq_accumulation.cuh"
 #include "Backward/portable_backward_products.cuh"
+#include "Backward/tile_places.cuh"
+#include "Ptx/wide_memory.cuh"
 
 namespace heddle {
 

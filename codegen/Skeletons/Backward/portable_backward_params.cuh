@@ -12,7 +12,7 @@ struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
   void *rowGradient, *valueGradient;                         // of k, or in walks over key tiles of q, and of v
   const float *lse, *delta;                                  // as in row_statistics.cuh
   float *branchSums;                                         // of gradient(detached), as in branch_sums.cuh
-  float *queryGradient;                                      // sums in fp32 (query_sums.cuh)
+  float *queryGradient;                                      // sums in fp32 (dq_accumulation.cuh)
   int64_t qStride[3], kStride[3], vStride[3], dOutStride[3]; // batch, row, head; in elements
   int64_t rowGradientStride[3], valueGradientStride[3];
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;

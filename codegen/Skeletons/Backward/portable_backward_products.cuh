@@ -2,6 +2,13 @@
 // and, of their gradients, all columns or a slice. Columns are those of a step.
 #pragma once
 
+#include "Backward/gradient_rows.cuh"
+#include "Backward/portable_backward_shapes.cuh"
+#include "Backward/tile_ring.cuh"
+#include "Backward/tile_scores.cuh"
+#include "Ptx/matrix.cuh"
+#include "Shared/score_units.cuh"
+
 namespace heddle {
 
 typedef float Scores[kRowTiles][kQueryTiles][4];

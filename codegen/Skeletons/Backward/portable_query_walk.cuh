@@ -4,6 +4,8 @@
 #pragma once
 
 #include "Backward/portable_backward_products.cuh"
+#include "Backward/tile_places.cuh"
+#include "Shared/quads.cuh"
 
 namespace heddle {
 
@@ -166,18 +168,13 @@ private:
       for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const RowSums row = {sumOfQuad(sums[i][half].products), sumOfQuad(sums[i][half].weights)};
+          const RowSums row = {quadSum(sums[i][half].products), quadSum(sums[i][half].weights)};
           sums[i][half] = RowSums{0.f, 0.f};
           if (warpSlice() == 0 && threadIdx.x % 4 == 0 && rowExists(i, half)) {
             p.branchSums[branchPlace(branch, branch, i, half)] = row.products;
             p.branchSums[branchPlace(Pattern::kBranchCount + branch, branch, i, half)] = row.weights;
           }
         }
-  }
-
-  DEV static float sumOfQuad(float value) {
-    value += __shfl_xor_sync(0xffffffffu, value, 1);
-    return value + __shfl_xor_sync(0xffffffffu, value, 2);
   }
 
   int32_t branch; // not finished

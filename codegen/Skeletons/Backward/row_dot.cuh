@@ -11,7 +11,6 @@
 // Launch: grid.x = batch * heads * ceil(seqlen_q / kBlockM), heads side by side; block = 32 * kWarps.
 #pragma once
 
-#include "Ptx/scalar.cuh"
 #include "Backward/row_pieces.cuh"
 
 namespace heddle {

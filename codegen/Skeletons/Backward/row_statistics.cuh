@@ -7,6 +7,7 @@
 // KernelTraits: kBlockM, kQueryRates, kQueryRateCount.
 #pragma once
 
+#include "Ptx/scalar.cuh"
 #include "Shared/pattern_context.cuh"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 // every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v stay
 // in registers: kBlockN / 64 consumer warpgroups of 64 keys each (beyond head dims of 128 two, which share 64 keys by what
 // they sum), one producing warpgroup, whose first warp walks and copies and where sums are added in order two more see to
-// the turns, and where kReduce is 1 or 3 one that makes the query gradient. Launched between heddle_prepare and heddle_finish (backward_rows.cuh), for gradient(detached) behind
+// the turns, and where kReduce is 1 or 3 one that makes the query gradient. Launched between heddle_backward_preprocess and heddle_convert_dq (backward_rows.cuh), for gradient(detached) behind
 // heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern, struct
 // TransposedPattern (docs/architecture.md sections 2 and 3).
 //
@@ -13,7 +13,7 @@
 //   kReduce              how the query gradient comes about: added to its sums by the consumers, or by a warpgroup of its
 //                        own, in order or not, or by a walk of its own (sm90_layout.cuh)
 //   kOrderRate           of keys and queries, where sums are added in order; else 0
-//   kLongSplit           blocks that share an item of many tiles (sm90_teams.cuh); 1: none do
+//   kLongSplit           blocks that share an item of many tiles (sm90_cta_teams.cuh); 1: none do
 //   kRasterReversed      1: last key tile first
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kHeadDim, kValueDim  multiples of 8, up to 256
@@ -22,7 +22,7 @@
 //   kSquare              otherwise: pairs are kept or dropped by squares of so many rows and keys of a class; 1: or one by one
 //   kSquaresHaveBand     1: likewise, of what lies in the pattern's band
 //   kPassesWeights       1: a consumer of a wide head hands P to the other (sm90_wide_consumer.cuh)
-//   kSumColumns, kSumSplits                  of the sums of the query gradient (query_sums.cuh)
+//   kSumColumns, kSumSplits                  of the sums of the query gradient (dq_accumulation.cuh)
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount], kMapsPerRate   as in sm90_forward.cuh
 //   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemWeights, kSmemStatistics   byte offsets in dynamic
 //                        shared memory, multiples of 1024
@@ -30,32 +30,13 @@
 // HEDDLE_HEAD_COLUMNS (kHeadDim), HEDDLE_QUERY_COLUMNS (kSumColumns).
 #pragma once
 
-#include "Ptx/barriers.cuh"
-#include "Ptx/wide_memory.cuh"
-#include "Ptx/memory.cuh"
-#include "Ptx/registers.cuh"
-#include "Ptx/scalar.cuh"
-#include "Ptx/tensor_copy.cuh"
-#include "Ptx/warp.cuh"
-#include "Ptx/warpgroup_mma.cuh"
-#include "Shared/cell_bits.cuh"
-#include "Shared/elements.cuh"
-#include "Shared/score_units.cuh"
-#include "Backward/gradient_rows.cuh"
-#include "Backward/sm90_backward_params.cuh"
-#include "Backward/sm90_backward_shared.cuh"
-#include "Backward/walk_items.cuh"
-#include "Backward/sm90_teams.cuh"
-#include "Backward/tile_places.cuh"
-#include "Backward/sm90_ordered_walk.cuh"
-#include "Backward/sm90_sum_order.cuh"
-#include "Backward/sm90_query_gradient.cuh"
-#include "Backward/sm90_backward_loader.cuh"
+#include "Backward/backward_rows.cuh"
 #include "Backward/sm90_backward_consumer.cuh"
+#include "Backward/sm90_branch_deltas.cuh"
 #include "Backward/sm90_query_reducer.cuh"
 #include "Backward/sm90_wide_consumer.cuh"
-#include "Backward/backward_rows.cuh"
-#include "Backward/sm90_branch_deltas.cuh"
+#include "Ptx/registers.cuh"
+#include "Ptx/warp.cuh"
 
 namespace heddle {
 
@@ -73,7 +54,7 @@ static_assert(!kHasReducer || kConsumers * KernelTraits::kConsumerRegisters + Ke
               "warpgroups find their registers in those of the block");
 static_assert(!kPassesWeights || (kIsWide && !Pattern::kHasScore), "a chain of scores is asked where dS is made");
 
-DEV void runConsumer(const KernelParams &p, const KeyItem &item, int32_t consumer, const TeamShare &share) {
+DEV void runConsumer(const KernelParams &p, const KeyItem &item, int32_t consumer, const CtaTeamShare &share) {
   if constexpr (!kIsWide)
     Consumer(p, item, consumer).run(share);
   else if (consumer == 0)
@@ -100,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
   Blocks::take(p);
   beginBlock({kConsumerWarps + (kHasReducer ? kWarpsOfConsumer : 0), kConsumerWarps});
   KeyItem item;
-  TeamShare share;
+  CtaTeamShare share;
   if (!decodeShare(p, Blocks::number(), item, share))
     return;
   const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
@@ -127,7 +108,7 @@ template <class Walk> DEV void walkKeyTiles(const heddle::KernelParams &p) {
   using namespace heddle;
   beginBlock({kReadersOfKeys, kReadersOfKeys});
   QueryItem item;
-  TeamShare share{-1, 0};
+  CtaTeamShare share{-1, 0};
   if (!(Walk::kHasTeams ? decodeShare(p, blockIdx.x, item, share) : decodeItem(p, blockIdx.x, item)))
     return;
   const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);

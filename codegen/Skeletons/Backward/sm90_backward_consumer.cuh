@@ -4,6 +4,10 @@
 #pragma once
 
 #include "Backward/sm90_backward_products.cuh"
+#include "Backward/sm90_cta_teams.cuh"
+#include "Backward/tile_places.cuh"
+#include "Ptx/warp.cuh"
+#include "Shared/score_units.cuh"
 
 namespace heddle {
 
@@ -47,7 +51,7 @@ public:
   DEV Consumer(const KernelParams &p, const KeyItem &item, int32_t consumer)
       : p(p), item(item), consumer(consumer), queries(kReads), published(kReads), arguments(p, item.batch, item.head) {}
 
-  DEV void run(const TeamShare &share) {
+  DEV void run(const CtaTeamShare &share) {
     clearSums(keyGradient);
     clearSums(valueGradient);
     ptx::waitParity(kKeysFull, 0);
@@ -296,9 +300,9 @@ protected:
   }
 
   // True: the sums are those of all blocks of the team.
-  DEV bool joinTeam(const TeamShare &share) {
+  DEV bool joinTeam(const CtaTeamShare &share) {
     constexpr int kKeyPieces = KernelTraits::kHeadDim / 8, kPieces = kKeyPieces + KernelTraits::kValueDim / 8;
-    const TeamSums<kPieces> sums(p, share, pairsOf<KeyItem>(p));
+    const CtaTeamSums<kPieces> sums(p, share, pairsOf<KeyItem>(p));
     sums.leave(keyGradient, 0);
     sums.leave(valueGradient, kKeyPieces);
     if (!sums.isLast())

@@ -2,6 +2,10 @@
 // rows. All lanes walk the tiles together; lane 0 copies.
 #pragma once
 
+#include "Backward/sm90_cta_teams.cuh"
+#include "Backward/sm90_dq_order.cuh"
+#include "Ptx/tensor_copy.cuh"
+
 namespace heddle {
 
 // Rows of a tensor by one of its maps: those from `number` on of a class.
@@ -22,7 +26,7 @@ public:
   DEV Loader(const KernelParams &p, const KeyItem &item)
       : p(p), item(item), lane(threadIdx.x % 32), queries(kFills), outs(kFills) {}
 
-  DEV void run(const TeamShare &share) {
+  DEV void run(const CtaTeamShare &share) {
     sendKeys();
     Turns turns(share);
     const int32_t group = p.heads / p.kvHeads;

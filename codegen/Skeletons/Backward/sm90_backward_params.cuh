@@ -4,6 +4,7 @@
 #pragma once
 
 #include "Backward/gradient_pointers.cuh"
+#include "Ptx/tensor_copy.cuh"
 #include "Shared/pattern_operands.cuh"
 #include "Shared/rate_maps.cuh"
 
@@ -21,8 +22,8 @@ struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
   TensorMap maps[kMapCount];
   void *keyGradient, *valueGradient;
   const float *lse, *delta; // of tiles (row_statistics.cuh)
-  float *sums;              // query_sums.cuh; of heddle_branch_deltas the deltas
-  void *between;            // what blocks leave for each other: sm90_teams.cuh, sm90_sum_order.cuh
+  float *sums;              // dq_accumulation.cuh; of heddle_branch_deltas the deltas
+  void *between;            // what blocks leave for each other: sm90_cta_teams.cuh, sm90_dq_order.cuh
   void *queryGradient;      // of heddle_query_walk alone
   int64_t keyGradientStride[3], valueGradientStride[3]; // batch, row, head; in elements
   int64_t queryGradientStride[3];

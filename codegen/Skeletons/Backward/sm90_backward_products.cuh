@@ -2,6 +2,10 @@
 // gradient leave.
 #pragma once
 
+#include "Backward/gradient_rows.cuh"
+#include "Backward/sm90_query_gradient.cuh"
+#include "Ptx/warpgroup_mma.cuh"
+
 namespace heddle {
 
 constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;

@@ -11,7 +11,7 @@ namespace sm90 {
 constexpr int kMaxBackwardStages = 4;
 // Of dS, and of P between consumers of wide heads: one is written while the other may still be read.
 constexpr int kScoreStages = 2;
-constexpr int kTurnStages = 4; // turns that are taken and not passed on yet (sm90_sum_order.cuh)
+constexpr int kTurnStages = 4; // turns that are taken and not passed on yet (sm90_dq_order.cuh)
 
 struct alignas(16) QueryTileRecord {
   int32_t firstRow, flags, head, unused; // as of QueryTile

@@ -2,21 +2,21 @@
 // query gradient.
 #pragma once
 
-#include "Backward/query_sums.cuh"
+#include "Backward/dq_accumulation.cuh"
+#include "Backward/params.cuh"
 #include "Backward/query_tile.cuh"
 #include "Backward/sm90_backward_records.cuh"
 #include "Shared/sm90_block.cuh"
 
 namespace heddle {
 
-constexpr int kBlockM = KernelTraits::kBlockM, kBlockN = KernelTraits::kBlockN;
 // d_k and d_v of the same 64 keys are held by a consumer each (sm90_wide_consumer.cuh).
 constexpr bool kIsWide = KernelTraits::kHeadDim > kMaxJointDim || KernelTraits::kValueDim > kMaxJointDim;
 constexpr bool kPassesWeights = KernelTraits::kPassesWeights; // from one to the other
 constexpr int kConsumers = kIsWide ? 2 : kBlockN / kConsumerRows;
 constexpr int kWarpsOfConsumer = 4;
 constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads, kConsumerWarps = kConsumers * kWarpsOfConsumer;
-constexpr bool kHasOrder = KernelTraits::kReduce == kReduceOrdered;                  // sm90_sum_order.cuh
+constexpr bool kHasOrder = KernelTraits::kReduce == kReduceOrdered;                  // sm90_dq_order.cuh
 constexpr bool kHasReducer = KernelTraits::kReduce == kReduceWarpgroup || kHasOrder; // sm90_query_reducer.cuh
 constexpr int kThreads = kConsumerThreads + (kHasReducer ? 2 : 1) * kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "Backward/sm90_query_walk.cuh"
+#include "Shared/quads.cuh"
 
 namespace heddle {
 
@@ -14,7 +15,7 @@ public:
   DEV BranchDeltas(const KernelParams &p, const QueryItem &item, int32_t consumer)
       : p(p), item(item), rows(p, item, consumer), keys(kReads), branch(0) {}
 
-  DEV void run(const TeamShare &) {
+  DEV void run(const CtaTeamShare &) {
     if (kIsWide && threadIdx.x >= kWarpgroupThreads)
       return; // the first consumer takes all tiles
     rows.readLse();
@@ -73,18 +74,13 @@ private:
       const int32_t rate = TransposedPattern::queryRate(item.variant, branch);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float sum = sumOfQuad(weights[half]), product = sumOfQuad(weighted[half]);
+        const float sum = quadSum(weights[half]), product = quadSum(weighted[half]);
         const float dLse = rows.statistic(p.delta, 0, KernelTraits::kQueryRates[0], half);
         if (threadIdx.x % 4 == 0 && rows.row(half) <= item.last)
           p.sums[rows.place(branch, rate, half)] = sum == 0.f ? 0.f : product / sum - dLse;
       }
       clear();
     }
-  }
-
-  DEV static float sumOfQuad(float value) {
-    value += __shfl_xor_sync(0xffffffffu, value, 1);
-    return value + __shfl_xor_sync(0xffffffffu, value, 2);
   }
 
   const KernelParams &p;

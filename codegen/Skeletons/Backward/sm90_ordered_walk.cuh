@@ -1,9 +1,10 @@
-// The query tiles that a key tile visits, where query gradients are added in the order of the keys (sm90_sum_order.cuh): in
+// The query tiles that a key tile visits, where query gradients are added in the order of the keys (sm90_dq_order.cuh): in
 // ascending order if the last key tile comes first, else in descending order. Where what key tiles visit begins, or ends,
 // further on from one to the next, each then finds the tile that it wants left by the one before, also if all begin at
 // once.
 #pragma once
 
+#include "Backward/dq_accumulation.cuh"
 #include "Backward/walk_items.cuh"
 
 namespace heddle {

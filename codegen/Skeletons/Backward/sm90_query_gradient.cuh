@@ -1,5 +1,10 @@
-// How the query gradient of a step reaches its sums (query_sums.cuh): straight from registers.
+// How the query gradient of a step reaches its sums (dq_accumulation.cuh): straight from registers.
 #pragma once
+
+#include "Backward/dq_accumulation.cuh"
+#include "Backward/sm90_backward_shared.cuh"
+#include "Backward/walk_items.cuh"
+#include "Ptx/wide_memory.cuh"
 
 namespace heddle {
 

@@ -2,6 +2,10 @@
 // from registers. Nobody waits for the additions but the warpgroup itself.
 #pragma once
 
+#include "Backward/sm90_backward_products.cuh"
+#include "Backward/sm90_dq_order.cuh"
+#include "Backward/tile_places.cuh"
+
 namespace heddle {
 
 class QueryReducer {

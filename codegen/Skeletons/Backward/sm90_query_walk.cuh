@@ -4,7 +4,11 @@
 // K and V, the rings hold K and V in the places of Q and d_out.
 #pragma once
 
-#include "Backward/walk_items.cuh"
+#include "Backward/sm90_backward_loader.cuh"
+#include "Backward/sm90_backward_products.cuh"
+#include "Backward/tile_places.cuh"
+#include "Ptx/warp.cuh"
+#include "Shared/score_units.cuh"
 
 namespace heddle {
 
@@ -24,7 +28,7 @@ class KeyLoader {
 public:
   DEV KeyLoader(const KernelParams &p, const QueryItem &item) : p(p), item(item), keys(kFills) {}
 
-  DEV void run(const TeamShare &share) {
+  DEV void run(const CtaTeamShare &share) {
     const bool copies = threadIdx.x % 32 == 0;
     if (copies)
       sendQueries();
@@ -170,7 +174,7 @@ public:
   DEV QueryConsumer(const KernelParams &p, const QueryItem &item, int32_t consumer)
       : p(p), item(item), turn(consumer), rows(p, item, kIsWide ? 0 : consumer), keys(kReads) {}
 
-  DEV void run(const TeamShare &share) {
+  DEV void run(const CtaTeamShare &share) {
     clearSums(queryGradient);
     if (kIsWide && turn != 0)
       keys.next();
@@ -192,8 +196,8 @@ public:
 
 private:
   // True: the sums are those of all blocks of the team.
-  DEV bool joinTeam(const TeamShare &share) {
-    const TeamSums<KernelTraits::kHeadDim / 8> sums(p, share, pairsOf<QueryItem>(p));
+  DEV bool joinTeam(const CtaTeamShare &share) {
+    const CtaTeamSums<KernelTraits::kHeadDim / 8> sums(p, share, pairsOf<QueryItem>(p));
     sums.leave(queryGradient, 0);
     if (!sums.isLast())
       return false;

@@ -3,6 +3,8 @@
 // kScoreStages tiles; where a chain of scores needs the scores again, it makes P itself.
 #pragma once
 
+#include "Backward/sm90_backward_consumer.cuh"
+
 namespace heddle {
 
 // P of a tile as lanes hold it: of every step, each lane's words beside those of the others.

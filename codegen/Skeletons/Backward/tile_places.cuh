@@ -1,8 +1,8 @@
 // Where the scores of a lane lie in a tile: rows are keys and columns queries, or the other way.
 #pragma once
 
-#include "Backward/query_tile.cuh"
 #include "Backward/tile_scores.cuh"
+#include "Backward/walk_items.cuh"
 
 namespace heddle {
 

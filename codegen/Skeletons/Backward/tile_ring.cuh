@@ -4,7 +4,11 @@
 #pragma once
 
 #include "Backward/branch_sums.cuh"
+#include "Backward/portable_backward_shapes.cuh"
+#include "Backward/walk_items.cuh"
+#include "Ptx/registers.cuh"
 #include "Shared/query_rates.cuh"
+#include "Shared/shared_tiles.cuh"
 
 namespace heddle {
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "Backward/argument_gradients.cuh"
+#include "Ptx/scalar.cuh"
+#include "Shared/elements.cuh"
 #include "Shared/lane_columns.cuh"
 
 namespace heddle {

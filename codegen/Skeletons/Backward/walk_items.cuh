@@ -5,6 +5,7 @@
 // KernelTraits: kKeyItemRates[kKeyItemRateCount], ascending, with every common multiple of its elements.
 #pragma once
 
+#include "Backward/params.cuh"
 #include "Backward/query_tile.cuh"
 #include "Backward/row_statistics.cuh"
 

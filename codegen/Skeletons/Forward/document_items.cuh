@@ -5,6 +5,9 @@
 // says where documents begin, if it has any. Needs KernelParams before it.
 #pragma once
 
+#include "Forward/params.cuh"
+#include "Shared/pattern_context.cuh"
+
 namespace heddle {
 
 constexpr bool kHasDocumentTiles = KernelTraits::kDocumentTiles != 0;

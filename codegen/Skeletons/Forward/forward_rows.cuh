@@ -2,7 +2,12 @@
 // stores of out and lse. Every existing row is written once; a row without a kept key gives 0 and -inf.
 #pragma once
 
+#include "Forward/online_softmax.cuh"
+#include "Forward/work_items.cuh"
+#include "Ptx/memory.cuh"
+#include "Ptx/scalar.cuh"
 #include "Shared/row_stores.cuh"
+#include "Shared/score_units.cuh"
 
 namespace heddle {
 

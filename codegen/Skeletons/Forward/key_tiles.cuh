@@ -2,6 +2,8 @@
 // loaded and used. Every thread of the CTA walks the same sequence, so no descriptor crosses threads.
 #pragma once
 
+#include "Forward/work_items.cuh"
+
 namespace heddle {
 
 // block_n keys: key i of the tile is row firstKey + i * keyRate(branch) of K and V.

@@ -3,6 +3,11 @@
 // both rings. Copies of one advance() form one group: K of tile t and V of tile t - kValueLag.
 #pragma once
 
+#include "Forward/key_tiles.cuh"
+#include "Forward/params.cuh"
+#include "Ptx/async_copy.cuh"
+#include "Shared/shared_tiles.cuh"
+
 namespace heddle {
 
 // With overlapped scores V is used one tile later than K, so it is also loaded one tile later.

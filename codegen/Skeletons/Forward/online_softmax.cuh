@@ -4,11 +4,12 @@
 // kNoRowMax, sum 0.
 #pragma once
 
-#include "Shared/score_units.cuh"
+#include "Forward/products.cuh"
+#include "Ptx/scalar.cuh"
+#include "Shared/elements.cuh"
+#include "Shared/quads.cuh"
 
 namespace heddle {
-
-constexpr unsigned kWholeWarp = 0xffffffffu;
 
 // Accumulators of one warp. Index [i][half]: row i * 16 + half * 8 + lane / 4 of the warp. `sum` is this
 // lane's part; the row's sum is the total over the four lanes of a quad.
@@ -28,16 +29,6 @@ typedef float RowValues[kRowTiles][2];
 
 // Below every scaled score, and finite: a score of -inf relative to it is still -inf.
 constexpr float kNoRowMax = -3e38f;
-
-DEV float quadMax(float x) {
-  x = fmaxf(x, __shfl_xor_sync(kWholeWarp, x, 1));
-  return fmaxf(x, __shfl_xor_sync(kWholeWarp, x, 2));
-}
-
-DEV float quadSum(float x) {
-  x += __shfl_xor_sync(kWholeWarp, x, 1);
-  return x + __shfl_xor_sync(kWholeWarp, x, 2);
-}
 
 // The sum of a row's weights, the same in all lanes of the quad. The largest score meets row_max up to the
 // rounding of their multiplication by the scale and of ex2; a sum that close to 1 is 1, so that a row with one key

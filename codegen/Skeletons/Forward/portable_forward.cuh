@@ -37,21 +37,10 @@
 // Bases and strides of q, k, v, out are multiples of 16 bytes; scaleLog2 > 0 and finite; lse is not null.
 #pragma once
 
-#include "Ptx/async_copy.cuh"
-#include "Ptx/matrix.cuh"
-#include "Ptx/memory.cuh"
-#include "Ptx/scalar.cuh"
-#include "Forward/forward_params.cuh"
-#include "Forward/work_items.cuh"
-#include "Shared/elements.cuh"
-#include "Forward/key_tiles.cuh"
-#include "Shared/shared_tiles.cuh"
-#include "Forward/warp_mma.cuh"
-#include "Forward/online_softmax.cuh"
-#include "Forward/score_mask.cuh"
-#include "Forward/score_chain.cuh"
-#include "Forward/key_value_ring.cuh"
 #include "Forward/forward_rows.cuh"
+#include "Forward/key_value_ring.cuh"
+#include "Forward/score_chain.cuh"
+#include "Forward/score_mask.cuh"
 
 namespace heddle {
 

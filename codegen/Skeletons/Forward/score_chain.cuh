@@ -3,6 +3,9 @@
 // everything here is empty and scores stay q . k.
 #pragma once
 
+#include "Forward/score_mask.cuh"
+#include "Shared/score_units.cuh"
+
 namespace heddle {
 
 // From scores to log2 units.

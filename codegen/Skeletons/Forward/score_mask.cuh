@@ -6,7 +6,11 @@
 // predicate is evaluated for every score.
 #pragma once
 
+#include "Forward/key_tiles.cuh"
+#include "Forward/products.cuh"
+#include "Ptx/scalar.cuh"
 #include "Shared/lane_columns.cuh"
+#include "Shared/pattern_context.cuh"
 
 namespace heddle {
 
@@ -31,14 +35,14 @@ struct LanePlace {
 };
 
 // Bits of one row slot (i, half), one for each of the lane's kScoreTiles * 2 columns: 1 = kept.
-typedef uint32_t KeptColumns[kRowTiles][2];
+typedef uint32_t KeepMask[kRowTiles][2];
 static_assert(kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
 
 // What a tile keeps of its square, or of everything. Only patterns with a band have that function.
 constexpr bool kOnlyBandCuts = KernelTraits::kTilesAreWhole == 2;
 
 template <int Branch, class P = Pattern>
-DEV void findColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+DEV void findKeepMask(KeepMask &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
   const int32_t first = scope.context.kOrigin + tile.firstKey + P::keyRate(scope.variant, Branch) * lane.column;
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
@@ -53,7 +57,7 @@ DEV void findColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &t
 }
 
 // Row by row and bit by bit: ptxas then moves seven bits at a time into predicates.
-DEV void applyColumns(Scores &scores, const KeptColumns &kept) {
+DEV void applyKeepMask(Scores &scores, const KeepMask &kept) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
@@ -67,7 +71,7 @@ DEV void applyColumns(Scores &scores, const KeptColumns &kept) {
 
 // Evaluates the predicate for the two columns of the lane in score tile n.
 template <int Branch>
-DEV void keepColumns(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane, int n) {
+DEV void addToKeepMask(KeepMask &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane, int n) {
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
     int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
@@ -106,7 +110,7 @@ DEV void maskUnrolled(Scores &scores, const MaskScope &scope, const KeyTile &til
 
 // A loop keeps long predicates small in code and registers: it only collects one bit for each score.
 template <int Branch>
-DEV void findColumnsInLoop(KeptColumns &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+DEV void findKeepMaskInLoop(KeepMask &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
@@ -114,7 +118,7 @@ DEV void findColumnsInLoop(KeptColumns &kept, const MaskScope &scope, const KeyT
       kept[i][half] = 0;
 #pragma unroll 1
   for (int n = 0; n < kScoreTiles; ++n)
-    keepColumns<Branch>(kept, scope, tile, lane, n);
+    addToKeepMask<Branch>(kept, scope, tile, lane, n);
 }
 
 // All pairs of the tile are kept whose key exists.
@@ -144,12 +148,12 @@ template <int Branch> DEV void maskBranch(Scores &scores, const MaskScope &scope
   } else if constexpr (!kHasBits && !KernelTraits::kCompactMask) {
     maskUnrolled<Branch>(scores, scope, tile, lane);
   } else {
-    KeptColumns kept;
+    KeepMask kept;
     if constexpr (kHasBits)
-      findColumns<Branch>(kept, scope, tile, lane);
+      findKeepMask<Branch>(kept, scope, tile, lane);
     else
-      findColumnsInLoop<Branch>(kept, scope, tile, lane);
-    applyColumns(scores, kept);
+      findKeepMaskInLoop<Branch>(kept, scope, tile, lane);
+    applyKeepMask(scores, kept);
   }
 }
 

@@ -2,6 +2,12 @@
 // in flight while a warp looks for maxima and exponentiates; other consumers fill the tensor cores meanwhile.
 #pragma once
 
+#include "Forward/forward_rows.cuh"
+#include "Forward/score_chain.cuh"
+#include "Forward/score_mask.cuh"
+#include "Forward/sm90_softmax.cuh"
+#include "Forward/sm90_split_kv.cuh"
+
 namespace heddle {
 
 // Consumers issue their mma in turn when kTurnTaking; every tile is one turn of every consumer. The named

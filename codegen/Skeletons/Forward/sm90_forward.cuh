@@ -31,31 +31,10 @@
 //   HEDDLE_SCORE_COLUMNS, HEDDLE_OUTPUT_COLUMNS   kBlockN and kValueDim: part of the names of instructions
 #pragma once
 
-#include "Ptx/barriers.cuh"
-#include "Ptx/memory.cuh"
-#include "Ptx/registers.cuh"
-#include "Ptx/scalar.cuh"
-#include "Ptx/tensor_copy.cuh"
-#include "Ptx/warp.cuh"
-#include "Ptx/warpgroup_mma.cuh"
-#include "Shared/cell_bits.cuh"
-#include "Shared/elements.cuh"
-#include "Forward/sm90_params.cuh"
-#include "Forward/work_items.cuh"
-#include "Forward/sm90_shared.cuh"
-#include "Forward/warpgroup_mma.cuh"
-#include "Forward/key_tiles.cuh"
-#include "Forward/online_softmax.cuh"
-#include "Forward/score_mask.cuh"
-#include "Forward/score_chain.cuh"
-#include "Forward/forward_rows.cuh"
-#include "Forward/sm90_softmax.cuh"
-#include "Forward/sm90_split_kv.cuh"
-#include "Forward/sm90_items.cuh"
-#include "Forward/sm90_tile_walk.cuh"
-#include "Forward/sm90_planner.cuh"
-#include "Forward/sm90_loader.cuh"
 #include "Forward/sm90_consumer.cuh"
+#include "Forward/sm90_loader.cuh"
+#include "Forward/sm90_planner.cuh"
+#include "Ptx/registers.cuh"
 
 namespace heddle {
 

@@ -4,6 +4,10 @@
 //   3 dynamic  a counter in the workspace, zero at the start, gives the next one
 #pragma once
 
+#include "Forward/sm90_softmax.cuh"
+#include "Forward/sm90_split_kv.cuh"
+#include "Shared/quads.cuh"
+
 namespace heddle {
 
 constexpr int kGrid = KernelTraits::kGrid;
@@ -27,7 +31,7 @@ public:
   DEV int32_t ordinal() const { return round - 1; }
 
   // All lanes of the warp call together and get the same.
-  DEV Unit next() {
+  DEV WorkUnit next() {
     const int32_t blocks = ptx::rereadGridSize(), block = blockIdx.x;
     int32_t number = block + round * blocks;
     if constexpr (kGrid == kGridDynamic)
@@ -41,7 +45,7 @@ public:
       if (number >= last.firstItem)
         return splitOfLastRound(last.firstItem, number - last.firstItem, last.splits);
     }
-    return Unit{number < p.items ? number : kNoItem, SplitRecord{0}};
+    return WorkUnit{number < p.items ? number : kNoItem, SplitRecord{0}};
   }
 
 private:
@@ -87,10 +91,10 @@ private:
     __syncwarp();
   }
 
-  DEV Unit splitOfLastRound(int32_t firstItem, int32_t index, int32_t splits) const {
+  DEV WorkUnit splitOfLastRound(int32_t firstItem, int32_t index, int32_t splits) const {
     const int32_t item = index / splits, number = firstItem + item;
-    return Unit{number < p.items ? number : kNoItem,
-                SplitRecord::make(item * splits, 0, splits, index - item * splits)};
+    return WorkUnit{number < p.items ? number : kNoItem,
+                    SplitRecord::make(item * splits, 0, splits, index - item * splits)};
   }
 
   const KernelParams &p;

@@ -2,6 +2,9 @@
 // headers that the consumers need. Order of the copies: K(0), Q, then K(n + 1) before V(n), as the consumers use them.
 #pragma once
 
+#include "Forward/sm90_tile_walk.cuh"
+#include "Ptx/tensor_copy.cuh"
+
 namespace heddle {
 
 class Loader {
@@ -74,12 +77,12 @@ private:
   template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
     const int32_t batch = ptx::loadShared4(kLoaderItem + HEDDLE_OFFSET(ItemPlace, batch)),
                   kvHead = ptx::loadShared4(kLoaderItem + HEDDLE_OFFSET(ItemHeader, kvHead));
-    const TensorMap *map = &p.maps[firstMap + GroupTile::mapOf(tile.place)];
+    const TensorMap *map = &p.maps[firstMap + ConsumerTile::mapOf(tile.place)];
     const int32_t first = tile.number * KernelTraits::kBlockN;
 #pragma unroll
     for (int column = 0; column < kColumns<Dim>; ++column)
       ptx::copyBox(to + column * KernelTraits::kBlockN * kColumnRowBytes, map, full, column * kColumnElements, first,
-                   GroupTile::residueOf(tile.place), kvHead, batch);
+                   ConsumerTile::residueOf(tile.place), kvHead, batch);
   }
 
   DEV void sendQuery(bool hasTiles) {

@@ -4,9 +4,10 @@
 // one row more (rate 1 everywhere: one map). Dimensions: dim, row number in its class, residue, head, batch.
 #pragma once
 
+#include "Forward/row_range.cuh"
+#include "Ptx/tensor_copy.cuh"
 #include "Shared/pattern_operands.cuh"
 #include "Shared/rate_maps.cuh"
-#include "Forward/row_range.cuh"
 
 namespace heddle {
 

@@ -3,6 +3,9 @@
 // them.
 #pragma once
 
+#include "Forward/sm90_items.cuh"
+#include "Forward/sm90_tile_walk.cuh"
+
 namespace heddle {
 
 class Planner {
@@ -32,7 +35,7 @@ private:
   DEV void planAll() {
     ItemSequence sequence(p);
 #pragma unroll 1
-    for (Unit unit = sequence.next(); unit.exists(); unit = following(sequence)) {
+    for (WorkUnit unit = sequence.next(); unit.exists(); unit = following(sequence)) {
       if (kHasSplits)
         noteUnit(unit);
       const int32_t ordinal = kMayRedo ? sequence.ordinal() : 0;
@@ -44,18 +47,18 @@ private:
 
   // The splits of an item that fell apart and that nobody shares, then splits that blocks share, then this block's
   // items.
-  DEV Unit following(ItemSequence &sequence) const {
+  DEV WorkUnit following(ItemSequence &sequence) const {
     if constexpr (kSplitsLong) {
-      const Unit unit = notedUnit();
+      const WorkUnit unit = notedUnit();
       const SplitRecord record = unit.record;
       if (record.isPending())
-        return Unit{unit.number, record.started()};
+        return WorkUnit{unit.number, record.started()};
       if (record.isAlone() && !record.isLast())
-        return Unit{unit.number, record.following()};
+        return WorkUnit{unit.number, record.following()};
       if (record.isAlone() && record.group() + 1 < kConsumers)
-        return Unit{unit.number, record.followingGroup()};
+        return WorkUnit{unit.number, record.followingGroup()};
       if (!isSecondPass()) {
-        const Unit split = takeSplit(p);
+        const WorkUnit split = takeSplit(p);
         if (split.exists())
           return split;
       }
@@ -69,7 +72,7 @@ private:
   }
 
   // Splits are exact. Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
-  DEV static bool isWanted(const Unit &unit, int32_t ordinal) {
+  DEV static bool isWanted(const WorkUnit &unit, int32_t ordinal) {
     return !isSecondPass() || (isMarked(ordinal) && !unit.record.isSplit());
   }
 
@@ -83,11 +86,11 @@ private:
     noteItem(item, isSecondPass() << flag::kIsExact | 1 << flag::kIsItem, ordinal);
     if (!kHasSplits)
       writeItem();
-    GroupTileWalk walk(p);
+    ConsumerTileWalk walk(p);
     bool isPlaced = !kHasSplits;
 #pragma unroll 1
     for (;;) {
-      const GroupTile tile = walk.next();
+      const ConsumerTile tile = walk.next();
       if (!isPlaced) {
         isPlaced = true;
         if (!placeSplit(walk))
@@ -113,18 +116,18 @@ private:
   // The walk has found the first tile of the whole item, or of its row group. Of a split, limits are set; the walk
   // finds its first tile again, which need not be kept meanwhile. False: the item falls apart into splits, or, in the
   // second pass, did so in the first, exactly.
-  DEV bool placeSplit(GroupTileWalk &walk) const {
+  DEV bool placeSplit(ConsumerTileWalk &walk) const {
     const TileStretch longest = walk.longestStretch();
     if constexpr (kSplitsLong) {
-      const Unit unit = notedUnit();
+      const WorkUnit unit = notedUnit();
       const int32_t splits = splitsOf(longest.count);
       if (!unit.record.isSplit() && splits > 1) {
         if (!isSecondPass())
-          noteUnit(Unit{unit.number, shareSplits(p, unit.number, splitsOfLane(walk))});
+          noteUnit(WorkUnit{unit.number, shareSplits(p, unit.number, splitsOfLane(walk))});
         return false;
       }
       if (unit.record.isSplit())
-        noteUnit(Unit{unit.number, unit.record.withSplits(splits)});
+        noteUnit(WorkUnit{unit.number, unit.record.withSplits(splits)});
     }
     const SplitRecord record = notedUnit().record;
     if (record.isSplit())
@@ -134,7 +137,7 @@ private:
   }
 
   // Of the row group that this lane stands for; none, if it has no rows.
-  DEV int32_t splitsOfLane(const GroupTileWalk &walk) const {
+  DEV int32_t splitsOfLane(const ConsumerTileWalk &walk) const {
     const WorkItem item = readItem(kPlannerItem);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     const bool hasRows = lane < kConsumers && item.firstRow + lane * kConsumerRows * item.queryRate < item.endRow(p);
@@ -142,12 +145,12 @@ private:
   }
 
   // Kept in shared memory like the item, all lanes read it.
-  DEV static Unit notedUnit() {
+  DEV static WorkUnit notedUnit() {
     const auto noted = loadRecord<NotedUnit>(kNotedUnit);
-    return Unit{noted.number, SplitRecord{static_cast<uint32_t>(noted.record)}};
+    return WorkUnit{noted.number, SplitRecord{static_cast<uint32_t>(noted.record)}};
   }
 
-  DEV static void noteUnit(const Unit &unit) {
+  DEV static void noteUnit(const WorkUnit &unit) {
     __syncwarp();
     if (isWriter())
       storeRecord(kNotedUnit, NotedUnit{unit.number, static_cast<int32_t>(unit.record.bits)});
@@ -181,7 +184,7 @@ private:
     __syncwarp();
   }
 
-  DEV static int32_t upcoming(const GroupTile &tile) {
+  DEV static int32_t upcoming(const ConsumerTile &tile) {
     constexpr int32_t kAllNeeded = 0xf << flag::kNeeded;
     return tile.exists() ? (tile.flags & kAllNeeded) | 1 << flag::kNextExists : 0;
   }
@@ -206,11 +209,11 @@ private:
   // The tiles of all lanes, of which `present` have one, each into its slot. All but the last are handed over by the
   // lane that has them; the last one goes to the writer, which completes it later: who writes an entry also arrives for
   // it.
-  DEV void writeTiles(const GroupTile &tile, uint32_t present) {
+  DEV void writeTiles(const ConsumerTile &tile, uint32_t present) {
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     const uint32_t before = present & ((1u << lane) - 1), behind = present & ~before & ~(1u << lane);
     const int32_t following = __shfl_sync(kWholeWarp, upcoming(tile), firstOf(behind));
-    const GroupTile last = tile.ofLane(31 - __clz(present));
+    const ConsumerTile last = tile.ofLane(31 - __clz(present));
     if (tile.exists() && behind != 0) {
       const Plan entry = plan.after(__popc(before));
       writeTile(entry, tile, following);
@@ -221,7 +224,7 @@ private:
       writeTile(plan, last, 0);
   }
 
-  DEV static void writeTile(const Plan &entry, const GroupTile &tile, int32_t following) {
+  DEV static void writeTile(const Plan &entry, const ConsumerTile &tile, int32_t following) {
     const uint32_t to = awaitSlot(entry);
     storeRecord(to, PlannedTile{tile.number, tile.place, tile.firstKey, 0});
     ptx::storeShared4(flagsOf(to), (tile.flags & ~(0xf << flag::kNeeded)) | following);

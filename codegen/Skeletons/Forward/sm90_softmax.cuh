@@ -6,6 +6,9 @@
 // passes kRedoLimit all the same marks the item, which is then computed again with every maximum looked for.
 #pragma once
 
+#include "Forward/online_softmax.cuh"
+#include "Forward/sm90_shared.cuh"
+
 namespace heddle {
 
 constexpr bool kIsAnchored = KernelTraits::kSoftmax == kSoftmaxAnchored;

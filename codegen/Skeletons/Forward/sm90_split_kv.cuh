@@ -8,6 +8,9 @@
 //                 block take the key tiles of a split in turn, for the same 64 rows, and leave a state each.
 #pragma once
 
+#include "Forward/online_softmax.cuh"
+#include "Forward/params.cuh"
+#include "Forward/sm90_shared.cuh"
 #include "Forward/split_record.cuh"
 
 namespace heddle {
@@ -29,7 +32,7 @@ constexpr int32_t kNoUnit = -1;
 DEV int32_t splitsOf(int32_t tiles) { return min(max(tiles / max(kSplitTiles, 1), 1), kMaxSplits); }
 
 // What a block computes next: an item or a split of it.
-struct Unit {
+struct WorkUnit {
   int32_t number; // of the item; negative: there is nothing left
   SplitRecord record;
 
@@ -194,7 +197,7 @@ DEV SplitRecord shareSplits(const KernelParams &p, int32_t number, int32_t split
 // one for each lane, beginning where no other block does: blocks are done at about the same time, and what all of them
 // want from one word they get one after the other. An entry is missed only if it is written behind the search, and
 // whoever shares an item searches afterwards, so none is left over.
-DEV Unit takeSplit(const KernelParams &p) {
+DEV WorkUnit takeSplit(const KernelParams &p) {
   const int32_t lane = ptx::rereadThreadIndex() % 32;
   uint32_t count[2]; // reserved, taken
   ptx::loadCoherent8(p.workspace + workspace::kReserved, count);
@@ -214,12 +217,12 @@ DEV Unit takeSplit(const KernelParams &p) {
       if (isMine)
         ptx::addGlobal(p.workspace + workspace::kTaken, 1);
       if (__any_sync(kWholeWarp, isMine))
-        return Unit{__shfl_sync(kWholeWarp, static_cast<int32_t>(entry[0]), chosen) - 1,
-                    SplitRecord{__shfl_sync(kWholeWarp, entry[1], chosen)}};
+        return WorkUnit{__shfl_sync(kWholeWarp, static_cast<int32_t>(entry[0]), chosen) - 1,
+                        SplitRecord{__shfl_sync(kWholeWarp, entry[1], chosen)}};
       open &= ~(1u << chosen);
     }
   }
-  return Unit{kNoUnit, SplitRecord{0}};
+  return WorkUnit{kNoUnit, SplitRecord{0}};
 }
 
 } // namespace heddle

@@ -5,10 +5,13 @@
 // turn.
 #pragma once
 
+#include "Forward/sm90_split_kv.cuh"
+#include "Shared/quads.cuh"
+
 namespace heddle {
 
 // block_n keys for all consumers.
-struct GroupTile {
+struct ConsumerTile {
   int32_t number; // of the key tile in its class; negative: there is no tile
   int32_t flags;  // flag::kMasked, flag::kNeeded and flag::kBranch
   int32_t place;  // residue of the keys and tensor map of their class
@@ -16,9 +19,9 @@ struct GroupTile {
 
   DEV bool exists() const { return number >= 0; }
   // Of another lane; all lanes call together.
-  DEV GroupTile ofLane(int32_t lane) const {
-    return GroupTile{__shfl_sync(kWholeWarp, number, lane), __shfl_sync(kWholeWarp, flags, lane),
-                     __shfl_sync(kWholeWarp, place, lane), __shfl_sync(kWholeWarp, firstKey, lane)};
+  DEV ConsumerTile ofLane(int32_t lane) const {
+    return ConsumerTile{__shfl_sync(kWholeWarp, number, lane), __shfl_sync(kWholeWarp, flags, lane),
+                        __shfl_sync(kWholeWarp, place, lane), __shfl_sync(kWholeWarp, firstKey, lane)};
   }
   DEV static int32_t residueOf(int32_t place) { return place >> kMapBits; }
   DEV static int32_t mapOf(int32_t place) { return place & ((1 << kMapBits) - 1); }
@@ -32,9 +35,9 @@ DEV bool isWriter() { return ptx::rereadThreadIndex() % 32 == 31; }
 
 // Walks the tiles of the item in kPlannerItem. All lanes of the warp call everything here together. What need not be
 // in registers while a range is looked for is kept in kWalkPlace.
-class GroupTileWalk {
+class ConsumerTileWalk {
 public:
-  DEV GroupTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
+  DEV ConsumerTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
 
   // The longest stretch of tiles of a consumer from the first tile of the item; after the first call of next().
   DEV TileStretch longestStretch() const {
@@ -50,7 +53,7 @@ public:
 
   // The next tiles in the order of the branches and of the keys, one for a lane, ascending, at least one; lanes without
   // one get none. After the last tile, none for all and for ever.
-  DEV GroupTile next() {
+  DEV ConsumerTile next() {
     for (; branch() < Pattern::kBranchCount; enterBranch(branch() + 1)) {
       // All lanes together, also those amid a range: none then holds its range while others look for theirs.
       if (__any_sync(kWholeWarp, range.end <= from))
@@ -70,13 +73,13 @@ private:
   static constexpr int32_t kBatch = kPlanSlots;
   static_assert(kBatch < 32, "the writing lane has no tile of its own");
 
-  DEV static GroupTile none() { return GroupTile{-1, 0, 0, 0}; }
+  DEV static ConsumerTile none() { return ConsumerTile{-1, 0, 0, 0}; }
 
   // Which consumers need the tile and which must mask it; none, if nobody needs it.
-  DEV GroupTile judge(int32_t number) const {
+  DEV ConsumerTile judge(int32_t number) const {
     const auto at = loadRecord<WalkPlace>(kWalkPlace);
     const int32_t rate = Pattern::keyRate(variant(), at.branch);
-    const int32_t firstKey = GroupTile::residueOf(at.place) + rate * number * KernelTraits::kBlockN;
+    const int32_t firstKey = ConsumerTile::residueOf(at.place) + rate * number * KernelTraits::kBlockN;
     const bool isWhole = firstKey + rate * (KernelTraits::kBlockN - 1) < p.seqlenK;
     int32_t needed = 0, full = 0;
 #pragma unroll
@@ -90,9 +93,9 @@ private:
     if (isShared())
       needed &= 1 << number % kConsumers;
     const int32_t masked = needed & ~full;
-    return GroupTile{needed != 0 ? number : -1,
-                     needed << flag::kNeeded | masked << flag::kMasked | at.branch << flag::kBranch, at.place,
-                     firstKey};
+    return ConsumerTile{needed != 0 ? number : -1,
+                        needed << flag::kNeeded | masked << flag::kMasked | at.branch << flag::kBranch, at.place,
+                        firstKey};
   }
 
   // The next range of every consumer, in the registers of its lane and for all lanes in kRanges.
@@ -162,7 +165,7 @@ private:
     const WorkItem item = readItem(kPlannerItem);
     const int32_t rate = Pattern::keyRate(variant(), branch);
     const int32_t residue = Pattern::keyResidue(freshContext(item), variant(), branch, p.qOrigin + item.firstRow);
-    return residue << GroupTile::kMapBits | mapOfClass(rateSlot<KeyRates>(rate), rate, residue, p.seqlenK);
+    return residue << ConsumerTile::kMapBits | mapOfClass(rateSlot<KeyRates>(rate), rate, residue, p.seqlenK);
   }
 
   const KernelParams &p;

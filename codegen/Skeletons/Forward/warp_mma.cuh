@@ -2,6 +2,10 @@
 // kRowTiles x 16 query rows; every K and V fragment read from shared memory serves all of them.
 #pragma once
 
+#include "Ptx/matrix.cuh"
+#include "Shared/elements.cuh"
+#include "Shared/shared_tiles.cuh"
+
 namespace heddle {
 
 constexpr int kRowTiles = KernelTraits::kBlockM / (16 * KernelTraits::kWarps);

@@ -2,6 +2,9 @@
 // lie in shared memory as columns of 64 elements, rows of 128 bytes, swizzled over 128 bytes.
 #pragma once
 
+#include "Ptx/warpgroup_mma.cuh"
+#include "Shared/sm90_block.cuh"
+
 namespace heddle {
 
 constexpr int kRowTiles = 1; // of 16 rows in one warp

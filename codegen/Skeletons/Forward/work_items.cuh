@@ -4,6 +4,7 @@
 #pragma once
 
 #include "Forward/document_items.cuh"
+#include "Forward/params.cuh"
 #include "Shared/pattern_context.cuh"
 
 namespace heddle {

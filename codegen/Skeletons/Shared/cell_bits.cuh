@@ -4,6 +4,7 @@
 // false and nobody asks. All lanes of the warp ask together, with the same arguments.
 #pragma once
 
+#include "Ptx/warp.cuh"
 #include "Shared/cell_layout.cuh"
 
 namespace heddle {

@@ -2,6 +2,8 @@
 // KernelTraits. Moved in pieces of 16 bytes.
 #pragma once
 
+#include "Ptx/scalar.cuh"
+
 namespace heddle {
 
 using Element = KernelTraits::Element;

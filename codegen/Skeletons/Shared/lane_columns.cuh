@@ -2,6 +2,8 @@
 // functions, which bring their own ptx::lowestBits.
 #pragma once
 
+#include "Ptx/scalar.cuh"
+
 namespace heddle {
 
 // Bit 2 n + e stands for column 8 n + e, counted from the lane's first: element e of score tile n.

@@ -1,6 +1,8 @@
 // What the generated functions are told of a call and a head, from the fields of a parameter block.
 #pragma once
 
+#include "Shared/pattern_operands.cuh"
+
 namespace heddle {
 
 DEV int32_t ceilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }

@@ -2,6 +2,9 @@
 // each tile of eight columns two, side by side.
 #pragma once
 
+#include "Ptx/memory.cuh"
+#include "Shared/elements.cuh"
+
 namespace heddle {
 
 DEV uint32_t exchange(uint32_t word, int distance) { return __shfl_xor_sync(0xffffffffu, word, distance); }

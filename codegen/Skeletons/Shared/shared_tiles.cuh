@@ -3,6 +3,11 @@
 // x ^ (row % 8), so that the eight rows of one 8x8 matrix fall into eight different bank groups.
 #pragma once
 
+#include "Ptx/async_copy.cuh"
+#include "Ptx/memory.cuh"
+#include "Ptx/scalar.cuh"
+#include "Shared/elements.cuh"
+
 namespace heddle {
 
 constexpr int kThreads = KernelTraits::kWarps * 32;

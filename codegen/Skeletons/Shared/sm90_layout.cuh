@@ -7,7 +7,7 @@ namespace sm90 {
 
 constexpr int kConsumerRows = 64, kWarpRows = 16; // of a warpgroup's mma, and of each of its warps
 constexpr int kMaxConsumers = 4, kProducerWarps = 4;
-constexpr int kTeamItems = 4, kTeamCounters = 4, kMaxTeam = 8; // Backward/sm90_teams.cuh
+constexpr int kTeamItems = 4, kTeamCounters = 4, kMaxTeam = 8; // Backward/sm90_cta_teams.cuh
 constexpr int kKeyStep = 16, kMaxKeys = 128;                   // of a tile: kept columns of one row fit one word
 constexpr int kHeadDimStep = 8, kMaxHeadDim = 256;             // strides of tensor maps are multiples of 16 bytes
 constexpr int kMaxStages = 6, kMaxQueryStages = 2;

@@ -23,6 +23,15 @@ static inline float reciprocalApprox(float x) { return 1.0f / x; }
 } }
 )";
 
+// Instead of Ptx/scalar.cuh, with what stands above.
+inline constexpr const char *kHostScalar = R"(#pragma once
+namespace heddle {
+namespace ptx {
+inline uint32_t lowestBits(uint32_t count) { return count < 32 ? (1u << count) - 1 : 0xffffffffu; }
+}
+}
+)";
+
 // Instead of Ptx/warp.cuh: a warp of one lane.
 inline constexpr const char *kHostWarp = R"(#pragma once
 #include <algorithm>

@@ -38,11 +38,6 @@ SHIM int shim_keep(const JitContext *c, int branch, int q, int k) {
   return Pattern::keep(Context(c), branch, q, k);
 }
 
-namespace heddle {
-namespace ptx {
-inline uint32_t lowestBits(uint32_t count) { return count < 32 ? (1u << count) - 1 : 0xffffffffu; }
-}
-}
 #include "Shared/lane_columns.cuh"
 template <int Branch> uint32_t keptColumns(const PatternContext &c, int variant, int branch, int q, int first) {
   if (branch != Branch) {
@@ -146,6 +141,7 @@ HostPattern::HostPattern(const std::string &text, const PatternInfo &info) {
   source.text = "// pattern " + info.name + kHostDevice + text + shims + (isTransposed ? transposedShims : "");
   source.flags = "-Wall -Wno-unused-function";
   source.headers["Ptx/warp.cuh"] = kHostWarp;
+  source.headers["Ptx/scalar.cuh"] = kHostScalar;
   library = std::make_unique<Library>(source);
   library->find("shim_variant", library->variant);
   library->find("shim_query_rate", library->queryRate);

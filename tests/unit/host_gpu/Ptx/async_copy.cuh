@@ -7,9 +7,9 @@ namespace ptx {
 inline void copyAsync16OrZero(uint32_t shared, const void *global, bool isPresent) {
   host_gpu::self().open.push_back([=] {
     if (isPresent)
-      std::memcpy(sharedMemory + shared, global, 16);
+      std::memcpy(::sharedMemory + shared, global, 16);
     else
-      std::memset(sharedMemory + shared, 0, 16);
+      std::memset(::sharedMemory + shared, 0, 16);
   });
 }
 inline void copyAsync16(uint32_t shared, const void *global) { copyAsync16OrZero(shared, global, true); }

@@ -6,7 +6,7 @@ namespace ptx {
 
 inline uint32_t sharedHalf(uint32_t address) {
   uint16_t half;
-  std::memcpy(&half, sharedMemory + address, sizeof half);
+  std::memcpy(&half, ::sharedMemory + address, sizeof half);
   return half;
 }
 

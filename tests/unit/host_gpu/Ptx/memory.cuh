@@ -12,21 +12,21 @@ inline uint32_t sharedAddress(const void *pointer) {
   return isInside ? uint32_t(place - ::sharedMemory) : kReservedBytes;
 }
 
-inline void loadShared8(uint32_t address, int32_t (&words)[2]) { std::memcpy(words, sharedMemory + address, 8); }
-inline void loadShared16(uint32_t address, int32_t (&words)[4]) { std::memcpy(words, sharedMemory + address, 16); }
+inline void loadShared8(uint32_t address, int32_t (&words)[2]) { std::memcpy(words, ::sharedMemory + address, 8); }
+inline void loadShared16(uint32_t address, int32_t (&words)[4]) { std::memcpy(words, ::sharedMemory + address, 16); }
 inline int32_t loadShared4(uint32_t address) {
   int32_t word;
-  std::memcpy(&word, sharedMemory + address, 4);
+  std::memcpy(&word, ::sharedMemory + address, 4);
   return word;
 }
-inline void storeShared4(uint32_t address, int32_t word) { std::memcpy(sharedMemory + address, &word, 4); }
+inline void storeShared4(uint32_t address, int32_t word) { std::memcpy(::sharedMemory + address, &word, 4); }
 inline void storeShared8(uint32_t address, int32_t a, int32_t b) {
   const int32_t words[] = {a, b};
-  std::memcpy(sharedMemory + address, words, 8);
+  std::memcpy(::sharedMemory + address, words, 8);
 }
 inline void storeShared16(uint32_t address, int32_t a, int32_t b, int32_t c, int32_t d) {
   const int32_t words[] = {a, b, c, d};
-  std::memcpy(sharedMemory + address, words, 16);
+  std::memcpy(::sharedMemory + address, words, 16);
 }
 inline void orShared(uint32_t address, uint32_t bits) { storeShared4(address, loadShared4(address) | int32_t(bits)); }
 

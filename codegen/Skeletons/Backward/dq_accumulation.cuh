@@ -5,13 +5,12 @@
 // KernelTraits: kBlockM, kSumColumns (a multiple of 16), kSumSplits, kOrderRate.
 #pragma once
 
+#include "Backward/dq_layout.cuh"
 #include "Backward/row_statistics.cuh"
 
 namespace heddle {
 
 constexpr int kSumColumns = KernelTraits::kSumColumns, kSumSplits = KernelTraits::kSumSplits;
-constexpr int kSumRowGroup = 8, kSumPieceFloats = 4, kSumPiecesOfRow = 4, kSumGroupColumns = 16;
-constexpr int kSumGroupFloats = kSumRowGroup * kSumGroupColumns; // from 16 columns to the next 16
 static_assert(kSumColumns % kSumGroupColumns == 0, "sums lie in groups of 16 columns");
 
 // Of one head and split: whole tiles, since additions come from whole tiles.
@@ -29,7 +28,7 @@ DEV int32_t firstSumRow(int32_t batch, int32_t heads, int32_t head, int32_t spli
   return ((batch * heads + head) * kSumSplits + split) * sumRows(seqlenQ);
 }
 
-// Where they are added in order (sm90_sum_order.cuh), for each tile a word: twice as many as key tiles have had their turn,
+// Where they are added in order (sm90_dq_order.cuh), for each tile a word: twice as many as key tiles have had their turn,
 // plus kOrderHasSums if one of them had something to add. Behind those of all heads one more counts the blocks that began.
 constexpr uint32_t kOrderHasSums = 1;
 constexpr int32_t kOrderRate = KernelTraits::kOrderRate > 0 ? KernelTraits::kOrderRate : 1;

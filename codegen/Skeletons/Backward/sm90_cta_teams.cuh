@@ -4,6 +4,7 @@
 // those of items that are not long have nothing to do.
 #pragma once
 
+#include "Backward/sm90_backward_shared.cuh"
 #include "Backward/walk_items.cuh"
 
 namespace heddle {
@@ -14,7 +15,7 @@ constexpr int32_t kLeastLong = 32; // tiles of an item that is worth a team
 constexpr int32_t kLongShare = 4;  // and one of so many parts of all tiles
 
 // What a block has of its item.
-struct TeamShare {
+struct CtaTeamShare {
   int32_t team; // number of the shared item; negative: the block has all of it
   int32_t rank;
 
@@ -24,7 +25,7 @@ struct TeamShare {
 // Which tiles a block takes, in the order of the walk.
 class Turns {
 public:
-  DEV explicit Turns(const TeamShare &share) : share(share), left(share.rank) {}
+  DEV explicit Turns(const CtaTeamShare &share) : share(share), left(share.rank) {}
   DEV bool isOwn() {
     const bool own = !kHasTeams || left == 0;
     left = own ? share.isAlone() ? 0 : kTeam - 1 : left - 1;
@@ -32,7 +33,7 @@ public:
   }
 
 private:
-  const TeamShare &share;
+  const CtaTeamShare &share;
   int32_t left; // tiles of others before the next own one
 };
 
@@ -46,8 +47,8 @@ template <class Item> DEV bool isLong(const KernelParams &p, const Item &item) {
 }
 
 // The item of a block and its share of it. False: the block has nothing to do.
-template <class Item> DEV bool decodeShare(const KernelParams &p, int32_t index, Item &item, TeamShare &share) {
-  share = TeamShare{-1, 0};
+template <class Item> DEV bool decodeShare(const KernelParams &p, int32_t index, Item &item, CtaTeamShare &share) {
+  share = CtaTeamShare{-1, 0};
   if constexpr (!kHasTeams)
     return decodeItem(p, index, item);
   const int32_t pairs = pairsOf<Item>(p), teamBlocks = pairs * kTeamItems * kTeam;
@@ -61,9 +62,9 @@ template <class Item> DEV bool decodeShare(const KernelParams &p, int32_t index,
 
 // Sums of the consumers of a block, 16 bytes of a thread at a time. In the workspace a counter for each team lies before
 // those of all blocks.
-template <int Pieces> class TeamSums {
+template <int Pieces> class CtaTeamSums {
 public:
-  DEV TeamSums(const KernelParams &p, const TeamShare &share, int32_t pairs)
+  DEV CtaTeamSums(const KernelParams &p, const CtaTeamShare &share, int32_t pairs)
       : arrived(static_cast<uint32_t *>(p.between) + share.team),
         sums(static_cast<float *>(p.between) + ceilDiv(pairs * kTeamItems, kTeamCounters) * kTeamCounters +
              share.team * int64_t(kTeam) * kBlockFloats + threadIdx.x * 4),

@@ -8,7 +8,9 @@
 // an arrival or a word is seen by whoever sees that.
 #pragma once
 
+#include "Backward/sm90_backward_shared.cuh"
 #include "Backward/sm90_ordered_walk.cuh"
+#include "Ptx/warp.cuh"
 
 namespace heddle {
 

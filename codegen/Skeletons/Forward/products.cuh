@@ -1,0 +1,8 @@
+// The two products of the forward kernel that the source is of, and the registers that hold scores, weights and output.
+#pragma once
+
+#ifdef HEDDLE_SCORE_COLUMNS
+#include "Forward/warpgroup_mma.cuh"
+#else
+#include "Forward/warp_mma.cuh"
+#endif
