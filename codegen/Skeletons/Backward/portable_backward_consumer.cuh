@@ -84,7 +84,11 @@ private:
     }
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
-      packWeights(weights[i], scores[i]);
+      packScores(weights[i], scores[i]);
+    if (mayPassOne(ring.statistics()))
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i)
+        cutWeights<kQueryTiles>(weights[i]);
   }
 
   DEV void changeScores(Scores &scores, KeyFactors &factors, const QueryTile &tile) const {

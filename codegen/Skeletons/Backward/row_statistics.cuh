@@ -17,6 +17,18 @@ DEV float weightOf(float distance) { return ptx::smallerOf(ptx::exp2Approx(dista
 
 constexpr int kStatisticsRows = KernelTraits::kBlockM;
 
+// Roundings of a smaller lse, and of scores up to it, make no weight pass 1 by more than its own rounding takes away.
+constexpr float kLeastLseThatCuts = 256.f;
+
+// Whether weights of a tile may pass 1, given its lse in shared memory. All lanes of the warp take part.
+DEV bool mayPassOne(uint32_t lse) {
+  bool mayPass = false;
+#pragma unroll
+  for (int row = 0; row < kStatisticsRows; row += 32)
+    mayPass |= fabsf(__int_as_float(ptx::loadShared4(lse + (row + threadIdx.x % 32) * 4))) > kLeastLseThatCuts;
+  return __any_sync(kWholeWarp, mayPass);
+}
+
 DEV int32_t tilesOfClass(int32_t rows, int32_t rate) { return ceilDiv(ceilDiv(rows, rate), kStatisticsRows); }
 
 // Of all classes of the rate that has most.

@@ -256,7 +256,9 @@ protected:
       for (int slot = 0; slot < 4; ++slot)
         scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -ofColumn[slot % 2]));
     }
-    packWeights(weights.operand, scores);
+    packScores(weights.operand, scores);
+    if (mayPassOne(tileStatistics()))
+      cutWeights<kQueryTiles>(weights.operand);
   }
 
   // dS = P (dP - delta), times the derivative of the chain of scores. P is rounded, as it is in the value gradient.
@@ -339,7 +341,8 @@ protected:
   DEV int32_t firstKey() const { return item.first + item.rate * (consumer * kConsumerRows + laneRow()); }
   DEV ColumnStatistics lse() const { return {statistics()}; }
   DEV ColumnStatistics delta() const { return {statistics() + kBlockM * 4}; }
-  DEV uint32_t statistics() const { return kStatistics + queries.slot() * kStatisticsBytes + threadIdx.x % 4 * 8; }
+  DEV uint32_t statistics() const { return tileStatistics() + threadIdx.x % 4 * 8; }
+  DEV uint32_t tileStatistics() const { return kStatistics + queries.slot() * kStatisticsBytes; }
   DEV uint32_t ownRows(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }
   DEV uint32_t queryAddress() const { return kQueryTile + queries.slot() * kQueryTileBytes; }
   DEV uint32_t outAddress() const { return kOutTile + queries.slot() * kOutTileBytes; }

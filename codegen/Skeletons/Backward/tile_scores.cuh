@@ -81,8 +81,7 @@ template <int Tiles> DEV void packScores(uint32_t (&operand)[Tiles / 2][4], cons
 }
 
 // P as an operand. No weight is above 1, whatever lse was rounded to (row_statistics.cuh).
-template <int Tiles> DEV void packWeights(uint32_t (&operand)[Tiles / 2][4], const float (&weights)[Tiles][4]) {
-  packScores(operand, weights);
+template <int Tiles> DEV void cutWeights(uint32_t (&operand)[Tiles / 2][4]) {
 #pragma unroll
   for (int step = 0; step < Tiles / 2; ++step)
 #pragma unroll

@@ -30,14 +30,8 @@ typedef float RowValues[kRowTiles][2];
 // Below every scaled score, and finite: a score of -inf relative to it is still -inf.
 constexpr float kNoRowMax = -3e38f;
 
-// The sum of a row's weights, the same in all lanes of the quad. The largest score meets row_max up to the
-// rounding of their multiplication by the scale and of ex2; a sum that close to 1 is 1, so that a row with one key
-// gives v itself.
-DEV float rowSum(const RowState &rows, int i, int half) {
-  float sum = quadSum(rows.sum[i][half]);
-  float rounding = fmaf(fabsf(rows.rowMax[i][half]), 0x1p-24f, 0x1p-22f);
-  return fabsf(sum - 1.f) <= fminf(rounding, 0.25f) ? 1.f : sum;
-}
+// The sum of a row's weights, the same in all lanes of the quad.
+DEV float rowSum(const RowState &rows, int i, int half) { return quadSum(rows.sum[i][half]); }
 
 DEV void clearRows(RowState &rows) {
 #pragma unroll
@@ -69,13 +63,44 @@ DEV void laneMax(RowValues &largest, const Scores &scores) {
     }
 }
 
-DEV void scaleRow(RowState &rows, int i, int half, float factor) {
-  rows.sum[i][half] *= factor;
+DEV void scaleOut(RowState &rows, int i, int half, float factor) {
 #pragma unroll
   for (int n = 0; n < kValueTiles; ++n) {
     rows.out[i][n][2 * half] *= factor;
     rows.out[i][n][2 * half + 1] *= factor;
   }
+}
+
+DEV void scaleRow(RowState &rows, int i, int half, float factor) {
+  rows.sum[i][half] *= factor;
+  scaleOut(rows, i, half, factor);
+}
+
+// The largest score meets row_max up to the rounding of their multiplication by the scale and of ex2. A lane's sum that
+// close to 1 is a weight of a row with one key, or as good as one: it is 1, or at scores of thousands what the product
+// with v has in its place, `rounded`.
+DEV float roundLoneWeight(float &sum, float rowMax) {
+  if (fabsf(sum - 1.f) > fmaf(fabsf(rowMax), 0x1p-24f, 0x1p-22f))
+    return sum;
+  float rounded, same;
+  Element::unpack(pack(sum, sum), rounded, same);
+  if (rounded == 1.f)
+    sum = 1.f;
+  return rounded;
+}
+
+// Behind the last tile: outputs of rows with one key become v itself, times the sum.
+DEV void matchLoneWeights(RowState &rows) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float rounded = roundLoneWeight(rows.sum[i][half], rows.rowMax[i][half]);
+      if (!__any_sync(kWholeWarp, rounded != rows.sum[i][half]))
+        continue;
+      const float sum = rowSum(rows, i, half), roundedSum = quadSum(rounded);
+      scaleOut(rows, i, half, sum == roundedSum ? 1.f : sum * ptx::reciprocalApprox(roundedSum));
+    }
 }
 
 DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float scaleLog2) {
