@@ -38,6 +38,7 @@ namespace {
 /// weight.
 class Fp32Unit {
 public:
+  static constexpr double kSpacing = std::numeric_limits<float>::epsilon();
   explicit Fp32Unit(double result) : result(result), change(kSpacing * std::abs(result)) {}
   void add(double score, double weight, double value) {
     if (weight > 0)
@@ -46,7 +47,6 @@ public:
   operator double() const { return change; }
 
 private:
-  static constexpr double kSpacing = std::numeric_limits<float>::epsilon();
   double result, change;
 };
 
@@ -65,13 +65,18 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   if (keys.empty())
     return result;
   std::vector<Number> scores;
+  std::vector<double> sizesOfScores; // what the rounding of a score grows with
   Number largest = sink;
   for (const Key &key : keys) {
-    Number product = 0;
-    for (int64_t c = 0; c < sizes.headDim; ++c)
-      product += Number(inputs.q.get(qRow + c)) * Number(inputs.k.get(keyRow(key.index) * sizes.headDim + c));
+    Number product = 0, squares = 0;
+    for (int64_t c = 0; c < sizes.headDim; ++c) {
+      const Number term = Number(inputs.q.get(qRow + c)) * Number(inputs.k.get(keyRow(key.index) * sizes.headDim + c));
+      product += term;
+      squares += term * term;
+    }
     const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + key.index};
     scores.push_back(chain.score(at, product * Number(scale)));
+    sizesOfScores.push_back(std::abs(double(scores.back())) + scale * std::sqrt(double(squares)));
     largest = std::max(largest, scores.back());
   }
   if (largest == nothing)
@@ -92,6 +97,9 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], *roundTo) : double(out[c]);
   result.lse = double(largest) + std::log(double(sum)); // which at large scores no fp32 holds
+  result.lseUnit = Fp32Unit::kSpacing * std::abs(result.lse);
+  for (size_t i = 0; i < keys.size(); ++i)
+    result.lseUnit += weightOf(i) > 0 ? Fp32Unit::kSpacing * double(weightOf(i)) * sizesOfScores[i] : 0;
   if (roundTo || inputs.dtype() != kAccumulator)
     return result;
   std::vector<Fp32Unit> units(result.out.begin(), result.out.end());
@@ -159,6 +167,7 @@ VerifyReport compareRows(const ReferenceRows &reference, const std::function<Row
       unit = std::max(unit, granularity(exact.out[c], reference.dtype));
     }
     unit = std::max(unit, exact.fp32Unit);
+    report.allowedLseError = std::max(report.allowedLseError, isEmpty ? 0 : 2 * exact.lseUnit);
     double error = distance(got.lse, exact.lse);
     if (error > report.maxLseError) {
       report.maxLseError = error;

@@ -23,6 +23,7 @@ struct RowResult {
   double lse;              ///< natural logarithm; -infinity if the row keeps no key
   /// of exact rows of fp32 inputs: what rounding every score and the result once changes at most
   double fp32Unit = 0;
+  double lseUnit = 0; ///< what rounding lse and every score once in fp32 changes of lse, to first order
 };
 
 /// Attention over one set of inputs. Thread safe where PatternOracle is.
@@ -76,8 +77,8 @@ struct VerifyReport {
   /// 2 max |P - R| + 2 max U, P plainRow, U |(R + 0.3 - 0.3) - R| or, if it is more, R's fp32Unit
   double allowedError = 0;
   double maxLseError = 0;
-  double allowedLseError = 1e-3;
-  RowId worst; ///< where maxError was found
+  double allowedLseError = 1e-3; ///< or 2 max lseUnit, if that is more
+  RowId worst;                   ///< where maxError was found
   RowId worstLse;
   bool ok = true; ///< both errors are within bounds and no value is NaN
 };

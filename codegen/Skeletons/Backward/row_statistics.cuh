@@ -7,8 +7,10 @@
 // KernelTraits: kBlockM, kQueryRates, kQueryRateCount.
 #pragma once
 
+#include "Ptx/memory.cuh"
 #include "Ptx/scalar.cuh"
 #include "Shared/pattern_context.cuh"
+#include "Shared/quads.cuh"
 
 namespace heddle {
 

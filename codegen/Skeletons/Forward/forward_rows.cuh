@@ -92,8 +92,8 @@ DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValue
 }
 
 DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half) {
-  float sum = rowSum(rows, i, half);
-  float inverse = sum == 0.f ? 0.f : ptx::reciprocalApprox(sum);
+  const RowSum sum = rowSum(rows, i, half);
+  float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
   float values[kValueTiles][2];
 #pragma unroll
   for (int n = 0; n < kValueTiles; ++n)
@@ -109,7 +109,7 @@ DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &r
     storeRowAsFloat(to, isPresent, values);
   else
     storeRowAsElements(to, isPresent, values);
-  float lse = (rows.rowMax[i][half] + ptx::log2Approx(sum)) * kLogOf2;
+  float lse = (rows.rowMax[i][half] + ptx::log2Approx(sum.ofWeights)) * kLogOf2;
   ptx::storeGlobal4(p.lse + lane.lseOffset(p, row), isPresent & (threadIdx.x % 4 == 0), __float_as_uint(lse));
 }
 

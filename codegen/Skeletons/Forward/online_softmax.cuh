@@ -30,9 +30,6 @@ typedef float RowValues[kRowTiles][2];
 // Below every scaled score, and finite: a score of -inf relative to it is still -inf.
 constexpr float kNoRowMax = -3e38f;
 
-// The sum of a row's weights, the same in all lanes of the quad.
-DEV float rowSum(const RowState &rows, int i, int half) { return quadSum(rows.sum[i][half]); }
-
 DEV void clearRows(RowState &rows) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
@@ -63,17 +60,13 @@ DEV void laneMax(RowValues &largest, const Scores &scores) {
     }
 }
 
-DEV void scaleOut(RowState &rows, int i, int half, float factor) {
+DEV void scaleRow(RowState &rows, int i, int half, float factor) {
+  rows.sum[i][half] *= factor;
 #pragma unroll
   for (int n = 0; n < kValueTiles; ++n) {
     rows.out[i][n][2 * half] *= factor;
     rows.out[i][n][2 * half + 1] *= factor;
   }
-}
-
-DEV void scaleRow(RowState &rows, int i, int half, float factor) {
-  rows.sum[i][half] *= factor;
-  scaleOut(rows, i, half, factor);
 }
 
 // The largest score meets row_max up to the rounding of their multiplication by the scale and of ex2. A lane's sum that
@@ -89,18 +82,15 @@ DEV float roundLoneWeight(float &sum, float rowMax) {
   return rounded;
 }
 
-// Behind the last tile: outputs of rows with one key become v itself, times the sum.
-DEV void matchLoneWeights(RowState &rows) {
-#pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float rounded = roundLoneWeight(rows.sum[i][half], rows.rowMax[i][half]);
-      if (!__any_sync(kWholeWarp, rounded != rows.sum[i][half]))
-        continue;
-      const float sum = rowSum(rows, i, half), roundedSum = quadSum(rounded);
-      scaleOut(rows, i, half, sum == roundedSum ? 1.f : sum * ptx::reciprocalApprox(roundedSum));
-    }
+// Of a row, the same in all lanes of the quad: what its output is divided by, and what its lse is made of.
+struct RowSum {
+  float ofProducts, ofWeights;
+};
+
+DEV RowSum rowSum(const RowState &rows, int i, int half) {
+  float sum = rows.sum[i][half];
+  const float rounded = roundLoneWeight(sum, rows.rowMax[i][half]);
+  return {quadSum(rounded), quadSum(sum)};
 }
 
 DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float scaleLog2) {

@@ -210,7 +210,6 @@ DEV void computeWorkItem(const KernelParams &p, const WorkItem &item, uint32_t s
     walkOverlapped(ring, consumer);
   else
     walkInOrder(ring, consumer);
-  matchLoneWeights(consumer.rows);
   storeRows(p, LaneRows(p, item), consumer.rows);
 }
 

@@ -92,7 +92,6 @@ private:
     if (kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
     nextItem();
-    matchLoneWeights(rows);
     if (kHasSplits && hasBit(flags, flag::kIsSplit) &&
         !combineSplits(p, SplitRecord{static_cast<uint32_t>(uniform(note))}, rows))
       lane.end = 0; // another warp has the whole item

@@ -18,7 +18,3 @@ struct Fp16;
 #ifndef DEV
 #define DEV __device__ __forceinline__
 #endif
-
-namespace heddle {
-constexpr unsigned kWholeWarp = 0xffffffffu; // all lanes, as votes and shuffles name them
-} // namespace heddle
