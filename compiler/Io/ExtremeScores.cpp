@@ -54,12 +54,25 @@ Status plantSpikes(AttentionInputs &inputs, const ScoreSpikes &spikes, uint64_t 
   return {};
 }
 
+static constexpr int64_t kChannels = 2; // one product is within range, the sum of two is not
+
+static bool hasInfiniteSums(const ElementTraits &element) {
+  return element.isOfCalls() && kChannels * element.largest > traitsOf(kAccumulator).largest;
+}
+
+static std::string elementsOfInfiniteSums() {
+  std::string names;
+  for (const ElementTraits &element : kElements)
+    if (hasInfiniteSums(element))
+      names += (names.empty() ? "" : " or ") + std::string(element.name);
+  return names;
+}
+
 Status sinkKeys(AttentionInputs &inputs, int64_t first, int64_t last) {
   const AttentionSizes &sizes = inputs.sizes;
-  constexpr int64_t kChannels = 2; // one product is within range, the sum of two is not
-  if (kChannels * traitsOf(inputs.dtype()).largest <= traitsOf(kAccumulator).largest)
+  if (!hasInfiniteSums(traitsOf(inputs.dtype())))
     return Status::invalidArgument(std::string("products of ") + dtypeName(inputs.dtype()) +
-                                   " do not overflow fp32: scores of -infinity need the range of fp32");
+                                   " do not overflow fp32: scores of -infinity need " + elementsOfInfiniteSums());
   if (sizes.headDim < kChannels)
     return Status::invalidArgument("scores of -infinity need two channels");
   if (first < 0 || first > last || last >= sizes.seqlenK)
