@@ -28,8 +28,8 @@ bool hasGradient(const std::vector<GradientSlot> &slots, int64_t argument) {
 } // namespace
 
 std::string KernelRequest::str() const {
-  std::string text = KindText{kind, gradientsOf}.str() + " " + dtypeName(qType) +
-                     (outType != qType ? std::string(" out=") + dtypeName(outType) : "") +
+  std::string text = kind.str() + " " + dtypeName(elements.q) +
+                     (elements.out != elements.q ? std::string(" out=") + dtypeName(elements.out) : "") +
                      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
                      " arch=" + archName(*arch) + " q_origin=" + qOriginRuleName(qOrigin) +
                      " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
@@ -48,7 +48,7 @@ std::string KernelRequest::str() const {
 std::vector<GradientSlot> KernelRequest::wantedGradients() const {
   std::vector<GradientSlot> wanted;
   for (const GradientSlot &slot : gradients)
-    if (std::find(gradientsOf.begin(), gradientsOf.end(), slot.argument) != gradientsOf.end())
+    if (std::find(kind.gradientsOf.begin(), kind.gradientsOf.end(), slot.argument) != kind.gradientsOf.end())
       wanted.push_back(slot);
   return wanted;
 }
@@ -59,34 +59,29 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
   request.grain = passes[index].grain;
   request.bandedGrain = passes[index].bandedGrain;
   if (index + 1 < passes.size())
-    request.outType = kAccumulator;
+    request.elements.out = kAccumulator;
   request.passes.clear();
   request.isPass = true;
   return request;
 }
 
-bool KernelRequest::isDeterministic() const {
-  const Result<const KindSpec *> known = findKind(kind);
-  return known && (*known)->isDeterministic();
-}
-
 Status KernelRequest::checkTypes() const {
-  if (kType != qType || vType != qType)
-    return Status::unsupported(std::string("serves q, k and v of one type, not ") + dtypeName(qType) + ", " +
-                               dtypeName(kType) + " and " + dtypeName(vType));
+  if (elements.k != elements.q || elements.v != elements.q)
+    return Status::unsupported(std::string("serves q, k and v of one type, not ") + dtypeName(elements.q) + ", " +
+                               dtypeName(elements.k) + " and " + dtypeName(elements.v));
   if (!element().isComputed())
     return Status::unsupported("serves " + elementList(&ElementTraits::isComputed, &ElementTraits::name, "and") +
-                               ", not " + dtypeName(qType));
-  if (outType != qType && outType != kAccumulator)
+                               ", not " + dtypeName(elements.q));
+  if (elements.out != elements.q && elements.out != kAccumulator)
     return Status::unsupported(std::string("serves out of the type of q or ") + dtypeName(kAccumulator) + ", not " +
-                               dtypeName(outType));
+                               dtypeName(elements.out));
   return {};
 }
 
 Status KernelRequest::validate() const {
-  HEDDLE_ASSIGN(const KindSpec *spec, findKind(kind));
-  if (!gradientsOf.empty() && !spec->isBackward())
-    return Status::invalidArgument("kernel request: kind " + kind + " has no gradients of arguments");
+  const std::vector<int64_t> &gradientsOf = kind.gradientsOf;
+  if (!gradientsOf.empty() && !kind.isBackward())
+    return Status::invalidArgument("kernel request: kind " + kind.name() + " has no gradients of arguments");
   for (size_t i = 0; i < gradientsOf.size(); ++i)
     if ((i && gradientsOf[i] <= gradientsOf[i - 1]) || !hasGradient(gradients, gradientsOf[i]))
       return Status::invalidArgument("kernel request: gradients: scores and sinks have no derivative by argument " +

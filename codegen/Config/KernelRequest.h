@@ -7,8 +7,7 @@
 #pragma once
 
 #include "codegen/Config/PatternRates.h"
-#include "runtime/Core/DType.h"
-#include "runtime/Core/Status.h"
+#include "runtime/Core/CallShape.h"
 
 #include <cstdint>
 #include <string>
@@ -20,30 +19,17 @@ namespace heddle {
 struct GpuArch;
 const GpuArch &baselineGpuArch();
 
-struct KernelRequest : PatternRates {
-  std::string kind = "forward";             ///< KindSpec::name
+struct KernelRequest : PatternRates, CallShape {
   const GpuArch *arch = &baselineGpuArch(); ///< never null
-  DType qType = kDefaultDType, kType = kDefaultDType, vType = kDefaultDType, outType = kDefaultDType;
-  int64_t headDim = 64;
-  int64_t valueDim = 64;
-  std::vector<int64_t> gradientsOf = {}; ///< arguments whose gradients a backward kernel writes too, ascending
-  bool isPass = false;                   ///< one of several kernels of a call, which go through the rows in rounds
+  bool isPass = false;                      ///< one of several kernels of a call, which go through the rows in rounds
 
-  /// q, k and v of one type, and out of the same or fp32.
-  void setTypes(DType inputs, bool outFloat32 = false) {
-    qType = kType = vType = inputs;
-    outType = outFloat32 ? kAccumulator : inputs;
-  }
   /// Of q, k and v, which checkTypes() has found alike.
-  const ElementTraits &element() const { return traitsOf(qType); }
+  const ElementTraits &element() const { return traitsOf(elements.q); }
   /// unsupported: types that no kernel mixes or computes with.
   Status checkTypes() const;
 
-  /// Of `gradientsOf`, which validate() has found among the pattern's.
+  /// Of kind.gradientsOf, which validate() has found among the pattern's.
   std::vector<GradientSlot> wantedGradients() const;
-
-  /// Its bits must not depend on the run.
-  bool isDeterministic() const;
 
   /// Of the kernel of pass `index`: all but the last write what the next one continues from, in fp32.
   KernelRequest passRequest(size_t index) const;

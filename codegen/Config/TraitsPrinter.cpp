@@ -32,7 +32,7 @@ void TraitsPrinter::request(const KernelRequest &request) {
   constant("kElementBytes", element.bytes);
   constant("kMmaStep", element.mmaStep);
   constant("kLargestExponent", element.largestExponent());
-  constant("kOutFloat32", request.outType == kAccumulator);
+  constant("kOutFloat32", request.elements.out == kAccumulator);
 }
 
 void TraitsPrinter::config(const KernelConfig &config) {

@@ -19,7 +19,9 @@ constexpr float log2OfE = 1.44269504088896340736f;
 
 Status check(const CpuCall &call) {
   HEDDLE_TRY(checkSizesOf(call));
-  for (const KindRole &known : (*findKind("backward"))->roles) {
+  if (call.accumulates && call.pattern->info().isDetached)
+    HEDDLE_TRY(checkAllKeys(call.kOrigin));
+  for (const KindRole &known : Kind{KindBase::backward}.roles()) {
     const int64_t rows = specOf(known.role).rows == RoleExtent::seqlenQ ? call.seqlenQ : call.seqlenK;
     if (known.presence == Presence::required && call.batch * rows > 0 && !call.as<void>(known.role))
       return Status::invalidArgument(std::string(specOf(known.role).name) + " must not be null");
@@ -42,7 +44,7 @@ Status readSoftmax(const CpuCall &call, SoftmaxRows &softmax) {
   if (!isDetached) {
     CpuCall rowDot = call;
     rowDot.role[size_t(Role::delta)] = softmax.delta[0].data();
-    HEDDLE_TRY(cpuFunctionOf(**findKind("row_dot"))(rowDot));
+    HEDDLE_TRY(cpuFunctionOf(KindBase::rowDot)(rowDot));
   }
   if (const float *ofLse = call.as<float>(Role::dLse))
     for (std::vector<float> &delta : softmax.delta)
@@ -149,17 +151,5 @@ Status backwardOnCpu(const CpuCall &call) {
     computeArgumentGradient(call, softmax, wanted);
   return {};
 }
-
-Status backwardAccumulateOnCpu(const CpuCall &given) {
-  if (given.pattern->info().isDetached)
-    HEDDLE_TRY(checkAllKeys(given.kOrigin));
-  CpuCall call = given;
-  call.accumulates = true;
-  return backwardOnCpu(call);
-}
-
-Status backwardDeterministicOnCpu(const CpuCall &call) { return backwardOnCpu(call); }
-
-Status backwardAccumulateDeterministicOnCpu(const CpuCall &call) { return backwardAccumulateOnCpu(call); }
 
 } // namespace heddle

@@ -3,8 +3,7 @@
 // where the kind walks one.
 #pragma once
 
-#include "runtime/Core/DType.h"
-#include "runtime/Core/Kinds.h"
+#include "runtime/Core/CallShape.h"
 
 #include <optional>
 
@@ -17,9 +16,8 @@ using CpuStrides = std::array<int64_t, 3>;
 
 struct CpuCall {
   const JitPattern *pattern = nullptr; ///< outlives the call
-  DType dtype = DType::fp32;           ///< RoleElement::dtype
-  DType outDtype = DType::fp32;        ///< RoleElement::outDtype
-  bool accumulates = false;            ///< gradients of q, k and v are fp32, and added to
+  CallElements elements = CallElements(DType::fp32);
+  bool accumulates = false; ///< Kind::accumulates
   /// Addresses in the layouts of Kinds.h; null: not given. Those that are only read are not written.
   std::array<void *, kRoleCount> role = {};
   std::array<std::optional<CpuStrides>, kRoleCount> stride = {}; ///< of tensors; nothing: dense
@@ -48,6 +46,7 @@ struct CpuCall {
 
   int32_t &sizeOf(RoleExtent extent); ///< none for `one`
   int32_t sizeOf(RoleExtent extent) const { return const_cast<CpuCall *>(this)->sizeOf(extent); }
+  DType elementOf(Role wanted) const { return elements.of(specOf(wanted).element); }
   /// Of [batch, rows, heads, dim].
   CpuStrides stridesOf(Role wanted) const;
 };

@@ -7,13 +7,13 @@ namespace heddle {
 HEDDLE_KINDS(HEDDLE_CPU_KIND)
 #undef HEDDLE_CPU_KIND
 
-CpuFunction cpuFunctionOf(const KindSpec &kind) {
+CpuFunction cpuFunctionOf(KindBase kind) {
   static constexpr CpuFunction functions[] = {
 #define HEDDLE_CPU_KIND(identifier, ...) identifier##OnCpu,
       HEDDLE_KINDS(HEDDLE_CPU_KIND)
 #undef HEDDLE_CPU_KIND
   };
-  return functions[&kind - kinds().data()];
+  return functions[int(kind)];
 }
 
 } // namespace heddle

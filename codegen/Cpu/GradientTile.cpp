@@ -18,10 +18,6 @@ int64_t offsetOf(const CpuStrides &stride, int32_t batch, int64_t row, int32_t h
   return batch * stride[0] + row * stride[1] + head * stride[2];
 }
 
-DType elementOf(const CpuCall &call, Role role) {
-  return specOf(role).element == RoleElement::outDtype ? call.outDtype : call.dtype;
-}
-
 } // namespace
 
 GradientTileWorker::GradientTileWorker(const CpuCall &call, SoftmaxRows &softmax, Rows rows)
@@ -79,7 +75,7 @@ void GradientTileWorker::loadLanes(Role role, int32_t dim, float factor, float *
   const CpuStrides stride = call.stridesOf(role);
   std::fill_n(to, int64_t(dim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
-    loadElements(elementOf(call, role), call.as<void>(role),
+    loadElements(call.elementOf(role), call.as<void>(role),
                  offsetOf(stride, place.batch, place.rowIndex(m), place.head), dim, row.data());
     for (int32_t d = 0; d < dim; ++d)
       to[int64_t(d) * lanes + m] = row.data()[d] * factor;
@@ -88,7 +84,7 @@ void GradientTileWorker::loadLanes(Role role, int32_t dim, float factor, float *
 
 void GradientTileWorker::store(Role role, int32_t dim, float factor, LaneBuffer &from) {
   const CpuStrides stride = call.stridesOf(role);
-  const DType element = call.accumulates ? kAccumulator : elementOf(call, role);
+  const DType element = call.accumulates ? kAccumulator : call.elementOf(role);
   for (int32_t m = 0; m < place.rows; ++m) {
     const int64_t offset = offsetOf(stride, place.batch, place.rowIndex(m), place.head);
     const float *before = call.accumulates ? call.as<float>(role) + offset : nullptr;
@@ -174,9 +170,9 @@ void GradientTileWorker::loadColumns(const Columns &columns, int32_t first) {
   const int32_t head = isOfQueries() ? place.head / (call.heads / call.kvHeads) : context.head;
   for (int32_t n = 0; n < countOf(columns, first); ++n) {
     const int64_t index = columns.residue + int64_t(columns.rate) * (first + n);
-    loadElements(elementOf(call, ofScores), call.as<void>(ofScores), offsetOf(scoreStride, place.batch, index, head),
+    loadElements(call.elementOf(ofScores), call.as<void>(ofScores), offsetOf(scoreStride, place.batch, index, head),
                  call.headDim, columnScores.row(n));
-    loadElements(elementOf(call, ofValues), call.as<void>(ofValues), offsetOf(valueStride, place.batch, index, head),
+    loadElements(call.elementOf(ofValues), call.as<void>(ofValues), offsetOf(valueStride, place.batch, index, head),
                  call.valueDim, columnValues.row(n));
     if (isOfQueries())
       continue;

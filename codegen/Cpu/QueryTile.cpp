@@ -49,8 +49,8 @@ void QueryTileWorker::loadQueries() {
   float *to = queries.data(), *from = row.data();
   std::fill_n(to, int64_t(call.headDim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
-    loadElements(call.dtype, call.as<void>(Role::q), offsetOf(qStride, context.batch, place.rowIndex(m), context.head),
-                 call.headDim, from);
+    loadElements(call.elements.q, call.as<void>(Role::q),
+                 offsetOf(qStride, context.batch, place.rowIndex(m), context.head), call.headDim, from);
     for (int32_t d = 0; d < call.headDim; ++d)
       to[int64_t(d) * lanes + m] = from[d] * factor;
   }
@@ -129,10 +129,10 @@ void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t 
   int32_t kvHead = context.head / (call.heads / call.kvHeads);
   for (int32_t n = 0; n < count; ++n) {
     int64_t index = keyClass.residue + int64_t(keyClass.rate) * (first + n);
-    loadElements(call.dtype, call.as<void>(Role::k), offsetOf(kStride, context.batch, index, kvHead), call.headDim,
+    loadElements(call.elements.k, call.as<void>(Role::k), offsetOf(kStride, context.batch, index, kvHead), call.headDim,
                  keys.row(n));
-    loadElements(call.dtype, call.as<void>(Role::v), offsetOf(vStride, context.batch, index, kvHead), call.valueDim,
-                 values.row(n));
+    loadElements(call.elements.v, call.as<void>(Role::v), offsetOf(vStride, context.batch, index, kvHead),
+                 call.valueDim, values.row(n));
   }
 }
 
@@ -166,7 +166,7 @@ void QueryTileWorker::writeRows() {
     float inverse = sum == 0.0f ? 0.0f : 1.0f / sum; // a sum that is NaN stays one
     for (int32_t d = 0; d < call.valueDim; ++d)
       row.data()[d] = output.data()[int64_t(d) * lanes + m] * inverse;
-    storeElements(call.outDtype, row.data(), call.valueDim, call.as<void>(Role::out),
+    storeElements(call.elements.out, row.data(), call.valueDim, call.as<void>(Role::out),
                   offsetOf(outStride, context.batch, index, context.head));
     if (float *lse = call.as<float>(Role::lse))
       lse[numberOfRow(index)] = sum == 0.0f ? -INFINITY : float((rowMax.data()[m] + std::log2(double(sum))) * lnOf2);

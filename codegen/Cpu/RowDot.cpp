@@ -21,8 +21,8 @@ Status rowDotOnCpu(const CpuCall &call) {
       const auto at = [&](const CpuStrides &stride) {
         return pair / heads * stride[0] + row * stride[1] + pair % heads * stride[2];
       };
-      loadElements(call.outDtype, out, at(outStride), call.valueDim, a.data());
-      loadElements(call.outDtype, dOut, at(dOutStride), call.valueDim, b.data());
+      loadElements(call.elements.out, out, at(outStride), call.valueDim, a.data());
+      loadElements(call.elements.out, dOut, at(dOutStride), call.valueDim, b.data());
       delta[pair * rows + row] = std::inner_product(a.begin(), a.end(), b.begin(), 0.0f);
     }
   });

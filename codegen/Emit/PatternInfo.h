@@ -16,9 +16,6 @@ struct PatternOperand {
   DType element;
 };
 
-// Which tiles are walked: those of queries, or also those of keys, whose functions only such users need.
-enum class Walk { queries, both };
-
 struct PatternInfo {
   std::string name;                          // the pattern's symbol, for comments and messages
   int paramCount = 0;                        // arguments of the pattern: the trailing i32 values of every context

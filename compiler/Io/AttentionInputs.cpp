@@ -56,23 +56,12 @@ std::vector<int64_t> SizesOfTensors::expected(const RoleSpec &role, const int64_
   return sizes.shapeOf(role);
 }
 
-std::vector<RoleSpec> rolesOf(const KindSpec &kind, Access access) {
+std::vector<RoleSpec> rolesOf(const Kind &kind, Access access) {
   std::vector<RoleSpec> roles;
-  for (const KindRole &role : kind.roles)
+  for (const KindRole &role : kind.roles())
     if (includes(role.access, access) && role.presence == Presence::required)
       roles.push_back(specOf(role));
   return roles;
-}
-
-bool comesFromForward(const KindSpec &kind, Role role) {
-  const KindRole *forward = kinds().front().find(role);
-  return walksPattern(kind) && &kind != &kinds().front() && forward && forward->access == Access::write;
-}
-
-bool readsForward(const KindSpec &kind) {
-  return std::any_of(kind.roles.begin(), kind.roles.end(), [&](const KindRole &role) {
-    return includes(role.access, Access::read) && comesFromForward(kind, role.role);
-  });
 }
 
 std::string shapeWords(const RoleSpec &role) {
@@ -92,29 +81,23 @@ HostTensor &RoleTensors::of(Role role) {
   return *all[int(role)];
 }
 
-DType elementOf(const RoleSpec &role, DType dtype, DType outDType) {
-  CallRules rules;
-  rules.dtype = dtype, rules.outDType = outDType;
-  return elementOf(role, rules);
-}
-
-RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType dtype, DType outDType) {
+RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const CallElements &elements) {
   RoleTensors results;
   for (const RoleSpec &role : rolesOf(kind, Access::write))
-    results.of(role.role) = HostTensor::zeros(elementOf(role, dtype, outDType), sizes.shapeOf(role));
+    results.of(role.role) = HostTensor::zeros(elements.of(role.element), sizes.shapeOf(role));
   return results;
 }
 
 RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType) {
-  RoleTensors results = emptyResultsOf(*inputs.kind, inputs.sizes, inputs.dtype(), outDType);
-  for (const RoleSpec &role : rolesOf(*inputs.kind, Access::both))
+  RoleTensors results = emptyResultsOf(inputs.kind, inputs.sizes, CallElements(inputs.dtype(), outDType));
+  for (const RoleSpec &role : rolesOf(inputs.kind, Access::both))
     results.of(role.role) = inputs.of(role.role);
   return results;
 }
 
 std::vector<RoleSpec> AttentionInputs::given() const {
   std::vector<RoleSpec> roles;
-  for (const KindRole &role : kind->roles)
+  for (const KindRole &role : kind.roles())
     if (includes(role.access, Access::read) && isGiven(role.role))
       roles.push_back(specOf(role));
   return roles;
@@ -133,9 +116,8 @@ static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
 // Of the tensors that a call has, those of a file are dense and so many; arrays are looked at here alone.
 class FileChecks {
 public:
-  explicit FileChecks(const AttentionInputs &inputs) : sizes(symbols) {
-    rules.kind = inputs.kind;
-    rules.dtype = rules.outDType = inputs.dtype();
+  explicit FileChecks(const AttentionInputs &inputs) : sizes(symbols), rules(inputs.kind) {
+    rules.elements = CallElements(inputs.dtype());
   }
 
   Status check(const RoleSpec &role, const HostTensor &tensor, const std::vector<int64_t> &shape) {
@@ -158,23 +140,23 @@ private:
 // Those that must be there, or are.
 static std::vector<RoleSpec> rolesToCheck(const AttentionInputs &inputs) {
   std::vector<RoleSpec> roles;
-  for (const KindRole &role : inputs.kind->roles)
+  for (const KindRole &role : inputs.kind.roles())
     if (includes(role.access, Access::read) &&
         (inputs.isGiven(role.role) ||
-         (role.presence == Presence::required && !comesFromForward(*inputs.kind, role.role))))
+         (role.presence == Presence::required && !inputs.kind.takesFromForward(role.role))))
       roles.push_back(specOf(role));
   return roles;
 }
 
 // Whether the sizes are such that bytes of all tensors of a call can be counted, also of those that nobody gave: where
 // one size is 0, files of few bytes have others that no memory holds.
-static Status checkCounts(const AttentionSizes &sizes, const KindSpec &kind) {
+static Status checkCounts(const AttentionSizes &sizes, const Kind &kind) {
   constexpr int64_t kMostSize = int64_t(1) << 31, kMostElements = int64_t(1) << 40;
   for (int64_t size :
        {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
     if (size < 0 || size > kMostSize)
       return Status::invalidArgument("size " + std::to_string(size) + " is not in [0, 2^31]");
-  for (const KindRole &role : kind.roles) {
+  for (const KindRole &role : kind.roles()) {
     const RoleSpec spec = specOf(role);
     if (const auto elements = elementsOf(sizes.shapeOf(spec)); !elements || *elements > kMostElements)
       return Status::invalidArgument(std::string("tensor '") + spec.name + "' " + shapeText(sizes.shapeOf(spec)) +
@@ -183,8 +165,8 @@ static Status checkCounts(const AttentionSizes &sizes, const KindSpec &kind) {
   return {};
 }
 
-Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec &kind) {
-  AttentionInputs inputs{std::move(tensors), {}, &kind};
+Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kind) {
+  AttentionInputs inputs{std::move(tensors), {}, kind};
   const std::vector<RoleSpec> roles = rolesToCheck(inputs);
   for (const RoleSpec &role : roles)
     HEDDLE_TRY(checkRank(role, inputs.of(role.role)));
@@ -204,12 +186,12 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec 
   return inputs;
 }
 
-Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindSpec &kind) {
+Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind &kind) {
   HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
   RoleTensors tensors;
-  for (const KindRole &role : kind.roles) {
+  for (const KindRole &role : kind.roles()) {
     const char *name = specOf(role.role).name;
-    const bool mayLack = role.presence != Presence::required || comesFromForward(kind, role.role);
+    const bool mayLack = role.presence != Presence::required || kind.takesFromForward(role.role);
     if (!includes(role.access, Access::read) || (mayLack && file.entries().count(name) == 0))
       continue;
     HEDDLE_ASSIGN(tensors.of(role.role), file.read(name));
@@ -220,15 +202,15 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindS
   return inputs;
 }
 
-Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                                              const KindSpec &kind, const RandomInputs &random) {
+Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed, const Kind &kind,
+                                              const RandomInputs &random) {
   if (const Status counted = checkCounts(sizes, kind); !counted.isOk())
     return Status(counted.code(), "random inputs: " + counted.message());
   double all = 0;
   std::string names;
   std::vector<RoleSpec> roles;
-  for (const KindRole &role : kind.roles)
-    if (includes(role.access, Access::read) && !comesFromForward(kind, role.role) &&
+  for (const KindRole &role : kind.roles())
+    if (includes(role.access, Access::read) && !kind.takesFromForward(role.role) &&
         (role.presence == Presence::required || std::count(random.also.begin(), random.also.end(), role.role)))
       roles.push_back(specOf(role));
   for (const RoleSpec &role : roles) {
@@ -246,7 +228,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
         random.progress((made + share * own) / all);
     };
     tensors.of(role.role) =
-        randomNormalTensor(elementOf(role, dtype, dtype), sizes.shapeOf(role), seed, role.name, show);
+        randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role), seed, role.name, show);
     made += own;
   }
   return makeAttentionInputs(std::move(tensors), kind);
@@ -254,8 +236,8 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
 
 std::vector<RoleSpec> missingOfForward(const AttentionInputs &inputs) {
   std::vector<RoleSpec> missing;
-  for (const RoleSpec &role : rolesOf(*inputs.kind, Access::read))
-    if (comesFromForward(*inputs.kind, role.role) && !inputs.isGiven(role.role))
+  for (const RoleSpec &role : rolesOf(inputs.kind, Access::read))
+    if (inputs.kind.takesFromForward(role.role) && !inputs.isGiven(role.role))
       missing.push_back(role);
   return missing;
 }
@@ -265,8 +247,7 @@ Status addFromForward(AttentionInputs &inputs,
   const std::vector<RoleSpec> missing = missingOfForward(inputs);
   if (missing.empty())
     return {};
-  const KindSpec *kind = inputs.kind;
-  inputs.kind = &kinds().front();
+  const Kind kind = std::exchange(inputs.kind, Kind());
   Result<RoleTensors> results = forward(inputs);
   inputs.kind = kind;
   HEDDLE_TRY(results.status());
@@ -288,7 +269,7 @@ Status writeAttentionInputs(const std::string &path, const AttentionInputs &inpu
                           {{"generator", "heddle normal12"}, {"seed", std::to_string(seed)}}, operands);
 }
 
-Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const KindSpec &kind,
+Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const Kind &kind,
                              const std::map<std::string, const HostTensor *> &argumentGradients) {
   std::map<std::string, const HostTensor *> tensors = named(results, rolesOf(kind, Access::write));
   tensors.insert(argumentGradients.begin(), argumentGradients.end());

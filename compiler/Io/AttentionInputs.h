@@ -6,7 +6,7 @@
 
 #include "compiler/Io/HostTensor.h"
 #include "compiler/Io/OperandTensor.h"
-#include "runtime/Core/Kinds.h"
+#include "runtime/Core/CallShape.h"
 #include "runtime/Core/Status.h"
 #include <functional>
 #include <map>
@@ -38,20 +38,10 @@ private:
 };
 
 // The roles that every call of a kind reads, or writes, or both.
-std::vector<RoleSpec> rolesOf(const KindSpec &kind, Access access);
-
-// Calls of the kind look at queries, so what they compute depends on the pattern.
-inline bool walksPattern(const KindSpec &kind) { return kind.find(Role::q) != nullptr; }
-
-// Calls of the kind read what a forward call on their tensors writes, which tensor files may lack.
-bool comesFromForward(const KindSpec &kind, Role role);
-bool readsForward(const KindSpec &kind); // any role
+std::vector<RoleSpec> rolesOf(const Kind &kind, Access access);
 
 // "[batch, seqlen_q, heads, head_dim]"
 std::string shapeWords(const RoleSpec &role);
-
-// Of the role's tensor, where a call's are of these types.
-DType elementOf(const RoleSpec &role, DType dtype, DType outDType);
 
 // A tensor for each role, empty where a call has none.
 struct RoleTensors {
@@ -65,24 +55,24 @@ struct RoleTensors {
 };
 
 // Zero-filled, for what a call of the kind writes.
-RoleTensors emptyResultsOf(const KindSpec &kind, const AttentionSizes &sizes, DType dtype, DType outDType);
+RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const CallElements &elements);
 
 struct AttentionInputs : RoleTensors {
   AttentionSizes sizes; // derived from the shapes
-  const KindSpec *kind = &kinds().front();
-  DType dtype() const { return of(kind->roles.front().role).dtype; }
+  Kind kind = {};
+  DType dtype() const { return of(kind.roles().front().role).dtype; }
   std::vector<RoleSpec> given() const; // of what the kind reads
 };
 
 // emptyResultsOf a call, or, of what it adds to, what its inputs have.
 RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType);
 
-// Sizes are at most 2^31, and a tensor of the call has at most 2^40 elements. Shapes and dtypes must agree as above, optional roles and what comes from a forward call may lack; heads must be a multiple of kvHeads. The message names
+// Sizes are at most 2^31, and a tensor of the call has at most 2^40 elements. Shapes and dtypes must agree as above, optional roles and what comes from a forward call (Kind::takesFromForward) may lack; heads must be a multiple of kvHeads. The message names
 // the tensor, what was expected and what was found.
-Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const KindSpec &kind = kinds().front());
+Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kind = {});
 
 // Reads the tensors that a call reads and checks them; messages also name the file.
-Result<AttentionInputs> readAttentionInputs(const std::string &path, const KindSpec &kind = kinds().front());
+Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind &kind = {});
 
 // What random tensors are made beside those that every call of a kind reads, and who is told how far they are, from 0
 // to 1.
@@ -94,7 +84,7 @@ struct RandomInputs {
 // Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h. None of what comes from a forward
 // call.
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                                              const KindSpec &kind = kinds().front(), const RandomInputs &random = {});
+                                              const Kind &kind = {}, const RandomInputs &random = {});
 
 // Of what comes from a forward call, what the inputs have not.
 std::vector<RoleSpec> missingOfForward(const AttentionInputs &inputs);
@@ -109,8 +99,7 @@ Status writeAttentionInputs(const std::string &path, const AttentionInputs &inpu
                             const std::map<std::string, OperandTensor> &operands = {});
 
 // Writes what a call of the kind writes, and gradients of arguments of a pattern by name.
-Status writeAttentionOutputs(const std::string &path, const RoleTensors &results,
-                             const KindSpec &kind = kinds().front(),
+Status writeAttentionOutputs(const std::string &path, const RoleTensors &results, const Kind &kind = {},
                              const std::map<std::string, const HostTensor *> &argumentGradients = {});
 
 } // namespace heddle

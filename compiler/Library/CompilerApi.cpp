@@ -69,17 +69,12 @@ Result<CompilerOptions> optionsOf(const heddle_compiler_options *asked) {
   return options;
 }
 
-/// Of heddle_problem.kind, a kind with or without the suffix for fp32.
-Status setKind(const char *given, KernelShape &shape) {
-  const std::string name = given ? given : "forward";
-  const Result<const KindSpec *> kind = findKind(name);
+Result<CallShape> shapeOf(const heddle_problem &given, DType inputs) {
+  const Result<KindText> kind = KindText::parse(given.kind ? given.kind : "forward");
   if (!kind)
     return Status::unsupported("kernel for a problem: kind: " + kind.status().message());
-  const KindText text = KindText::parse(name);
-  shape.kind = text.name;
-  shape.gradientsOf = text.gradientsOf;
-  shape.outFloat32 = text.outFloat32;
-  return {};
+  return CallShape{kind->kind, CallElements(inputs, kind->outFloat32 ? kAccumulator : inputs), given.head_dim,
+                   given.value_dim ? given.value_dim : given.head_dim};
 }
 
 Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern,
@@ -94,10 +89,7 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
     return Status::invalidArgument(who + "head_dim: expected 1 or more, got " + std::to_string(problem.head_dim));
   KernelQuestion question{pattern.pattern, device.device, {}, {}, false};
   HEDDLE_ASSIGN(question.kernel.arch, archOf(device.device));
-  HEDDLE_TRY(setKind(problem.kind, question.kernel));
-  question.kernel.dtype = *dtype;
-  question.kernel.headDim = problem.head_dim;
-  question.kernel.valueDim = problem.value_dim ? problem.value_dim : problem.head_dim;
+  HEDDLE_ASSIGN(static_cast<CallShape &>(question.kernel), shapeOf(problem, *dtype));
   question.hasSizes =
       problem.batch > 0 && problem.heads > 0 && problem.kv_heads > 0 && problem.seqlen_q > 0 && problem.seqlen_k > 0;
   if (const int64_t rows = ProblemBucket::rowsOfDefault(problem.seqlen_q);
@@ -179,8 +171,8 @@ Status checkHandles(const char *function, const heddle_compiler *compiler, const
 Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &question) {
   if (!question.hasSizes)
     return Status::invalidArgument("tune: batch, heads, kv_heads, seqlen_q and seqlen_k must all be given");
-  const Result<const KindSpec *> kind = findKind(question.kernel.kind);
-  if (!kind || !walksPattern(**kind) || question.kernel.outFloat32)
+  const CallShape &shape = question.kernel;
+  if (!shape.kind.walksPattern() || shape.elements.out != shape.elements.q)
     return Status::unsupported("tune: kind: searches are for \"forward\" and the kinds of gradients, with out in the "
                                "type of q");
   HEDDLE_TRY(EmbeddedCompiler::checkGradients(question));

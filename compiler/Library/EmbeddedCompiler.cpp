@@ -18,14 +18,7 @@ namespace {
 
 /// Needs no analysis of the pattern, so that a warm start does none.
 KernelFamily familyOf(const KernelQuestion &question) {
-  KernelFamily family;
-  family.pattern = question.pattern->info().digest;
-  family.kind = KindText{question.kernel.kind, question.kernel.gradientsOf, question.kernel.outFloat32}.str();
-  family.dtype = question.kernel.dtype;
-  family.headDim = question.kernel.headDim;
-  family.valueDim = question.kernel.valueDim;
-  family.generator = kGenerator;
-  return family;
+  return KernelFamily::of(question.pattern->info().digest, question.kernel, kGenerator);
 }
 
 /// Of the calls that a default is chosen for.
@@ -83,10 +76,10 @@ Result<std::unique_ptr<EmbeddedCompiler>> EmbeddedCompiler::open(const CompilerO
 }
 
 Status EmbeddedCompiler::checkGradients(const KernelQuestion &question) {
-  if (question.kernel.gradientsOf.empty())
+  if (question.kernel.kind.gradientsOf.empty())
     return {};
   HEDDLE_ASSIGN(const std::shared_ptr<const PreparedPattern> prepared,
-                question.pattern->prepared(walkOf(question.kernel.kind)));
+                question.pattern->prepared(question.kernel.kind.walk()));
   return makeRequest(*prepared, question.kernel).validate();
 }
 
@@ -111,8 +104,7 @@ Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
 
 // Another kernel later would have other bits, so one whose bits do not depend on the run is waited for.
 Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) {
-  const Result<const KindSpec *> kind = findKind(question.kernel.kind);
-  if (kind && (*kind)->isDeterministic())
+  if (question.kernel.kind.isDeterministic)
     return best(question);
   return serving(question, soonest(question));
 }
@@ -147,7 +139,7 @@ Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made 
 
 Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which) {
   HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared,
-                question.pattern->prepared(walkOf(question.kernel.kind)));
+                question.pattern->prepared(question.kernel.kind.walk()));
   auto request = [&] { return makeRequest(*prepared, question.kernel); };
   Result<CompiledVariant> variant = which == Made::stopgap        ? compileStopgap(*prepared, request())
                                     : which == Made::anyKeyOrigin ? compileForAnyKeyOrigin(*prepared, request())
@@ -209,11 +201,7 @@ Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, con
   request.shape = question.problem;
   HEDDLE_TRY(checkShape(*file, request.shape));
   HEDDLE_TRY(bindOperands(*file, {{}, {}, OperandSources::Missing::make}, request.shape));
-  request.kind = question.kernel.kind;
-  request.gradientsOf = question.kernel.gradientsOf;
-  request.dtype = question.kernel.dtype;
-  request.headDim = question.kernel.headDim;
-  request.valueDim = question.kernel.valueDim;
+  static_cast<CallShape &>(request) = question.kernel;
   request.verifiedRows = search.verifiedRows;
   request.measureProgram = options.program;
   request.strategy = search.strategy.empty() ? kTuneStrategy : search.strategy;

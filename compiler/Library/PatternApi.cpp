@@ -33,8 +33,7 @@ void setCallSizes(const LaunchSymbols &symbols, CpuCall &call) {
 /// One call through the C interface, checked in the order in which launches are.
 class HostCall {
 public:
-  HostCall(const KindSpec &kind, EmbeddedPattern &pattern) : pattern(pattern) {
-    rules.kind = &kind;
+  HostCall(const Kind &kind, EmbeddedPattern &pattern) : pattern(pattern), rules(kind) {
     rules.memory = "host memory";
     rules.alignment = 1;
     rules.needsAllResults = false;
@@ -63,25 +62,26 @@ public:
         std::fill_n(gradient.address, gradient.elements, 0.0f);
       return {};
     }
-    HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode(walkOf(rules.kind->name)));
+    HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode(rules.kind->walk()));
     call.pattern = code.get();
-    return cpuFunctionOf(*rules.kind)(call);
+    return cpuFunctionOf(rules.kind->base)(call);
   }
 
 private:
   bool hasWork() const { return call.batch != 0 && call.heads != 0 && (call.seqlenQ != 0 || rules.kind->isBackward()); }
 
   Status readRoles() {
-    const RoleSpec &first = specOf(rules.kind->roles.front().role);
+    const RoleSpec &first = specOf(rules.kind->roles().front().role);
     const int32_t code = tensorOf(args, first.role).dtype;
     const std::optional<DType> dtype = dtypeOfCode(code);
     if (!dtype)
       return badArguments(std::string(first.name) + ": " + expectedElement(&ElementTraits::isOfCalls, code));
-    rules.dtype = rules.outDType = call.dtype = call.outDtype = *dtype;
+    rules.elements = call.elements = CallElements(*dtype);
+    call.accumulates = rules.kind->accumulates;
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
     setCallSizes(symbols, call);
-    for (const KindRole &role : rules.kind->roles) {
+    for (const KindRole &role : rules.kind->roles()) {
       call.give(role.role, addressOf(args, role.role));
       if (specOf(role.role).form != RoleForm::tensor)
         continue;
@@ -110,7 +110,7 @@ private:
   /// Of numbers and tensors of the pattern; the call has its sizes.
   Status readGradients() {
     if (args.gradient_count > 0 && !rules.kind->isBackward())
-      return Status::unsupported("attention arguments: a call of kind " + std::string(rules.kind->name) +
+      return Status::unsupported("attention arguments: a call of kind " + rules.kind->name() +
                                  " has no gradients; leave it zero");
     HEDDLE_TRY(checkGradientList(args));
     uint64_t seen = 0;
@@ -141,24 +141,22 @@ private:
   CpuCall call;
 };
 
-Status compute(const KindSpec &kind, EmbeddedPattern &pattern, const heddle_attention_args &given, int32_t threads) {
+Status compute(const Kind &kind, EmbeddedPattern &pattern, const heddle_attention_args &given, int32_t threads) {
   HostCall call(kind, pattern);
   HEDDLE_TRY(call.read(given));
   return call.compute(threads);
 }
 
-/// A call of kind `name` through the C interface, `what` for people.
-heddle_status callOnCpu(const char *name, const char *what, const heddle_pattern *pattern,
-                        const heddle_attention_args *args, int32_t threads) {
-  return guarded([&]() -> Status {
-    HEDDLE_TRY(checkOpen(what, "pattern", pattern));
-    if (!args)
-      return missing(what, "args");
-    if (threads < 0)
-      return Status::invalidArgument(std::string(what) + ": threads: expected 0 or more, got " +
-                                     std::to_string(threads));
-    return compute(**findKind(name), *pattern->pattern, *args, threads);
-  });
+/// Of calls that walk a pattern. The arguments name the gradients of others.
+Result<Kind> kindOf(const char *what, const char *given) {
+  HEDDLE_ASSIGN(const Kind kind, Kind::parse(given ? given : "forward"));
+  if (kind.walksPattern() && kind.gradientsOf.empty())
+    return kind;
+  std::string known;
+  for (const Kind &other : Kind::all())
+    if (other.walksPattern())
+      known += (known.empty() ? "" : ", ") + other.name();
+  return Status::unsupported(std::string(what) + ": kind: expected one of " + known + ", got " + kind.str());
 }
 
 } // namespace
@@ -207,17 +205,19 @@ heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t
 
 void heddle_pattern_close(heddle_pattern *pattern) { closeHandle(pattern); }
 
-heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads) {
-  return callOnCpu("forward", "attention on the CPU", pattern, args, threads);
-}
-
-heddle_status heddle_cpu_backward(const heddle_pattern *pattern, const heddle_attention_args *args, int32_t threads) {
-  return callOnCpu("backward", "gradients on the CPU", pattern, args, threads);
-}
-
-heddle_status heddle_cpu_backward_accumulate(const heddle_pattern *pattern, const heddle_attention_args *args,
-                                             int32_t threads) {
-  return callOnCpu("backward_accumulate", "gradients on the CPU", pattern, args, threads);
+heddle_status heddle_cpu_run(const heddle_pattern *pattern, const char *kind, const heddle_attention_args *args,
+                             int32_t threads) {
+  constexpr const char *what = "call on the CPU";
+  return guarded([&]() -> Status {
+    HEDDLE_TRY(checkOpen(what, "pattern", pattern));
+    if (!args)
+      return missing(what, "args");
+    if (threads < 0)
+      return Status::invalidArgument(std::string(what) + ": threads: expected 0 or more, got " +
+                                     std::to_string(threads));
+    HEDDLE_ASSIGN(const Kind known, kindOf(what, kind));
+    return compute(known, *pattern->pattern, *args, threads);
+  });
 }
 
 heddle_status heddle_cpu_check(const heddle_pattern *pattern, const char *kind, const heddle_attention_args *args) {
@@ -226,13 +226,8 @@ heddle_status heddle_cpu_check(const heddle_pattern *pattern, const char *kind, 
     HEDDLE_TRY(checkOpen(what, "pattern", pattern));
     if (!args)
       return missing(what, "args");
-    HEDDLE_ASSIGN(const KindSpec *known, findKind(kind ? kind : "forward"));
-    HEDDLE_TRY(walksPattern(*known)
-                   ? Status()
-                   : Status::unsupported(std::string(what) +
-                                         ": kind: expected forward, backward or backward_accumulate, got " +
-                                         known->name));
-    return HostCall(*known, *pattern->pattern).read(*args);
+    HEDDLE_ASSIGN(const Kind known, kindOf(what, kind));
+    return HostCall(known, *pattern->pattern).read(*args);
   });
 }
 

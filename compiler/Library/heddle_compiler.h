@@ -66,24 +66,19 @@ HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *patte
 /* Promise 12. Work in the background keeps what it needs (promise 9). */
 HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
 
-/* Attention on this machine's processors, in fp32 inside, for the arguments of heddle.h with addresses of host memory:
+/* A call on this machine's processors, in fp32 inside, for the arguments of heddle.h with addresses of host memory:
  * dtypes bf16, fp16 and fp32; strides in elements, the last one 1, otherwise any; workspace is not looked at, results
- * that are arrays (lse) may be null, and sizes that have defaults may be left out. The machine code of a pattern is made
- * once. Returns when everything is written. threads 0: all processors, their number changes no bit. INVALID_ARGUMENT or
- * UNSUPPORTED name the field, and nothing was written: what a launch refuses, in the same words, and what tensors of
- * integers hold that the pattern does not take (offsets that do not begin with 0, do not ascend or end before rows do, and
- * those of queries behind them; lists that do not ascend), which launches cannot look at. */
-HEDDLE_API heddle_status heddle_cpu_attention(const heddle_pattern *pattern, const heddle_attention_args *args,
-                                              int32_t threads);
-/* As heddle_cpu_attention, a call of kind "backward"; every pattern has one. gradients of the arguments names numbers and
- * tensors of floats that scores read, and sinks, whose gradients are written too. */
-HEDDLE_API heddle_status heddle_cpu_backward(const heddle_pattern *pattern, const heddle_attention_args *args,
-                                             int32_t threads);
-
-/* As heddle_cpu_backward, a call of kind "backward_accumulate". */
-HEDDLE_API heddle_status heddle_cpu_backward_accumulate(const heddle_pattern *pattern,
-                                                        const heddle_attention_args *args, int32_t threads);
-/* What the call of this kind (null: "forward", "backward", "backward_accumulate") would refuse now; computes nothing. */
+ * that are arrays (lse) may be null, and sizes that have defaults may be left out. kind: null means "forward"; a kind of
+ * gradients, such as "backward" or "backward_accumulate": every pattern has them, their bits are the same in every run,
+ * and those of numbers and tensors of floats that scores read, and of sinks, which gradients of the arguments names, are
+ * written too. The machine code of a pattern is made once. Returns when everything is written. threads 0: all processors,
+ * their number changes no bit. INVALID_ARGUMENT or UNSUPPORTED name the field, and nothing was written: what a launch
+ * refuses, in the same words, and what tensors of integers hold that the pattern does not take (offsets that do not begin
+ * with 0, do not ascend or end before rows do, and those of queries behind them; lists that do not ascend), which
+ * launches cannot look at. UNSUPPORTED: no such kind, or one that walks no pattern. */
+HEDDLE_API heddle_status heddle_cpu_run(const heddle_pattern *pattern, const char *kind,
+                                        const heddle_attention_args *args, int32_t threads);
+/* What heddle_cpu_run would refuse now; computes nothing. */
 HEDDLE_API heddle_status heddle_cpu_check(const heddle_pattern *pattern, const char *kind,
                                           const heddle_attention_args *args);
 

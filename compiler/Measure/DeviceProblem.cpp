@@ -24,7 +24,7 @@ oracle::KindCall definitionOf(const DeviceCall &call) {
   attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
   const oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK,      sizes.qOrigin,
                                 sizes.kOrigin, sizes.parameters, call.shape.operands};
-  return {call.file.pattern(), problem, call.inputs, call.scale, call.gradientsOf, call.outDType};
+  return {call.file.pattern(), problem, call.inputs, call.scale, call.outDType};
 }
 
 Result<RoleTensors> launchOnce(const Device &device, const DeviceCall &call, const KernelRecord &record) {
@@ -79,7 +79,8 @@ Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape 
 
 Status DeviceProblem::bindGradients(const DeviceCall &call) {
   attn::PatternOp pattern = call.file.pattern();
-  for (unsigned argument : call.gradientsOf) {
+  for (int64_t number : call.inputs.kind.gradientsOf) {
+    const unsigned argument = unsigned(number);
     const std::vector<int64_t> shape = gradientShape(call.shape, argument);
     const int64_t bytes = int64_t(HostTensor::zeros(kAccumulator, shape).data.size());
     HEDDLE_ASSIGN(GuardedBuffer buffer,
@@ -102,22 +103,22 @@ Status DeviceProblem::readGradient(size_t place, HostTensor &tensor) const {
   return ofArguments[place].buffer.copyTo(tensor.data.data(), tensor.data.size());
 }
 
-RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(*kind, sizes, dtype, outDType); }
+RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(kind, sizes, elements); }
 
 Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
   for (const RoleSpec &role : tensors.given()) {
-    if (includes(kind->find(role.role)->access, Access::write))
+    if (includes(kind.find(role.role)->access, Access::write))
       continue;
     const HostTensor &tensor = tensors.of(role.role);
     HEDDLE_ASSIGN(void *address, copyInput(role.name, tensor.data.data(), tensor.data.size()));
     bindRole(args, role.role, address, tensor.dtype, tensor.shape);
   }
   const RoleTensors shapes = emptyResults();
-  for (const RoleSpec &role : rolesOf(*kind, Access::write)) {
+  for (const RoleSpec &role : rolesOf(kind, Access::write)) {
     const HostTensor &tensor = shapes.of(role.role);
     HEDDLE_ASSIGN(GuardedBuffer buffer, GuardedBuffer::allocate(device, role.name, tensor.data.size()));
     bindRole(args, role.role, buffer.data(), tensor.dtype, tensor.shape);
-    if (kind->find(role.role)->access == Access::both)
+    if (kind.find(role.role)->access == Access::both)
       addedTo.push_back({results.size(), tensors.of(role.role)});
     results.push_back(std::move(buffer));
   }
@@ -140,12 +141,11 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
   DeviceProblem problem(device);
   problem.sizes = inputs.sizes;
   problem.kind = inputs.kind;
-  problem.dtype = inputs.dtype();
-  problem.outDType = call.outDType.value_or(problem.dtype);
+  problem.elements = CallElements(inputs.dtype(), call.outDType.value_or(inputs.dtype()));
   AttentionArgs &args = problem.args = makeAttentionArgs();
   HEDDLE_TRY(problem.bindRoles(inputs));
   args.scale = call.scale;
-  if (!walksPattern(*inputs.kind))
+  if (!inputs.kind.walksPattern())
     return problem;
   HEDDLE_TRY(problem.bindArguments(call.file, call.shape));
   HEDDLE_TRY(problem.bindGradients(call));
@@ -199,7 +199,7 @@ Status DeviceProblem::checkInputs() const {
 
 Result<std::vector<double>> DeviceProblem::readRow(const RoleSpec &role, const oracle::RowId &id) const {
   const oracle::RowSpan span = oracle::spanOf(role, sizes.shapeOf(role), id);
-  HostTensor values = HostTensor::zeros(elementOf(role, dtype, outDType), {span.count});
+  HostTensor values = HostTensor::zeros(elements.of(role.element), {span.count});
   const int64_t bytes = int64_t(values.data.size());
   HEDDLE_TRY(written(role.role).copyTo(values.data.data(), bytes, span.first / span.count * bytes));
   std::vector<double> row;
@@ -213,7 +213,7 @@ Result<oracle::KindReport> DeviceProblem::compare(const oracle::KindReference &r
   HEDDLE_TRY(checkGuards());
   Status failure;
   auto rows = [&](Role role, const oracle::RowId &id) {
-    Result<std::vector<double>> row = readRow(specOf(*kind->find(role)), id);
+    Result<std::vector<double>> row = readRow(specOf(*kind.find(role)), id);
     if (row)
       return row.take();
     failure = row.status();
@@ -233,7 +233,7 @@ Result<oracle::KindReport> DeviceProblem::compare(const oracle::KindReference &r
 Status DeviceProblem::download(RoleTensors &host) const {
   HEDDLE_TRY(device.synchronize());
   host = emptyResults();
-  for (const RoleSpec &role : rolesOf(*kind, Access::write)) {
+  for (const RoleSpec &role : rolesOf(kind, Access::write)) {
     HostTensor &tensor = host.of(role.role);
     HEDDLE_TRY(written(role.role).copyTo(tensor.data.data(), tensor.data.size()));
   }
@@ -252,7 +252,7 @@ Result<int64_t> DeviceProblem::countNaN() const {
   HEDDLE_TRY(download(host));
   HEDDLE_ASSIGN(const std::vector<HostTensor> ofArguments, argumentGradients());
   int64_t count = 0;
-  for (const RoleSpec &role : rolesOf(*kind, Access::write))
+  for (const RoleSpec &role : rolesOf(kind, Access::write))
     count += countNaNOf(host.of(role.role));
   for (const HostTensor &gradient : ofArguments)
     count += countNaNOf(gradient);

@@ -44,7 +44,6 @@ struct DeviceCall {
   const AttentionInputs &inputs;
   float scale;
   std::optional<DType> outDType = {};
-  std::vector<unsigned> gradientsOf = {}; ///< arguments of the pattern whose gradients the call writes too
 };
 
 /// The call as the definition takes it; refers to the call's inputs and pattern.
@@ -75,7 +74,7 @@ public:
   Result<int64_t> countNaN() const;
   /// Waits for the GPU and copies the results.
   Status download(RoleTensors &results) const;
-  std::vector<RoleSpec> writtenRoles() const { return rolesOf(*kind, Access::write); }
+  std::vector<RoleSpec> writtenRoles() const { return rolesOf(kind, Access::write); }
   /// Waits for the GPU and copies the gradients of arguments, in the order of the call.
   Result<std::vector<HostTensor>> argumentGradients() const;
   /// Zero-filled results of the right types and shapes.
@@ -96,9 +95,9 @@ private:
 
   Device device;
   AttentionSizes sizes;
-  const KindSpec *kind = nullptr;
-  DType dtype = kDefaultDType, outDType = kDefaultDType;
-  std::vector<GuardedBuffer> results;                 ///< in the order of rolesOf(*kind, Access::write)
+  Kind kind = {};
+  CallElements elements = {};
+  std::vector<GuardedBuffer> results;                 ///< in the order of rolesOf(kind, Access::write)
   std::vector<std::pair<size_t, HostTensor>> addedTo; ///< results that calls add to, and what they hold before
   std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others
   std::vector<DeviceBuffer> inputs;      ///< roles, and what the pattern reads

@@ -11,13 +11,9 @@
 namespace heddle {
 
 /// The call that candidates are measured on. The inputs are drawn from the seed.
-struct MeasureSetup {
-  std::string kind = "forward";          ///< KindSpec::name
-  std::vector<int64_t> gradientsOf = {}; ///< as KernelShape
+struct MeasureSetup : CallShape {
   KernelRecord forward = {}; ///< launched once for what calls of the kind read of a forward call; empty: nothing
   ProblemShape shape;
-  DType dtype = kDefaultDType;
-  int64_t headDim = 64, valueDim = 64;
   float scale = 0; ///< 0: 1 / sqrt(headDim)
   uint64_t seed = 1;
   int64_t verifiedRows = 32;

@@ -53,7 +53,7 @@ public:
       return Status();
     HEDDLE_ASSIGN(CheckedCall call, callOf(setup.shape, setup.verifiedRows));
     std::optional<CheckedCall> shorter;
-    if (!setup.gradientsOf.empty() && !oracle::comparesArguments(sizesOf(setup, setup.shape))) {
+    if (!setup.kind.gradientsOf.empty() && !oracle::comparesArguments(sizesOf(setup, setup.shape))) {
       HEDDLE_ASSIGN(const ProblemShape shape, shortened(file, setup));
       HEDDLE_ASSIGN(shorter, callOf(shape, setup.verifiedRows));
     }
@@ -105,12 +105,12 @@ public:
 private:
   Result<CheckedCall> callOf(const ProblemShape &shape, int64_t rows) const {
     const float scale = setup.scale != 0 ? setup.scale : 1 / std::sqrt(static_cast<float>(setup.headDim));
-    HEDDLE_ASSIGN(const KindSpec *kind, findKind(setup.kind));
-    HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizesOf(setup, shape), setup.dtype, setup.seed, *kind));
+    HEDDLE_ASSIGN(AttentionInputs inputs,
+                  randomAttentionInputs(sizesOf(setup, shape), setup.elements.q, setup.seed, setup.kind));
     HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) {
       return launchOnce(device, {file, shape, given, scale}, setup.forward);
     }));
-    const DeviceCall call{file, shape, inputs, scale, {}, {setup.gradientsOf.begin(), setup.gradientsOf.end()}};
+    const DeviceCall call{file, shape, inputs, scale};
     HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call));
     return CheckedCall{std::move(problem), oracle::referenceOf(definitionOf(call), rows)};
   }

@@ -27,11 +27,13 @@ template <class T, class Read> Result<T> unpacked(const std::string &message, Re
 template <class Task, class F> void eachField(Task &task, F &&f) {
   auto &setup = task.setup;
   auto &shape = setup.shape;
-  f("kind", setup.kind), f("gradients_of", setup.gradientsOf);
+  f("base", setup.kind.base), f("accumulates", setup.kind.accumulates);
+  f("is_deterministic", setup.kind.isDeterministic), f("gradients_of", setup.kind.gradientsOf);
   f("batch", shape.batch), f("heads", shape.heads), f("kv_heads", shape.kvHeads);
   f("seqlen_q", shape.seqlenQ), f("seqlen_k", shape.seqlenK);
   f("q_origin", shape.qOrigin), f("k_origin", shape.kOrigin), f("parameters", shape.parameters);
-  f("dtype", setup.dtype), f("head_dim", setup.headDim), f("value_dim", setup.valueDim), f("scale", setup.scale);
+  f("q", setup.elements.q), f("k", setup.elements.k), f("v", setup.elements.v), f("out", setup.elements.out);
+  f("head_dim", setup.headDim), f("value_dim", setup.valueDim), f("scale", setup.scale);
   f("seed", setup.seed), f("rows", setup.verifiedRows), f("launch_limit", setup.launchLimitSeconds);
   f("device", task.device), f("pattern", task.pattern);
   f("operand_file", task.operandFile), f("operand_count", task.operandCount);

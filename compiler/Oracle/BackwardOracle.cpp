@@ -33,9 +33,9 @@ ReferenceGradients referenceGradients(const KindCall &call, int64_t count, int t
     reference.dK[item] = std::move(gradients.dK);
     reference.dV[item] = std::move(gradients.dV);
   });
-  for (unsigned wanted : call.arguments)
+  for (int64_t wanted : call.inputs.kind.gradientsOf)
     if (comparesArguments(oracle.sizes()))
-      reference.arguments.push_back(oracle.ofArgument(wanted));
+      reference.arguments.push_back(oracle.ofArgument(unsigned(wanted)));
   return reference;
 }
 
@@ -88,9 +88,9 @@ class BackwardReference final : public KindReference {
 public:
   BackwardReference(const KindCall &call, int64_t rows) : gradients(referenceGradients(call, rows)) {
     attn::PatternOp pattern = call.pattern;
-    for (unsigned wanted : call.arguments)
-      arguments.push_back(pattern.getParameterName(wanted).str());
-    if (!call.inputs.kind->accumulates())
+    for (int64_t wanted : call.inputs.kind.gradientsOf)
+      arguments.push_back(pattern.getParameterName(unsigned(wanted)).str());
+    if (!call.inputs.kind.accumulates)
       return;
     addBefore(call.inputs.dQ, Role::dQ, gradients.queries, gradients.dQ);
     addBefore(call.inputs.dK, Role::dK, gradients.keys, gradients.dK);
@@ -140,18 +140,6 @@ private:
 
 std::unique_ptr<const KindReference> backwardOracle(const KindCall &call, int64_t rows) {
   return std::make_unique<BackwardReference>(call, rows);
-}
-
-std::unique_ptr<const KindReference> backwardAccumulateOracle(const KindCall &call, int64_t rows) {
-  return backwardOracle(call, rows);
-}
-
-std::unique_ptr<const KindReference> backwardDeterministicOracle(const KindCall &call, int64_t rows) {
-  return backwardOracle(call, rows);
-}
-
-std::unique_ptr<const KindReference> backwardAccumulateDeterministicOracle(const KindCall &call, int64_t rows) {
-  return backwardOracle(call, rows);
 }
 
 } // namespace heddle::oracle

@@ -48,7 +48,7 @@ std::unique_ptr<const KindReference> referenceOf(const KindCall &call, int64_t r
       HEDDLE_KINDS(HEDDLE_KIND_ORACLE)
 #undef HEDDLE_KIND_ORACLE
   };
-  return oracles[call.inputs.kind - kinds().data()](call, rows);
+  return oracles[int(call.inputs.kind.base)](call, rows);
 }
 
 KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows,

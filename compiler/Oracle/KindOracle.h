@@ -50,8 +50,7 @@ struct KindCall {
   Problem problem;
   const AttentionInputs &inputs;
   double scale;
-  std::vector<unsigned> arguments = {}; ///< of the pattern whose gradients a backward call gives too
-  std::optional<DType> outDType = {};   ///< of out; nothing: that of the inputs
+  std::optional<DType> outDType = {}; ///< of out; nothing: that of the inputs
 };
 
 /// What a call gave: rows of its roles, and the gradient of an argument by its place among the call's.

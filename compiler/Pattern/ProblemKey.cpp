@@ -38,9 +38,9 @@ static std::vector<unsigned> differentiable(attn::PatternOp pattern) {
 }
 
 Result<std::vector<int64_t>> gradientArguments(const PatternFile &file, const std::vector<std::string> &names,
-                                               const std::string &kind) {
-  if (!names.empty() && !(*findKind(kind))->isBackward())
-    return Status::invalidArgument("expected a kind of gradients beside it, such as backward, got " + kind);
+                                               const Kind &kind) {
+  if (!names.empty() && !kind.isBackward())
+    return Status::invalidArgument("expected a kind of gradients beside it, such as backward, got " + kind.name());
   attn::PatternOp pattern = file.pattern();
   std::vector<int64_t> found;
   std::string known;

@@ -29,7 +29,7 @@ std::vector<int64_t> gradientShape(const ProblemShape &shape, unsigned argument)
 /// Numbers of the arguments of these names, ascending, whose gradients a call of the kind gives too. invalidArgument: it
 /// gives none, or neither scores nor sinks of the pattern have such a derivative.
 Result<std::vector<int64_t>> gradientArguments(const PatternFile &file, const std::vector<std::string> &names,
-                                               const std::string &kind);
+                                               const Kind &kind);
 
 /// Of one call on these tensors; without parameters and operands.
 ProblemShape shapeOf(const AttentionSizes &sizes);

@@ -144,7 +144,7 @@ public:
     if (plan.dtypes.empty())
       plan.dtypes = {kDefaultDType};
     if (plan.kinds.empty())
-      plan.kinds = {kinds().front().name};
+      plan.kinds = {Kind()};
     return {};
   }
 
@@ -208,10 +208,10 @@ private:
   Status addKind(const Place &place) {
     std::string name, known;
     HEDDLE_TRY(readText(place, name));
-    for (const std::string &kind : kindNames()) {
-      known += (known.empty() ? "" : ", ") + kind;
-      if (kind == name) {
-        plan.kinds.push_back(name);
+    for (const Kind &kind : Kind::all()) {
+      known += (known.empty() ? "" : ", ") + kind.name();
+      if (kind.name() == name) {
+        plan.kinds.push_back(kind);
         return {};
       }
     }

@@ -16,8 +16,8 @@ template <class Item> static std::string kernelText(const Item &item) {
     text += " as " + pattern.name;
   for (const std::string &size : pattern.sizes)
     text += " " + size;
-  if (item.kind != kinds().front().name)
-    text += " " + item.kind;
+  if (item.kind != Kind())
+    text += " " + item.kind.name();
   for (size_t i = 0; i < pattern.gradientsOf.size(); ++i)
     text += (i ? ", " : " of ") + pattern.gradientsOf[i];
   text += std::string(" ") + dtypeName(item.dtype) + " head_dim=" + std::to_string(dims.head);
@@ -57,10 +57,10 @@ template <class Item, class Use> void forEachKernel(const WorkPlan &plan, Use us
   for (const PlanPattern &pattern : plan.patterns)
     for (const PlanHeadDims &dims : plan.headDimsOf(pattern))
       for (DType dtype : plan.dtypes)
-        for (const std::string &kind : plan.kinds) {
+        for (const Kind &kind : plan.kinds) {
           Item item;
           item.pattern = pattern, item.dims = dims, item.dtype = dtype, item.kind = kind;
-          if (!(*findKind(kind))->isBackward())
+          if (!kind.isBackward())
             item.pattern.gradientsOf.clear();
           use(std::move(item));
         }

@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/Core/DType.h"
+#include "runtime/Core/CallShape.h"
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct PackItem {
   PlanHeadDims dims;
   DType dtype = kDefaultDType;
   std::string arch;
-  std::string kind = "forward"; ///< KindSpec::name
+  Kind kind = {}; ///< gradients of arguments are those of the pattern
 
   /// "sliding_window.mlir bf16 head_dim=64 sm_90a"; kinds other than forward are named.
   std::string str() const;
@@ -53,8 +53,8 @@ struct TuneItem {
   PlanHeadDims dims;
   DType dtype = kDefaultDType;
   PlanProblem problem;
-  std::string gpu;              ///< its name; empty: any
-  std::string kind = "forward"; ///< KindSpec::name
+  std::string gpu; ///< its name; empty: any
+  Kind kind = {};  ///< gradients of arguments are those of the pattern
 
   /// "sliding_window.mlir left=1023 bf16 head_dim=64 1x16[8]x32768"; the same for equal items only.
   std::string str() const;
@@ -64,7 +64,7 @@ struct WorkPlan {
   std::vector<PlanPattern> patterns;  ///< at least one
   std::vector<PlanHeadDims> headDims; ///< at least one
   std::vector<DType> dtypes;          ///< at least one
-  std::vector<std::string> kinds;     ///< KindSpec::name; at least one
+  std::vector<Kind> kinds;            ///< at least one
   std::vector<std::string> archs;     ///< may be empty
   std::vector<PlanProblem> problems;  ///< may be empty
   std::vector<std::string> gpus;      ///< names; empty: any

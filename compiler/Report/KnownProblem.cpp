@@ -36,15 +36,14 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
   const Result<const GpuModel *> gpu = findGpuModel(device.deviceName);
   const ProblemShape &shape = problem.shape;
   views::ExplainRequest request;
-  if (const Result<const KindSpec *> kind = findKind(problem.kernel.kind))
-    request.kind = *kind;
+  request.kind = problem.kernel.kind;
   request.sizes = sizesOf(*problem.file, shape);
   request.operands = shape.operands;
   request.batch = shape.batch;
   request.kvHeads = shape.kvHeads;
   request.headDim = problem.kernel.headDim;
   request.valueDim = problem.kernel.valueDim;
-  request.dtype = problem.kernel.dtype;
+  request.dtype = problem.kernel.elements.q;
   request.tile = {128, 128};
   request.gpu = gpu ? *gpu : &gpuModels().front();
   const Result<views::Explanation> said = views::explain(*problem.file, request);
@@ -55,10 +54,10 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
   rates.flops = double(*said->flops);
   if (!gpu) {
     rates.note = "no data sheet of '" + device.deviceName + "' is known, so there is no roof";
-  } else if (!traitsOf(problem.kernel.dtype).isComputed()) {
+  } else if (!traitsOf(problem.kernel.elements.q).isComputed()) {
     rates.note = "the data sheet's rate is that of " +
                  elementList(&ElementTraits::isComputed, &ElementTraits::name, "and") + ", so there is no roof for " +
-                 dtypeName(problem.kernel.dtype);
+                 dtypeName(problem.kernel.elements.q);
   } else if (said->roofline && said->roofline->ms > 0) {
     rates.roofUs = 1000 * said->roofline->ms;
     rates.isComputeBound = said->roofline->isComputeBound;

@@ -17,8 +17,7 @@ static Result<ChosenKernel> lookUp(const KernelWanted &wanted, const StoreStack 
 }
 
 Result<ChosenKernel> chooseKernel(const KernelWanted &wanted, const StoreStack &stores, const Device &device) {
-  HEDDLE_ASSIGN(PreparedPattern prepared,
-                preparePattern(wanted.file, PassFunctions::ofAll, walkOf(wanted.kernel.kind)));
+  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(wanted.file, PassFunctions::ofAll, wanted.kernel.kind.walk()));
   const bool cutsBlocks = wanted.cutsBlocks && reliesOnBlocks(prepared); // as what is stored may
   if (cutsBlocks)
     prepared = withoutBlocks(std::move(prepared));

@@ -24,14 +24,10 @@ const char *const kGenerator = "heddle " HEDDLE_VERSION;
 
 KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &shape) {
   KernelRequest request;
-  request.kind = shape.kind;
-  request.gradientsOf = shape.gradientsOf;
+  static_cast<CallShape &>(request) = shape;
   request.arch = shape.arch;
-  request.setTypes(shape.dtype, shape.outFloat32);
-  request.headDim = shape.headDim;
-  request.valueDim = shape.valueDim;
   static_cast<PatternRates &>(request) = *prepared.rates;
-  if (const auto kind = findKind(request.kind); kind && (*kind)->isBackward()) { // walks in both directions
+  if (request.kind.isBackward()) { // walks in both directions
     request.grain = std::gcd(request.grain, request.transposedGrain);
     request.bandedGrain = std::gcd(request.bandedGrain, request.transposedBandedGrain);
   }
@@ -41,14 +37,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
 }
 
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request) {
-  KernelFamily family;
-  family.pattern = prepared.digest;
-  family.kind = KindText{request.kind, request.gradientsOf, request.outType == kAccumulator}.str();
-  family.dtype = request.qType;
-  family.headDim = request.headDim;
-  family.valueDim = request.valueDim;
-  family.generator = kGenerator;
-  return family;
+  return KernelFamily::of(prepared.digest, request, kGenerator);
 }
 
 Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given) {

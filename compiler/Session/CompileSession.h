@@ -44,9 +44,6 @@ using KnownKernels = std::function<Result<KernelRecord>(const std::string &conte
 /// whole pattern, and few unions are chained by default.
 enum class PassFunctions { ofAll, ofDefaults };
 
-/// What kernels of a kind walk.
-Walk walkOf(std::string_view kind);
-
 /// The stages that need MLIR. Walk::both: for kernels of backward kinds, which have no passes. invalidArgument with
 /// rendered diagnostics if something has no form on the device.
 Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions passes = PassFunctions::ofAll,

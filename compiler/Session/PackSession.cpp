@@ -20,24 +20,26 @@ public:
     if (known.count(keyOf(item)) && item.pattern.gradientsOf.empty())
       return {};
     HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, PatternFile::load(item.pattern.file, item.pattern.pattern));
-    HEDDLE_ASSIGN(gradients[item.str()], gradientArguments(*file, item.pattern.gradientsOf, item.kind));
+    Kind &kind = kinds[item.str()] = item.kind;
+    HEDDLE_ASSIGN(kind.gradientsOf, gradientArguments(*file, item.pattern.gradientsOf, kind));
     if (known.count(keyOf(item)))
       return {};
-    HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*file, PassFunctions::ofAll, walkOf(item.kind)));
+    HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(*file, PassFunctions::ofAll, item.kind.walk()));
     known.emplace(keyOf(item), std::move(prepared));
     return {};
   }
-  std::vector<int64_t> gradientsOf(const PackItem &item) const {
-    const auto found = gradients.find(item.str());
-    return found == gradients.end() ? std::vector<int64_t>() : found->second;
+  /// With the gradients of arguments that it asks for.
+  Kind kindOf(const PackItem &item) const {
+    const auto found = kinds.find(item.str());
+    return found == kinds.end() ? item.kind : found->second;
   }
   const PreparedPattern &of(const PackItem &item) const { return known.at(keyOf(item)); }
 
 private:
   using Key = std::tuple<std::string, std::string, Walk>;
-  static Key keyOf(const PackItem &item) { return {item.pattern.file, item.pattern.pattern, walkOf(item.kind)}; }
+  static Key keyOf(const PackItem &item) { return {item.pattern.file, item.pattern.pattern, item.kind.walk()}; }
   std::map<Key, PreparedPattern> known;
-  std::map<std::string, std::vector<int64_t>> gradients; ///< by item, where it asks for some
+  std::map<std::string, Kind> kinds; ///< by item, where it asks for gradients of arguments
 };
 
 class Packing {
@@ -73,10 +75,9 @@ private:
     const PackItem &item = items[index];
     const PreparedPattern &prepared = patterns.of(item);
     KernelShape shape;
-    shape.kind = item.kind;
-    shape.gradientsOf = patterns.gradientsOf(item);
+    shape.kind = patterns.kindOf(item);
     shape.arch = *findGpuArch(item.arch);
-    shape.dtype = item.dtype;
+    shape.elements = CallElements(item.dtype);
     shape.headDim = item.dims.head, shape.valueDim = item.dims.value;
     HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, "", /*threads=*/1));
     HEDDLE_TRY(publishDefault(store, variant.record));

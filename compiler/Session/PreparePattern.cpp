@@ -8,7 +8,6 @@
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Session/PreparedPattern.h"
-#include "runtime/Core/Kinds.h"
 
 using llvm::failed;
 using llvm::FailureOr;
@@ -51,11 +50,6 @@ static std::shared_ptr<const CountedPattern> countedOf(const PatternFile &file, 
   for (const PatternFile::Pass &pass : passes.passes)
     counted->passes.push_back(pass.analysis);
   return counted;
-}
-
-Walk walkOf(std::string_view kind) {
-  Result<const KindSpec *> spec = findKind(kind);
-  return spec && (*spec)->isBackward() ? Walk::both : Walk::queries;
 }
 
 Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions wanted, Walk walk) {

@@ -109,7 +109,7 @@ Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table) {
 Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &request, tuner::RecordedTable table,
                                  double pace, Store &store) {
   HEDDLE_TRY(checkShape(file, request.shape));
-  HEDDLE_TRY(checkErrors(table, KindText{request.kind, request.gradientsOf}.str()));
+  HEDDLE_TRY(checkErrors(table, request.kind.str()));
   HEDDLE_ASSIGN(const DeviceIdentity device, deviceOf(table));
   HEDDLE_ASSIGN(const GpuModel *model, findGpuModel(device.deviceName));
   HEDDLE_ASSIGN(const GpuArch *arch, findGpuArch(model->arch));

@@ -61,7 +61,7 @@ static tuner::CostModel startOf(const Skeleton &skeleton) {
 Result<const tuner::CostModel *> costModelStart(const std::string &skeleton) {
   static const std::vector<tuner::CostModel> starts = [] {
     std::vector<tuner::CostModel> models;
-    for (const Skeleton *skeleton : skeletonsOf("forward"))
+    for (const Skeleton *skeleton : skeletonsOf(Kind()))
       models.push_back(startOf(*skeleton));
     return models;
   }();
@@ -75,7 +75,8 @@ struct ScheduleCost::Impl {
   Impl(std::shared_ptr<const CountedPattern> pattern, const ProblemShape &shape, const KernelRequest &request,
        const GpuModel &gpu, WorkCounts whole)
       : pattern(std::move(pattern)), shape(shape), gpu(gpu),
-        bytesOfKey(request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType)),
+        bytesOfKey(request.headDim * dtypeBytes(request.elements.k) +
+                   request.valueDim * dtypeBytes(request.elements.v)),
         dims(request.headDim + request.valueDim), whole(std::move(whole)) {}
 
   /// Of what the configuration launches.

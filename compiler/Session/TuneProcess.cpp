@@ -31,7 +31,7 @@ std::vector<std::string> argumentsOf(const TuneCommand &command, const TuneItem 
                                     positional(item.pattern.file),
                                     "--json",
                                     "--db=" + command.database,
-                                    "--kind=" + item.kind,
+                                    "--kind=" + item.kind.name(),
                                     std::string("--dtype=") + dtypeName(item.dtype)};
   auto add = [&](const char *option, int64_t value) {
     words.push_back(std::string(option) + "=" + std::to_string(value));

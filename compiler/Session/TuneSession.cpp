@@ -99,31 +99,25 @@ Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVers
 
 static KernelShape kernelShapeOf(const TuneRequest &request, const GpuArch &arch) {
   KernelShape shape;
-  shape.kind = request.kind;
-  shape.gradientsOf = request.gradientsOf;
+  static_cast<CallShape &>(shape) = request;
   shape.arch = &arch;
-  shape.dtype = request.dtype;
-  shape.headDim = request.headDim;
-  shape.valueDim = request.valueDim;
   shape.queries = request.shape.seqlenQ;
   return shape;
 }
 
 Result<std::shared_ptr<const TuneSpace>> tuneSpaceOf(const PatternFile &file, const TuneRequest &request,
                                                      const GpuArch &arch) {
-  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file, PassFunctions::ofAll, walkOf(request.kind)));
+  HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file, PassFunctions::ofAll, request.kind.walk()));
   return TuneSpace::create(std::move(prepared), kernelShapeOf(request, arch), request.skeleton);
 }
 
 /// With the default forward kernel, where calls of the kind read what it writes.
 static Result<MeasureSetup> setupOf(const PatternFile &file, const TuneRequest &request, const GpuArch &arch) {
   MeasureSetup setup = request;
-  HEDDLE_ASSIGN(const KindSpec *kind, findKind(request.kind));
-  if (!readsForward(*kind))
+  if (!request.kind.takesFromForward())
     return setup;
   KernelShape forward = kernelShapeOf(request, arch);
-  forward.kind = kinds().front().name;
-  forward.gradientsOf.clear();
+  forward.kind = Kind();
   HEDDLE_ASSIGN(PreparedPattern prepared, preparePattern(file, PassFunctions::ofDefaults));
   HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, forward, ""));
   setup.forward = std::move(variant.record);

@@ -14,27 +14,15 @@
 namespace heddle::cli {
 namespace {
 
-KernelShape kernelShapeOf(const Workload &workload, const GpuArch &arch, const KindSpec &kind) {
-  KernelShape shape;
-  shape.arch = &arch;
-  shape.kind = kind.name;
-  shape.dtype = workload.dtype;
-  shape.headDim = workload.headDim;
-  shape.valueDim = workload.valueDim;
-  shape.queries = workload.shape.seqlenQ;
-  if (kind.isBackward())
-    shape.gradientsOf = workload.gradientsOf;
-  return shape;
-}
-
 /// Of calls of the kind: that of the workload, forward for what such calls read, or one to compare with.
-Result<ChosenKernel> kernelFor(const BenchSetup &setup, const KindSpec &kind) {
+Result<ChosenKernel> kernelFor(const BenchSetup &setup, const Kind &kind) {
   HEDDLE_ASSIGN(const GpuArch *arch, archOf(setup.device));
   HEDDLE_ASSIGN(StoreStack stores, setup.database.openForLookup());
   const Workload &workload = setup.workload;
-  return chooseKernel(
-      {setup.file, workload.shape, kernelShapeOf(workload, *arch, kind), &kind == workload.kind ? setup.config : ""},
-      stores, setup.device);
+  KernelShape shape{workload, arch, workload.shape.seqlenQ};
+  shape.kind = kind;
+  return chooseKernel({setup.file, workload.shape, shape, kind == workload.kind ? setup.config : ""}, stores,
+                      setup.device);
 }
 
 Result<AttentionInputs> inputsOf(const BenchSetup &setup, float scale, uint64_t seed) {
@@ -42,9 +30,9 @@ Result<AttentionInputs> inputsOf(const BenchSetup &setup, float scale, uint64_t 
   const ProblemShape &shape = workload.shape;
   const AttentionSizes sizes{shape.batch,   shape.seqlenQ,    shape.seqlenK,    shape.heads,
                              shape.kvHeads, workload.headDim, workload.valueDim};
-  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, workload.dtype, seed, *workload.kind));
+  HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, workload.elements.q, seed, workload.kind));
   HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {
-    HEDDLE_ASSIGN(ChosenKernel forward, kernelFor(setup, kinds().front()));
+    HEDDLE_ASSIGN(ChosenKernel forward, kernelFor(setup, Kind()));
     return launchOnce(setup.device, {setup.file, shape, given, scale}, forward.record);
   }));
   return inputs;
@@ -90,11 +78,11 @@ Result<LoadedLaunch> loadFor(DeviceProblem &problem, const BenchSetup &setup, co
 /// Of a deterministic kind: what its kernel is compared with.
 Status addOtherOrder(const BenchSetup &setup, DeviceProblem &problem, BenchRow &row,
                      std::optional<LoadedLaunch> &other) {
-  const std::string name = setup.workload.kind->name, suffix = "_deterministic";
-  if (!setup.workload.kind->isDeterministic())
+  Kind kind = setup.workload.kind;
+  if (!kind.isDeterministic)
     return {};
-  HEDDLE_ASSIGN(const KindSpec *kind, findKind(name.substr(0, name.size() - suffix.size())));
-  HEDDLE_ASSIGN(const ChosenKernel chosen, kernelFor(setup, *kind));
+  kind.isDeterministic = false;
+  HEDDLE_ASSIGN(const ChosenKernel chosen, kernelFor(setup, kind));
   HEDDLE_ASSIGN(const ConfigSummary config, summarizeConfig(chosen.record.config));
   row.inAnyOrder = OtherOrder{kind, config.skeleton + " " + config.line, {}};
   if (!config.addedInAnyOrder.empty()) {
@@ -140,10 +128,10 @@ Result<views::WorkspaceExplanation> workspaceOf(const BenchSetup &setup, const L
 /// None where the kind knows no pairs.
 std::optional<double> visitedFlopsOf(const BenchSetup &setup, const ConfigSummary &config) {
   const Workload &workload = setup.workload;
-  const int64_t ofPair = workload.kind->flopsOfPair(workload.headDim, workload.valueDim);
+  const int64_t ofPair = workload.kind.flopsOfPair(workload.headDim, workload.valueDim);
   if (!ofPair)
     return std::nullopt;
-  const bool walksKeys = workload.kind->isBackward();
+  const bool walksKeys = workload.kind.isBackward();
   const attn::TileShape tile{walksKeys ? config.blockN : config.blockM, walksKeys ? config.blockM : config.blockN};
   const attn::Direction direction = walksKeys ? attn::Direction::Transposed : attn::Direction::Forward;
   const attn::TileCounts tiles =
@@ -172,7 +160,7 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   constexpr uint64_t kSeed = 2; // tuning used 1
   const Workload &workload = setup.workload;
   const ProblemShape &shape = workload.shape;
-  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(setup, *workload.kind));
+  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(setup, workload.kind));
   BenchRow row;
   attn::PatternOp pattern = setup.file.pattern();
   row.pattern = pattern.getSymName().str();
@@ -184,13 +172,12 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
     return Status::unsupported("the fastest kernel that " + setup.database.path() + " knows is of " + config.skeleton +
                                ", not of " + setup.skeleton + "; give a database of its own with --db");
   HEDDLE_ASSIGN(row.flops,
-                keptFlops(setup.file, shape, workload.kind->flopsOfPair(workload.headDim, workload.valueDim)));
+                keptFlops(setup.file, shape, workload.kind.flopsOfPair(workload.headDim, workload.valueDim)));
   row.visitedFlops = visitedFlopsOf(setup, config);
 
   const float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
   HEDDLE_ASSIGN(AttentionInputs inputs, inputsOf(setup, scale, kSeed));
-  const DeviceCall call{setup.file, shape, inputs,
-                        scale,      {},    {workload.gradientsOf.begin(), workload.gradientsOf.end()}};
+  const DeviceCall call{setup.file, shape, inputs, scale};
   const auto reference = oracle::referenceOf(definitionOf(call), setup.verifiedRows);
   HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(setup.device, call));
   HEDDLE_ASSIGN(const LoadedLaunch loaded, loadFor(problem, setup, chosen.record));
@@ -216,9 +203,9 @@ static void printOfGradients(const BenchRow &row) {
     return;
   if (const std::optional<double> price = row.priceOfDeterminism())
     printTo(std::cout, "  deterministic: %+.1f%% (%.1f us of kind %s)\n", *price, *row.inAnyOrder->us,
-            row.inAnyOrder->kind->name);
+            row.inAnyOrder->kind.name().c_str());
   else
-    printTo(std::cout, "  deterministic: so is the kernel of kind %s\n", row.inAnyOrder->kind->name);
+    printTo(std::cout, "  deterministic: so is the kernel of kind %s\n", row.inAnyOrder->kind.name().c_str());
 }
 
 static Json workspaceJson(const views::WorkspaceExplanation &workspace) {
@@ -232,7 +219,7 @@ static Json workspaceJson(const views::WorkspaceExplanation &workspace) {
 static Json otherOrderJson(const BenchRow &row) {
   if (!row.inAnyOrder)
     return Json();
-  return {{"kind", row.inAnyOrder->kind->name},
+  return {{"kind", row.inAnyOrder->kind.name()},
           {"config", row.inAnyOrder->config},
           {"is_deterministic", !row.inAnyOrder->us},
           {"median_us", row.inAnyOrder->us ? Json(*row.inAnyOrder->us) : Json()},
@@ -250,7 +237,7 @@ void printRow(const BenchRow &row, bool withHeader) {
           (long long)row.workload.headDim, row.us, rateText(row.tflops()).c_str(),
           rateText(row.percentOfRoof()).c_str(), rateText(row.visitedPercentOfRoof()).c_str(), worst.maxError,
           worst.allowedError, row.isRight() ? "yes" : "NO", row.match.c_str(), row.config.c_str());
-  if (row.workload.kind->isBackward())
+  if (row.workload.kind.isBackward())
     printOfGradients(row);
   std::cout.flush();
 }
@@ -260,7 +247,7 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
   for (const BenchRow &row : rows) {
     const ProblemShape &shape = row.workload.shape;
     list.push_back({{"pattern", row.pattern},
-                    {"kind", KindText{row.workload.kind->name, row.workload.gradientsOf}.str()},
+                    {"kind", row.workload.kind.str()},
                     {"batch", shape.batch},
                     {"seqlen_q", shape.seqlenQ},
                     {"seqlen_k", shape.seqlenK},
@@ -268,7 +255,7 @@ Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
                     {"kv_heads", shape.kvHeads},
                     {"head_dim", row.workload.headDim},
                     {"value_dim", row.workload.valueDim},
-                    {"dtype", dtypeName(row.workload.dtype)},
+                    {"dtype", dtypeName(row.workload.elements.q)},
                     {"median_us", row.us},
                     {"roof_us", row.roofUs},
                     {"tflops", rateJson(row.tflops())},

@@ -14,12 +14,8 @@
 
 namespace heddle::cli {
 
-struct Workload {
-  const KindSpec *kind;
-  ProblemShape shape;
-  DType dtype;
-  int64_t headDim, valueDim;
-  std::vector<int64_t> gradientsOf = {}; ///< as KernelShape
+struct Workload : CallShape {
+  ProblemShape shape = {};
 };
 
 struct BenchSetup {
@@ -34,7 +30,7 @@ struct BenchSetup {
 
 /// The kernel of the same gradients whose bits may depend on the run, timed in turn with the one that is measured.
 struct OtherOrder {
-  const KindSpec *kind;
+  Kind kind;
   std::string config;
   std::optional<double> us; ///< median; none where its bits do not depend on the run either
 };

@@ -67,8 +67,8 @@ static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape)
   json["pattern"] = prepared.name;
   json["pattern_digest"] = prepared.digest;
   json["arch"] = shape.archName();
-  json["dtype"] = dtypeName(shape.dtype);
-  json["out_dtype"] = dtypeName(shape.outFloat32 ? kAccumulator : shape.dtype);
+  json["dtype"] = dtypeName(shape.elements.q);
+  json["out_dtype"] = dtypeName(shape.elements.out);
   json["head_dim"] = shape.headDim;
   json["value_dim"] = shape.valueDim;
   json["generator"] = kGenerator;

@@ -108,30 +108,36 @@ void GradientsOption::add(CLI::App &command) {
            "Backward: also the gradient of this number or tensor of the pattern, d_NAME, in fp32");
 }
 
-Result<std::vector<int64_t>> GradientsOption::arguments(const PatternFile &file, const std::string &kind) const {
+Result<Kind> GradientsOption::addedTo(Kind kind, const PatternFile &file) const {
   Result<std::vector<int64_t>> numbers = gradientArguments(file, names, kind);
-  return numbers ? std::move(numbers)
-                 : Status(numbers.status().code(), "--gradients-of: " + numbers.status().message());
+  if (!numbers)
+    return Status(numbers.status().code(), "--gradients-of: " + numbers.status().message());
+  kind.gradientsOf = numbers.take();
+  return kind;
 }
 
-CLI::Option *addKindOption(CLI::App &command, std::string &kind) {
-  CLI::Option *option = addValue(command, "--kind", kind, "KIND",
-                                 "What is computed: forward, backward, the same added to gradients in fp32 "
-                                 "(backward_accumulate), or a piece of a backward pass (row_dot: row sums of out * "
-                                 "d_out)")
+CLI::Option *addKindOption(CLI::App &command, Kind &kind) {
+  CLI::Option *option = command
+                            .add_option_function<std::string>(
+                                "--kind", [&kind](const std::string &name) { kind = *Kind::parse(name); },
+                                "What is computed: forward, backward, the same added to gradients in fp32 "
+                                "(backward_accumulate), or a piece of a backward pass (row_dot: row sums "
+                                "of out * d_out)")
+                            ->type_name("KIND")
                             ->check(oneOf("kind", kindNames()))
-                            ->capture_default_str();
-  command.add_flag_callback("--backward", [&kind] { kind = "backward"; }, "As --kind=backward")->excludes(option);
+                            ->default_str(kind.name());
+  command.add_flag_callback(
+             "--backward", [&kind] { kind = {KindBase::backward}; }, "As --kind=backward")
+      ->excludes(option);
   // Defined last: kind is known when this is called.
   command.add_flag_callback(
       "--deterministic",
       [&kind] {
-        const std::vector<std::string> known = kindNames();
-        if (std::find(known.begin(), known.end(), kind + "_deterministic") == known.end())
-          throw CLI::ValidationError("--deterministic", "calls of kind " + kind +
+        if (!kind.isBackward() || kind.isDeterministic)
+          throw CLI::ValidationError("--deterministic", "calls of kind " + kind.name() +
                                                             " have no such choice, those of backward and "
                                                             "backward_accumulate do");
-        kind += "_deterministic";
+        kind.isDeterministic = true;
       },
       "Of gradients: by kernels whose bits do not depend on the run, kind KIND_deterministic");
   return option;
@@ -165,11 +171,10 @@ Status ShapeOptions::check() const {
 
 Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &arch) const {
   KernelShape shape;
-  shape.kind = kind;
-  HEDDLE_ASSIGN(shape.gradientsOf, gradientsOf.arguments(file, kind));
+  HEDDLE_ASSIGN(shape.kind, gradientsOf.addedTo(kind, file));
   shape.arch = &arch;
-  shape.dtype = *parseDType(dtype);
-  shape.outFloat32 = outDtype == dtypeName(kAccumulator);
+  const DType inputs = *parseDType(dtype);
+  shape.elements = CallElements(inputs, outDtype == dtypeName(kAccumulator) ? kAccumulator : inputs);
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
   shape.queries = queries;

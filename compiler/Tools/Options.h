@@ -62,18 +62,19 @@ PatternOfCall loadForCall(const PatternOptions &pattern, const OriginOption &ori
 struct GradientsOption {
   std::vector<std::string> names;
   void add(CLI::App &command);
-  /// As gradientArguments().
-  Result<std::vector<int64_t>> arguments(const PatternFile &file, const std::string &kind) const;
+  /// The kind with these gradients; fails as gradientArguments().
+  Result<Kind> addedTo(Kind kind, const PatternFile &file) const;
 };
 
 /// --kind; unknown names are usage errors that list the known ones.
-CLI::Option *addKindOption(CLI::App &command, std::string &kind);
+CLI::Option *addKindOption(CLI::App &command, Kind &kind);
 
 /// --kind, --gradients-of, --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside
 /// the architecture.
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
-  std::string kind = "forward", dtype = dtypeName(kDefaultDType), outDtype;
+  Kind kind = {};
+  std::string dtype = dtypeName(kDefaultDType), outDtype;
   GradientsOption gradientsOf;
   void add(CLI::App &command);
   /// --seqlen, for verbs that know no call.

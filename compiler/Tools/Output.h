@@ -64,7 +64,7 @@ Json timesJson(const StageTimes &times);
 /// A table on stderr.
 void printTimes(const std::string &title, const StageTimes &times);
 
-/// Of the whole call, all batch elements as the first, with KindSpec::flopsOfPair; none if the pairs are too many to
+/// Of the whole call, all batch elements as the first, with Kind::flopsOfPair; none if the pairs are too many to
 /// count without a closed form, or the kind knows none.
 Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t flopsOfPair);
 

@@ -67,7 +67,7 @@ auto numbersOf(const ModelProblem &problem) {
   const std::string out = shape.outDtype.empty() ? shape.dtype : shape.outDtype;
   return std::make_tuple(sizes.batch, sizes.heads, orElse(sizes.kvHeads, sizes.heads), sizes.seqlen,
                          orElse(sizes.seqlenK, sizes.seqlen), shape.headDim, orElse(shape.valueDim, shape.headDim),
-                         shape.dtype, out, shape.kind);
+                         shape.dtype, out, shape.kind.name());
 }
 
 std::set<std::string> operandsOf(const ModelProblem &problem) {
@@ -87,7 +87,7 @@ Result<bool> isOf(const NamedTable &table, const ModelProblem &problem, const Pa
   HEDDLE_ASSIGN(const ProblemShape otherShape, table.problem.problem.shape(*other));
   HEDDLE_ASSIGN(const KernelShape kernel, problem.shape.shape(file, baselineGpuArch()));
   HEDDLE_ASSIGN(const KernelShape otherKernel, table.problem.shape.shape(*other, baselineGpuArch()));
-  return otherShape.parameters == shape.parameters && otherKernel.gradientsOf == kernel.gradientsOf;
+  return otherShape.parameters == shape.parameters && otherKernel.kind == kernel.kind;
 }
 
 std::string listOf(const std::vector<NamedTable> &tables) {

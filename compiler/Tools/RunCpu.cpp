@@ -52,10 +52,11 @@ private:
 
 CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
   CpuCall cpu;
-  cpu.dtype = cpu.outDtype = call.inputs.dtype();
+  cpu.elements = CallElements(call.inputs.dtype());
+  cpu.accumulates = call.inputs.kind.accumulates;
   for (const RoleSpec &role : call.inputs.given())
     cpu.give(role.role, call.inputs.of(role.role).data.data());
-  for (const RoleSpec &role : rolesOf(*call.inputs.kind, Access::write))
+  for (const RoleSpec &role : rolesOf(call.inputs.kind, Access::write))
     cpu.give(role.role, result.of(role.role).data.data());
   setSizes(call.inputs.sizes, cpu);
   const attn::ProblemSizes positions = sizesOf(call.file, call.shape);
@@ -72,11 +73,12 @@ CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
 /// Zeros of the shape of the argument, and where the call puts its gradient.
 void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu) {
   attn::PatternOp pattern = call.file.pattern();
-  for (unsigned argument : call.gradientsOf)
-    result.argumentGradients.push_back(HostTensor::zeros(kAccumulator, gradientShape(call.shape, argument)));
-  for (size_t i = 0; i < call.gradientsOf.size(); ++i) {
+  const std::vector<int64_t> &gradientsOf = call.inputs.kind.gradientsOf;
+  for (int64_t argument : gradientsOf)
+    result.argumentGradients.push_back(HostTensor::zeros(kAccumulator, gradientShape(call.shape, unsigned(argument))));
+  for (size_t i = 0; i < gradientsOf.size(); ++i) {
     HostTensor &gradient = result.argumentGradients[i];
-    const unsigned argument = call.gradientsOf[i];
+    const unsigned argument = unsigned(gradientsOf[i]);
     cpu.argumentGradients.push_back(
         {int(argument), reinterpret_cast<float *>(gradient.data.data()), gradient.elements(),
          pattern.isOperand(argument) && attn::hasExtent(pattern, argument, attn::Extent::SeqlenQ)});
@@ -92,8 +94,8 @@ RunResult emptyResult(const RunCall &call) {
 
 Result<RunResult> runOnCpu(const RunCall &call) {
   std::shared_ptr<const JitPattern> pattern;
-  if (walksPattern(*call.inputs.kind)) {
-    HEDDLE_ASSIGN(pattern, compileForCpu(call.file, call.inputs.kind->isBackward() ? Walk::both : Walk::queries));
+  if (call.inputs.kind.walksPattern()) {
+    HEDDLE_ASSIGN(pattern, compileForCpu(call.file, call.inputs.kind.walk()));
   }
   RunResult result = emptyResult(call);
   CpuCall cpu = cpuCallOf(call, result);
@@ -102,7 +104,7 @@ Result<RunResult> runOnCpu(const RunCall &call) {
   auto start = std::chrono::steady_clock::now();
   {
     ElapsedTime elapsed;
-    HEDDLE_TRY(cpuFunctionOf(*call.inputs.kind)(cpu));
+    HEDDLE_TRY(cpuFunctionOf(call.inputs.kind.base)(cpu));
   }
   result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   result.kernel = pattern ? "compiled for this machine's CPU" : "this machine's CPU";

@@ -18,12 +18,11 @@ namespace {
 KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, bool outFloat32) {
   KernelShape shape;
   shape.arch = &arch;
-  shape.kind = call.inputs.kind->name;
-  shape.gradientsOf.assign(call.gradientsOf.begin(), call.gradientsOf.end());
-  shape.dtype = call.inputs.dtype();
-  shape.outFloat32 = outFloat32;
-  if (!traitsOf(shape.dtype).isComputed() && !walksPattern(*call.inputs.kind)) // of what a forward call wrote in fp32
-    shape.dtype = kDefaultDType, shape.outFloat32 = true;
+  shape.kind = call.inputs.kind;
+  const DType dtype = call.inputs.dtype();
+  const bool isOfFloatOut = !traitsOf(dtype).isComputed() && !shape.kind.walksPattern(); // a forward call's fp32
+  shape.elements =
+      CallElements(isOfFloatOut ? kDefaultDType : dtype, outFloat32 || isOfFloatOut ? kAccumulator : dtype);
   shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   shape.queries = call.shape.seqlenQ;
@@ -120,10 +119,9 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));
   RunResult result = emptyResult(call);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
-  HEDDLE_ASSIGN(
-      DeviceProblem problem,
-      DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale,
-                                     call.outFloat32 ? kAccumulator : call.inputs.dtype(), call.gradientsOf}));
+  HEDDLE_ASSIGN(DeviceProblem problem,
+                DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale,
+                                               call.outFloat32 ? kAccumulator : call.inputs.dtype()}));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_ASSIGN(const std::optional<Repetition> repetition, repetitionOf(call, chosen.record));

@@ -17,11 +17,10 @@ struct RunCall {
   const AttentionInputs &inputs;
   ProblemShape shape;
   float scale;
-  bool outFloat32 = false;                ///< out is fp32, whatever the inputs are; CUDA only
-  std::string config = {};                ///< changes to the default: compiled now, whatever the database has
-  std::optional<int64_t> splitKeys = {};  ///< two launches, the second over the keys from here on; CUDA only
-  std::vector<unsigned> gradientsOf = {}; ///< arguments of the pattern whose gradients a backward call gives too
-  std::optional<int64_t> repeat = {};     ///< so many launches that must agree bit by bit; CUDA only
+  bool outFloat32 = false;               ///< out is fp32, whatever the inputs are; CUDA only
+  std::string config = {};               ///< changes to the default: compiled now, whatever the database has
+  std::optional<int64_t> splitKeys = {}; ///< two launches, the second over the keys from here on; CUDA only
+  std::optional<int64_t> repeat = {};    ///< so many launches that must agree bit by bit; CUDA only
 };
 
 /// Largest differences between two launches over a split of the keys and one launch.
@@ -31,7 +30,7 @@ struct SplitDifference {
 
 /// What the call writes, and how it went.
 struct RunResult : RoleTensors {
-  std::vector<HostTensor> argumentGradients; ///< in the order of RunCall::gradientsOf
+  std::vector<HostTensor> argumentGradients; ///< in the order of Kind::gradientsOf
   double ms = 0;                             ///< of the computation alone: no compilation, no copies
   std::string kernel;                        ///< what ran, in words
   std::optional<SplitDifference> split;

@@ -25,7 +25,8 @@ struct BenchOptions {
   ProblemOptions problem;
   ConfigOptions config;
   DatabaseOptions database;
-  std::string kind = "forward", dtype = dtypeName(kDefaultDType), tuneBudget;
+  Kind kind = {};
+  std::string dtype = dtypeName(kDefaultDType), tuneBudget;
   GradientsOption gradientsOf;
   int64_t rows = 32, repetitions = 20;
   bool json = false;
@@ -39,14 +40,10 @@ Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Wor
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
   HEDDLE_ASSIGN(std::vector<Store> shipped, options.database.openShippedStores());
   TuneRequest request;
-  request.kind = workload.kind->name;
-  request.gradientsOf = workload.gradientsOf;
+  static_cast<CallShape &>(request) = workload;
   for (const Store &other : shipped)
     request.shipped.push_back(&other);
   request.shape = workload.shape;
-  request.dtype = workload.dtype;
-  request.headDim = workload.headDim;
-  request.valueDim = workload.valueDim;
   request.skeleton = options.config.skeleton;
   request.measureProgram = thisProgram();
   request.options.budgetSeconds = budget;
@@ -90,16 +87,17 @@ public:
 
 private:
   Status runFile(const PatternFile &file) {
-    DType dtype = *parseDType(options.dtype);
-    const KindSpec *kind = *findKind(options.kind);
-    HEDDLE_ASSIGN(const std::vector<int64_t> gradients, options.gradientsOf.arguments(file, options.kind));
+    CallShape call;
+    call.elements = CallElements(*parseDType(options.dtype));
+    HEDDLE_ASSIGN(call.kind, options.gradientsOf.addedTo(options.kind, file));
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {
         ProblemOptions problem = options.problem;
         problem.seqlen = seqlen;
         HEDDLE_ASSIGN(ProblemShape shape, problem.shape(file));
-        HEDDLE_TRY(runWorkload(
-            file, Workload{kind, shape, dtype, headDim, options.valueDim ? options.valueDim : headDim, gradients}));
+        call.headDim = headDim;
+        call.valueDim = options.valueDim ? options.valueDim : headDim;
+        HEDDLE_TRY(runWorkload(file, Workload{call, shape}));
       }
     return {};
   }

@@ -77,7 +77,7 @@ private:
     const bool isDefault = options.config.changes().empty();
     HEDDLE_ASSIGN(
         PreparedPattern prepared,
-        preparePattern(file, isDefault ? PassFunctions::ofDefaults : PassFunctions::ofAll, walkOf(options.shape.kind)));
+        preparePattern(file, isDefault ? PassFunctions::ofDefaults : PassFunctions::ofAll, options.shape.kind.walk()));
     for (const GpuArch *arch : archsOf(options.archs)) {
       HEDDLE_ASSIGN(const KernelShape shape, options.shape.shape(file, *arch));
       HEDDLE_ASSIGN(Artefact artefact, makeArtefact(prepared, options, shape));

@@ -55,9 +55,10 @@ Status forEachListed(const ConfigList &list, const ConfigsOptions &options,
 /// As documentText of the whole, which is never in memory.
 Status printList(const PreparedPattern &prepared, const KernelShape &shape, const ConfigList &list,
                  const ConfigsOptions &options) {
-  const Json head = {{"schema", kJsonSchema},           {"pattern", prepared.name},   {"arch", shape.archName()},
-                     {"dtype", dtypeName(shape.dtype)}, {"head_dim", shape.headDim},  {"value_dim", shape.valueDim},
-                     {"skeleton", list.skeleton()},     {"feasible", list.feasible()}};
+  const Json head = {{"schema", kJsonSchema},       {"pattern", prepared.name},
+                     {"arch", shape.archName()},    {"dtype", dtypeName(shape.elements.q)},
+                     {"head_dim", shape.headDim},   {"value_dim", shape.valueDim},
+                     {"skeleton", list.skeleton()}, {"feasible", list.feasible()}};
   const std::string opened = head.dump(2);
   std::cout << opened.substr(0, opened.size() - 2) << ",\n  \"configs\": [";
   const char *separator = "\n    ";

@@ -25,7 +25,8 @@ struct ExplainOptions {
   std::optional<std::string> dtype;
   OriginOption origin;
   int64_t blockM = 128, blockN = 128;
-  std::string kind = "forward", gpu = "h200";
+  Kind kind = {};
+  std::string gpu = "h200";
   bool json = false, configs = false, quality = false;
   std::string inputs;
   uint64_t seed = 0;
@@ -34,7 +35,7 @@ struct ExplainOptions {
 
 Result<views::ExplainRequest> requestOf(const ExplainOptions &options, const PatternFile &file) {
   views::ExplainRequest request;
-  request.kind = *findKind(options.kind);
+  request.kind = options.kind;
   ProblemShape shape;
   shape.batch = options.batch.value_or(1);
   shape.heads = options.heads.value_or(1);

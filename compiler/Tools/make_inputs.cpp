@@ -27,7 +27,8 @@ struct MakeInputsOptions {
   AttentionSizes sizes;
   int64_t seqlenK = -1, kvHeads = 0, valueDim = 0;
   std::vector<std::string> with;
-  std::string kind = "forward", dtype = dtypeName(kDefaultDType), output, patternFile, patternName;
+  Kind kind = {};
+  std::string dtype = dtypeName(kDefaultDType), output, patternFile, patternName;
   uint64_t seed = 0;
   double scale = 1;
   ScoreSpikes spikes{0, 1e4};
@@ -74,15 +75,15 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
   std::vector<Role> roles;
   for (const std::string &name : options.with) {
     std::string known;
-    for (const KindRole &role : (*findKind(options.kind))->roles)
+    for (const KindRole &role : options.kind.roles())
       if (role.presence == Presence::optional) {
         known += (known.empty() ? "" : ", ") + std::string(specOf(role.role).name);
         if (name == specOf(role.role).name)
           roles.push_back(role.role);
       }
     if (roles.empty() || name != specOf(roles.back()).name)
-      return Status::invalidArgument("--with: calls of kind " + options.kind + " have no optional '" + name + "'" +
-                                     (known.empty() ? "" : "; there is " + known));
+      return Status::invalidArgument("--with: calls of kind " + options.kind.name() + " have no optional '" + name +
+                                     "'" + (known.empty() ? "" : "; there is " + known));
   }
   return roles;
 }
@@ -90,7 +91,7 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options,
                                    const std::vector<Role> &also) {
   ProgressLine progress;
-  auto made = randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, **findKind(options.kind),
+  auto made = randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, options.kind,
                                     {also, [&](double share) { progress.show(share, "random elements"); }});
   progress.finish();
   HEDDLE_ASSIGN(AttentionInputs inputs, std::move(made));
@@ -125,9 +126,9 @@ int runMakeInputs(const MakeInputsOptions &options) {
   const std::string pattern = PatternOptions{options.patternFile, options.patternName}.path();
   if (Status output = checkOutput("-o", options.output, {pattern}); !output.isOk())
     return fail(output);
-  if ((options.spikes.count > 0 || !options.sunkKeys.empty()) && !walksPattern(**findKind(options.kind)))
+  if ((options.spikes.count > 0 || !options.sunkKeys.empty()) && !options.kind.walksPattern())
     return failUsage(Status::invalidArgument("--spikes and --minus-inf are about scores, which calls of kind " +
-                                             options.kind + " have none of"));
+                                             options.kind.name() + " have none of"));
   AttentionSizes sizes = options.sizes;
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;

@@ -38,7 +38,7 @@ std::string ModelProblem::text() const {
   add("--head-dim", std::to_string(shape.headDim));
   addUnless("--value-dim", shape.valueDim, usual.shape.valueDim);
   if (shape.kind != usual.shape.kind)
-    add("--kind", shape.kind);
+    add("--kind", shape.kind.name());
   for (const std::string &name : shape.gradientsOf.names)
     add("--gradients-of", name);
   if (shape.dtype != usual.shape.dtype)

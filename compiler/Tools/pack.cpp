@@ -35,7 +35,7 @@ Result<WorkPlan> planOf(const PackingOptions &options) {
   if (plan.archs.empty() || plan.archs == std::vector<std::string>{"all"}) {
     plan.archs.clear();
     for (const GpuArch *arch : archsOf({"all"}))
-      plan.archs.push_back(KernelShape{arch}.archName());
+      plan.archs.push_back(archName(*arch));
   }
   HEDDLE_TRY(checkPlanNames(plan, options.plan));
   return plan;
@@ -61,7 +61,7 @@ Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &p
   for (const PackedKernel &kernel : kernels)
     filter.patterns.push_back(kernel.record.pattern), filter.kinds.push_back(kernel.record.kind);
   for (size_t i = 0, count = filter.kinds.size(); i < count; ++i)
-    filter.kinds.push_back(filter.kinds[i] + std::string(KernelFamily::kFloatOutSuffix));
+    filter.kinds.push_back(KindText{KindText::parse(filter.kinds[i])->kind, true}.str());
   for (size_t i = 0; i < options.tuned.size(); ++i) {
     DatabaseOptions database = options.permissions;
     database.given = options.tuned[i];

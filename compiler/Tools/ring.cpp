@@ -89,7 +89,7 @@ Result<views::RingRequest> requestOf(const RingOptions &options, const PatternFi
   request.sizes = sizesOf(file, shape);
   HEDDLE_TRY(checkMaskTensors(file, request.sizes));
   request.sizes.mostEvaluations = options.limit.value_or(request.sizes.mostEvaluations);
-  request.call.kind = *findKind(options.backward ? "backward" : "forward");
+  request.call.kind = Kind{options.backward ? KindBase::backward : KindBase::forward};
   request.call.batch = shape.batch;
   request.call.heads = shape.heads;
   request.call.kvHeads = shape.kvHeads;
@@ -198,7 +198,7 @@ Json ringJson(const PatternFile &file, const views::RingRequest &request, const 
     pairs += ring.plan->pairsOf(rank).value_or(0);
   return {{"pattern", attn::PatternOp(file.pattern()).getSymName().str()},
           {"file", file.path()},
-          {"kind", request.call.kind->name},
+          {"kind", request.call.kind.name()},
           {"sizes", sizesJson(file, request)},
           {"ranks", request.ranks},
           {"layout", ring.name},

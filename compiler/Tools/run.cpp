@@ -27,7 +27,8 @@ struct RunOptions {
   PatternOptions pattern;
   SizeOptions sizes;
   DatabaseOptions database;
-  std::string kind = "forward", inputs, output, target;
+  Kind kind = {};
+  std::string inputs, output, target;
   std::optional<double> scale;
   OriginOption origin;
   std::optional<int64_t> splitKeys, repeat;
@@ -48,8 +49,8 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
     return Status::invalidArgument(std::string(forDevices) + " is for --target=cuda");
   if (!options.splitKeys)
     return {};
-  if (!(*findKind(options.kind))->find(Role::carryOut))
-    return Status::invalidArgument("--split-keys: calls of kind " + options.kind + " continue no softmax");
+  if (!options.kind.find(Role::carryOut))
+    return Status::invalidArgument("--split-keys: calls of kind " + options.kind.name() + " continue no softmax");
   attn::PatternOp pattern = file.pattern();
   if (pattern.getQOrigin() == attn::Origin::end)
     return Status::invalidArgument("--split-keys: query 0 of pattern '" + pattern.getSymName().str() +
@@ -67,8 +68,8 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
 
 oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
   const DType outDType = call.outFloat32 ? kAccumulator : call.inputs.dtype();
-  return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, outDType, call.gradientsOf}),
-                            result, rows, result.argumentGradients);
+  return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, outDType}), result, rows,
+                            result.argumentGradients);
 }
 
 Json verifyJson(const oracle::KindReport &report) {
@@ -96,7 +97,7 @@ void printVerify(const oracle::KindReport &report) {
 /// "out [1, 8, 2, 64] and lse"
 std::string resultsText(const RunCall &call, const RunResult &result) {
   std::string text;
-  const std::vector<RoleSpec> roles = rolesOf(*call.inputs.kind, Access::write);
+  const std::vector<RoleSpec> roles = rolesOf(call.inputs.kind, Access::write);
   for (const RoleSpec &role : roles)
     text += text.empty() ? role.name + (" " + shapeText(result.of(role.role).shape))
                          : (role.role == roles.back().role ? " and " : ", ") + std::string(role.name);
@@ -152,8 +153,9 @@ bool agreesWithOneLaunch(const RunResult &result, const oracle::KindReport &veri
 std::map<std::string, const HostTensor *> gradientsByName(const RunCall &call, const RunResult &result) {
   std::map<std::string, const HostTensor *> gradients;
   attn::PatternOp pattern = call.file.pattern();
-  for (size_t i = 0; i < call.gradientsOf.size(); ++i)
-    gradients["d_" + pattern.getParameterName(call.gradientsOf[i]).str()] = &result.argumentGradients[i];
+  const std::vector<int64_t> &gradientsOf = call.inputs.kind.gradientsOf;
+  for (size_t i = 0; i < gradientsOf.size(); ++i)
+    gradients["d_" + pattern.getParameterName(unsigned(gradientsOf[i])).str()] = &result.argumentGradients[i];
   return gradients;
 }
 
@@ -161,7 +163,7 @@ int execute(const RunOptions &options, const RunCall &call) {
   Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
   if (!result)
     return fail(result.status());
-  Status written = writeAttentionOutputs(options.output, *result, *call.inputs.kind, gradientsByName(call, *result));
+  Status written = writeAttentionOutputs(options.output, *result, call.inputs.kind, gradientsByName(call, *result));
   if (!written.isOk())
     return fail(written);
   std::optional<oracle::KindReport> verified;
@@ -192,7 +194,7 @@ Status checkRunOutput(const RunOptions &options) {
 Result<ProblemShape> shapeOfCall(const PatternFile &file, const RunOptions &options, const AttentionInputs &inputs) {
   ProblemShape shape = shapeOf(inputs.sizes);
   shape.qOrigin = options.origin.position.value_or(0);
-  if (!walksPattern(*inputs.kind)) {
+  if (!inputs.kind.walksPattern()) {
     attn::PatternOp pattern = file.pattern();
     shape.parameters.assign(pattern.getNumArguments(), 0);
     HEDDLE_TRY(checkShape(file, shape));
@@ -233,8 +235,7 @@ int runRun(const RunOptions &options) {
     return failUsage(origin);
   if (Status names = options.sizes.check(**file); !names.isOk())
     return failUsage(names);
-  const KindSpec &kind = **findKind(options.kind);
-  Result<AttentionInputs> inputs = readAttentionInputs(options.inputs, kind);
+  Result<AttentionInputs> inputs = readAttentionInputs(options.inputs, options.kind);
   if (!inputs)
     return fail(inputs.status());
   Result<ProblemShape> shape = shapeOfCall(**file, options, *inputs);
@@ -243,9 +244,10 @@ int runRun(const RunOptions &options) {
   Status device = checkDeviceOptions(**file, options, inputs->sizes.seqlenK);
   if (!device.isOk())
     return failUsage(device);
-  Result<std::vector<int64_t>> gradientsOf = options.gradientsOf.arguments(**file, options.kind);
-  if (!gradientsOf)
-    return failUsage(gradientsOf.status());
+  Result<Kind> kind = options.gradientsOf.addedTo(options.kind, **file);
+  if (!kind)
+    return failUsage(kind.status());
+  inputs->kind = kind.take();
   Status writable = AtomicFile::create(options.output).status(); // before hours of work, not after
   if (!writable.isOk())
     return fail(writable);
@@ -257,7 +259,6 @@ int runRun(const RunOptions &options) {
                      options.outDType == dtypeName(kAccumulator),
                      options.config,
                      options.splitKeys,
-                     {gradientsOf->begin(), gradientsOf->end()},
                      options.repeat};
   if (Status added = completeInputs(options, call, *inputs); !added.isOk())
     return fail(added);
@@ -267,7 +268,7 @@ int runRun(const RunOptions &options) {
 /// "out [batch, seqlen_q, heads, value_dim], lse [batch, heads, seqlen_q]"
 std::string rolesText(Access access) {
   std::string text;
-  for (const RoleSpec &role : rolesOf(kinds().front(), access))
+  for (const RoleSpec &role : rolesOf(Kind(), access))
     text += (text.empty() ? "" : ", ") + std::string(role.name) + " " + shapeWords(role);
   return text;
 }

@@ -81,12 +81,11 @@ static Status checkArch(const std::string &name) {
   return Status::invalidArgument(known.message() + meant);
 }
 
-static Status checkPattern(const PlanPattern &pattern, const std::vector<std::string> &kinds) {
+static Status checkPattern(const PlanPattern &pattern, const std::vector<Kind> &kinds) {
   HEDDLE_ASSIGN(const auto file, (PatternOptions{pattern.file, pattern.pattern}.load()));
   HEDDLE_TRY(file->checkSizeNames(pattern.sizes));
-  const auto ofGradients =
-      std::find_if(kinds.begin(), kinds.end(), [](const std::string &kind) { return (*findKind(kind))->isBackward(); });
-  const std::string &kind = ofGradients == kinds.end() ? kinds.front() : *ofGradients;
+  const auto ofGradients = std::find_if(kinds.begin(), kinds.end(), [](const Kind &kind) { return kind.isBackward(); });
+  const Kind &kind = ofGradients == kinds.end() ? kinds.front() : *ofGradients;
   const Status gradients = gradientArguments(*file, pattern.gradientsOf, kind).status();
   return gradients.isOk() ? gradients : Status(gradients.code(), "gradients_of: " + gradients.message());
 }

@@ -114,11 +114,7 @@ void print(const TuneOutcome &outcome, const TunePlace &place, const std::option
 TuneRequest requestOf(const TuneOptions &options, const KernelShape &kernel, const ProblemShape &shape, double budget) {
   TuneRequest request;
   request.shape = shape;
-  request.kind = kernel.kind;
-  request.gradientsOf = kernel.gradientsOf;
-  request.dtype = kernel.dtype;
-  request.headDim = kernel.headDim;
-  request.valueDim = kernel.valueDim;
+  static_cast<CallShape &>(request) = kernel;
   request.verifiedRows = options.rows;
   request.strategy = options.strategy;
   request.skeleton = options.config.skeleton;
@@ -221,7 +217,7 @@ int runTune(const TuneOptions &options) {
   if (!outcome)
     return fail(outcome.status());
   Result<std::optional<double>> flops =
-      keptFlops(**file, *shape, (*findKind(request.kind))->flopsOfPair(request.headDim, request.valueDim));
+      keptFlops(**file, *shape, request.kind.flopsOfPair(request.headDim, request.valueDim));
   if (!flops)
     return fail(flops.status());
   return report(options, *place, *outcome, *flops, store->path());

@@ -15,11 +15,11 @@ using namespace heddle::attn;
 static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainRequest &request,
                                      const PassesOfFile &passes) {
   KernelRequest kernel;
-  kernel.kind = request.kind->name;
+  kernel.kind = request.kind;
   Result<const GpuArch *> arch = findGpuArch(request.gpu->arch);
   if (arch)
     kernel.arch = *arch;
-  kernel.setTypes(request.dtype);
+  kernel.elements = CallElements(request.dtype);
   kernel.headDim = request.headDim;
   kernel.valueDim = request.valueDim;
   static_cast<PatternRates &>(kernel) = ratesOf(file, passes);
@@ -74,7 +74,7 @@ static void explainPasses(const ExplainRequest &request, const KernelRequest &ke
       said.queryRates.push_back(variant.forward.rowRate);
     said.tiles = countTiles(pass.analysis, request.sizes, request.tile, Direction::Forward);
   }
-  if (passes.empty() || request.kind->isBackward()) // whose kernels know no passes
+  if (passes.empty() || request.kind.isBackward()) // whose kernels know no passes
     return;
   result.chainedMib = kChainedMib[1];
   Result<LaunchPlan> plan = chainedLaunchPlan(kernel);

@@ -65,8 +65,8 @@ static WideInt roleBytes(const ExplainRequest &request) {
                              request.kvHeads, request.headDim, request.valueDim};
   WideInt bytes = 0;
   for (Access access : {Access::read, Access::write})
-    for (const RoleSpec &role : rolesOf(*request.kind, access)) {
-      WideInt size = dtypeBytes(elementOf(role, request.dtype, request.dtype));
+    for (const RoleSpec &role : rolesOf(request.kind, access)) {
+      WideInt size = dtypeBytes(CallElements(request.dtype).of(role.element));
       for (int64_t extent : sizes.shapeOf(role))
         size *= extent;
       bytes += size;
@@ -78,7 +78,7 @@ static void explainTime(attn::PatternOp pattern, const ExplainRequest &request, 
   result.bytes = roleBytes(request) + operandBytes(pattern, request);
   if (!result.keptPairs)
     return;
-  result.flops = *result.keptPairs * request.batch * request.kind->flopsOfPair(request.headDim, request.valueDim);
+  result.flops = *result.keptPairs * request.batch * request.kind.flopsOfPair(request.headDim, request.valueDim);
   Roofline roofline;
   roofline.computeMs = double(*result.flops) / (request.gpu->bf16Tflops * 1e9);
   roofline.memoryMs = double(result.bytes) / (request.gpu->bandwidthGBps * 1e6);

@@ -22,7 +22,7 @@ namespace heddle::views {
 using attn::WideInt;
 
 struct ExplainRequest {
-  const KindSpec *kind = &kinds().front(); ///< of the call whose operations, bytes and workspace are told
+  Kind kind = {}; ///< of the call whose operations, bytes and workspace are told
   attn::ProblemSizes sizes;
   int64_t batch = 1, kvHeads = 1, headDim = 128, valueDim = 128;
   DType dtype = kDefaultDType;

@@ -22,7 +22,7 @@ public:
   std::string write(bool withConfigs, const Quality *quality) {
     attn::PatternOp pattern = file.pattern();
     Json root = {{"pattern", pattern.getSymName().str()}, {"file", file.path()}};
-    root["kind"] = request.kind->name;
+    root["kind"] = request.kind.name();
     root["sizes"] = sizes();
     root["kept_pairs"] = said.keptPairs ? integer(*said.keptPairs) : Json();
     root["kept_pairs_note"] = said.keptPairsNote;

@@ -63,8 +63,8 @@ private:
                         counted(s.seqlenK, "key") + ", " + counted(s.heads, "head") + " (" + grouped(request.kvHeads) +
                         " for k and v), head_dim " + std::to_string(request.headDim) + valueDimText() + ", " +
                         dtypeName(request.dtype));
-    if (request.kind != &kinds().front())
-      line("kind", request.kind->name);
+    if (request.kind != Kind())
+      line("kind", request.kind.name());
     std::string parameters;
     for (size_t i = 0; i < s.parameters.size(); ++i)
       if (!pattern.isOperand(i))
@@ -105,7 +105,7 @@ private:
   /// Of what calls of the kind read or write.
   std::string rolesText(Access access, const char *lastSeparator) const {
     std::string text;
-    const std::vector<RoleSpec> roles = rolesOf(*request.kind, access);
+    const std::vector<RoleSpec> roles = rolesOf(request.kind, access);
     for (const RoleSpec &role : roles)
       text += (text.empty() ? "" : role.role == roles.back().role ? lastSeparator : ", ") + std::string(role.name);
     return text;

@@ -67,7 +67,7 @@ private:
                         counted(call.heads, "head") + " (" + grouped(call.kvHeads) + " for k and v), head_dim " +
                         std::to_string(call.headDim) +
                         (call.valueDim == call.headDim ? "" : ", value_dim " + std::to_string(call.valueDim)) + ", " +
-                        dtypeName(call.dtype) + ", " + call.kind->name);
+                        dtypeName(call.dtype) + ", " + call.kind.name());
     line("layout", ring.name + (ring.figures.size() > 1 ? ": " + ring.why : ""));
     for (const attn::LayoutFigures &figures : ring.figures)
       if (ring.figures.size() > 1)

@@ -22,7 +22,7 @@ public:
 
   double computeMs(WideInt pairs) const {
     const double flops =
-        static_cast<double>(pairs) * double(call.batch) * double(call.kind->flopsOfPair(call.headDim, call.valueDim));
+        static_cast<double>(pairs) * double(call.batch) * double(call.kind.flopsOfPair(call.headDim, call.valueDim));
     return flops / (call.rates.tflops * 1e9);
   }
 
@@ -98,8 +98,8 @@ RingScheme gatherScheme(const RingClock &clock, const attn::ShardLayout &layout,
 std::pair<int64_t, int64_t> ulyssesBytes(const RingCall &call) {
   const int64_t queries = call.heads * call.headDim, keys = call.kvHeads * (call.headDim + call.valueDim),
                 outputs = call.heads * call.valueDim, element = call.batch * dtypeBytes(call.dtype);
-  return call.kind->isBackward() ? std::pair((queries + keys + 2 * outputs) * element, (queries + keys) * element)
-                                 : std::pair((queries + keys) * element, outputs * element);
+  return call.kind.isBackward() ? std::pair((queries + keys + 2 * outputs) * element, (queries + keys) * element)
+                                : std::pair((queries + keys) * element, outputs * element);
 }
 
 RingScheme ulyssesScheme(const RingClock &clock, const ShardPlan &plan, const attn::ShardLayout &layout,

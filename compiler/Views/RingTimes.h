@@ -32,14 +32,14 @@ struct RingRates {
 
 /// What is computed on a plan of forward steps.
 struct RingCall {
-  const KindSpec *kind = &kinds().front();
+  Kind kind = {};
   int64_t batch = 1, heads = 1, kvHeads = 1, headDim = 128, valueDim = 128;
   DType dtype = kDefaultDType;
   RingRates rates = {};
 
   /// Of k and v, for one key of one of their heads.
   int64_t bytesOfKey() const { return batch * (headDim + valueDim) * dtypeBytes(dtype); }
-  int64_t gradientBytesOfKey() const { return kind->isBackward() ? batch * (headDim + valueDim) * 4 : 0; }
+  int64_t gradientBytesOfKey() const { return kind.isBackward() ? batch * (headDim + valueDim) * 4 : 0; }
 };
 
 struct RingSlot {

@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
   }
   bad = failed("pattern", heddle_pattern_parse(kText, NULL, NULL, &pattern)) ||
         choose_left(pattern, argc > 3 ? strtoll(argv[3], NULL, 10) : -1, &given.left) || make_call(length, &given) ||
-        failed("processors", heddle_cpu_attention(pattern, &given.args, 0));
+        failed("processors", heddle_cpu_run(pattern, NULL, &given.args, 0));
   if (!bad)
     printf("%ld row%s of %d heads on the processors, left = %ld\n", (long)length, length == 1 ? "" : "s", kHeads, (long)given.left.value.i64);
   bad = bad || run_on_gpu(argv[1], pattern, &given);

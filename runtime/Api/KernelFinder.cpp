@@ -33,14 +33,14 @@ std::string problemText(std::string text, const ExactProblem &problem) {
 
 // What makes a kernel of the kind.
 std::string howToMake(const std::string &kind) {
-  const Result<const KindSpec *> known = findKind(kind);
-  if (!known)
-    return known.status().message();
-  if (!(*known)->isBackward())
+  const Result<KindText> text = KindText::parse(kind);
+  if (!text)
+    return text.status().message();
+  if (!text->kind.isBackward())
     return "compile or tune the pattern for it";
-  const std::string name = (*known)->name;
+  const std::string name = text->kind.name();
   return "`heddle compile --" + (name == "backward" ? name : "kind=" + name) + " " +
-         (KindText::parse(kind).gradientsOf.empty() ? "" : "--gradients-of=NAME ") + "--db=FILE` makes one";
+         (text->kind.gradientsOf.empty() ? "" : "--gradients-of=NAME ") + "--db=FILE` makes one";
 }
 
 // The digest that a name leads to; text that is no name is taken for a digest.

@@ -33,6 +33,10 @@ bool isUnset(const heddle_tensor &tensor) {
   return std::memcmp(&tensor, &unset, sizeof unset) == 0;
 }
 
+Status servedByNone(const char *name) {
+  return Status::unsupported(std::string("attention arguments: no kernel serves ") + name + " yet; leave it zero");
+}
+
 Status checkUnserved(const heddle_attention_args &args) {
   struct Named {
     const char *name;
@@ -40,21 +44,21 @@ Status checkUnserved(const heddle_attention_args &args) {
   };
   auto isAnySet = [](const int64_t (&strides)[2]) { return strides[0] != 0 || strides[1] != 0; };
   const Named fields[] = {{"flags", (args.flags & ~uint32_t(HEDDLE_WITHOUT_GRAPH)) != 0},
-                          {"cu_seqlens_q", args.cu_seqlens_q != nullptr},
-                          {"cu_seqlens_k", args.cu_seqlens_k != nullptr},
-                          {"seqused_k", args.seqused_k != nullptr},
                           {"page_table", args.page_table != nullptr},
                           {"page_size", args.page_size != 0},
-                          {"descale_q", args.descale_q != nullptr || isAnySet(args.descale_q_stride)},
-                          {"descale_k", args.descale_k != nullptr || isAnySet(args.descale_k_stride)},
-                          {"descale_v", args.descale_v != nullptr || isAnySet(args.descale_v_stride)},
+                          {"descale_q", isAnySet(args.descale_q_stride)},
+                          {"descale_k", isAnySet(args.descale_k_stride)},
+                          {"descale_v", isAnySet(args.descale_v_stride)},
                           {"rng_seed", args.rng_seed != 0},
                           {"rng_offset", args.rng_offset != 0}};
   for (const Named &field : fields)
     if (field.isSet)
-      return Status::unsupported(std::string("attention arguments: no kernel serves ") + field.name +
-                                 " yet; leave it zero");
+      return servedByNone(field.name);
   return {};
+}
+
+bool isOfSomeKind(Role role) {
+  return std::any_of(Kind::all().begin(), Kind::all().end(), [&](const Kind &kind) { return kind.find(role); });
 }
 
 } // namespace
@@ -80,13 +84,15 @@ Status readArguments(const heddle_attention_args &args, heddle_attention_args &k
   return checkUnserved(known);
 }
 
-Status checkForeign(const KindSpec &kind, const heddle_attention_args &args) {
+Status checkForeign(const Kind &kind, const heddle_attention_args &args) {
   for (const RoleSpec &role : kRoles) {
     const bool isGiven =
         role.form == RoleForm::tensor ? !isUnset(tensorOf(args, role.role)) : addressOf(args, role.role) != nullptr;
+    if (isGiven && !isOfSomeKind(role.role))
+      return servedByNone(role.name);
     if (isGiven && !kind.find(role.role))
-      return Status::unsupported("attention arguments: a call of kind " + std::string(kind.name) + " has no " +
-                                 role.name + "; leave it zero");
+      return Status::unsupported("attention arguments: a call of kind " + kind.name() + " has no " + role.name +
+                                 "; leave it zero");
   }
   return {};
 }

@@ -20,7 +20,7 @@ const void *addressOf(const heddle_attention_args &args, Role role);
 Status readArguments(const heddle_attention_args &args, heddle_attention_args &known);
 
 // unsupported if there are tensors or arrays that calls of the kind do not have.
-Status checkForeign(const KindSpec &kind, const heddle_attention_args &args);
+Status checkForeign(const Kind &kind, const heddle_attention_args &args);
 
 // "attention arguments: ...", invalidArgument.
 Status badArguments(const std::string &what);

@@ -18,7 +18,7 @@ std::string nameOfElement(int32_t code) {
 
 } // namespace
 
-Status checkHeads(const KindSpec &kind, const LaunchSymbols &symbols) {
+Status checkHeads(const Kind &kind, const LaunchSymbols &symbols) {
   const int64_t heads = symbols[LaunchSymbol::heads], kvHeads = symbols[LaunchSymbol::kvHeads];
   // Gradients of keys that no head reads would be written by nobody.
   const bool isOfNone = heads == 0 && (kvHeads == 0 || !kind.isBackward());
@@ -54,22 +54,18 @@ Status checkOrigins(const OriginRules &rules, const heddle_attention_args &args,
 
 //===-- tensors and arrays ---------------------------------------------------===//
 
-DType elementOf(const RoleSpec &role, const CallRules &rules) {
-  switch (role.element) {
-  case RoleElement::dtype:
-    return rules.dtype;
-  case RoleElement::outDtype:
-    return rules.outDType;
-  case RoleElement::fp32:
-    break;
-  }
-  return kAccumulator;
-}
-
 LaunchSymbol symbolOf(RoleExtent extent) {
   constexpr LaunchSymbol symbols[] = {LaunchSymbol::seqlenQ, LaunchSymbol::seqlenK, LaunchSymbol::heads,
                                       LaunchSymbol::kvHeads, LaunchSymbol::headDim, LaunchSymbol::valueDim};
   return symbols[int(extent)];
+}
+
+int64_t elementsOf(const RoleSpec &role, const LaunchSymbols &symbols) {
+  int64_t elements = symbols[LaunchSymbol::batch];
+  for (RoleExtent extent : {role.rows, role.heads, role.dim})
+    if (extent != RoleExtent::one)
+      elements *= symbols[symbolOf(extent)];
+  return elements + (role.form == RoleForm::offsets);
 }
 
 void CallSizes::set(LaunchSymbol symbol, int64_t value) {
@@ -96,14 +92,14 @@ Status CallSizes::check(const RoleSpec &role, const int64_t (&size)[4]) {
 }
 
 Status checkDtype(const RoleSpec &role, int32_t dtype, const CallRules &rules) {
-  const DType expected = elementOf(role, rules);
+  const DType expected = rules.elements.of(role.element);
   if (dtype == traitsOf(expected).code)
     return {};
-  const RoleSpec &first = specOf(rules.kind->roles.front().role);
+  const RoleSpec &first = specOf(rules.roles->front().role);
   std::string as;
   if (role.element == RoleElement::fp32 && role.form == RoleForm::tensor)
     as = ", which the gradient is added to";
-  else if (role.role != first.role && expected == elementOf(first, rules))
+  else if (role.role != first.role && expected == rules.elements.of(first.element))
     as = std::string(" as ") + first.name;
   return badArguments(std::string(role.name) + ": dtype: expected " + dtypeName(expected) + as + ", got " +
                       nameOfElement(dtype));
@@ -127,7 +123,7 @@ Status checkStride(const KindRole &known, const heddle_tensor &tensor, int dim, 
                    int64_t &spanBytes) {
   const RoleSpec role = specOf(known);
   constexpr const char *kDimNames[] = {"batch", "row", "head"};
-  const int64_t stride = tensor.stride[dim], elementBytes = dtypeBytes(elementOf(role, rules));
+  const int64_t stride = tensor.stride[dim], elementBytes = dtypeBytes(rules.elements.of(role.element));
   auto fail = [&](const std::string &what) {
     return badArguments(std::string(role.name) + ": stride of " + kDimNames[dim] + ": " + what);
   };
@@ -153,7 +149,7 @@ Status checkStrides(const KindRole &known, const heddle_tensor &tensor, const Ca
   if (tensor.size[3] > 1 && tensor.stride[3] != 1)
     return badArguments(std::string(role.name) + ": stride of dim: expected 1, got " + num(tensor.stride[3]) +
                         "; make the tensor contiguous in dim");
-  int64_t spanBytes = tensor.size[3] * dtypeBytes(elementOf(role, rules));
+  int64_t spanBytes = tensor.size[3] * dtypeBytes(rules.elements.of(role.element));
   for (int dim = 0; dim < 3; ++dim)
     if (tensor.size[dim] != 1)
       HEDDLE_TRY(checkStride(known, tensor, dim, rules, spanBytes));
@@ -182,54 +178,64 @@ Status checkTensor(const KindRole &known, const heddle_tensor &tensor, const Cal
 
 Status checkArray(const KindRole &known, const void *address, const CallRules &rules, const LaunchSymbols &symbols) {
   const RoleSpec &role = specOf(known.role);
-  const int64_t rows = symbols[LaunchSymbol::batch] * symbols[symbolOf(role.rows)] * symbols[symbolOf(role.heads)];
-  const bool isRequired = known.presence == Presence::required && rows != 0 &&
+  const bool isRequired = known.presence == Presence::required && elementsOf(role, symbols) != 0 &&
                           (rules.needsAllResults || includes(known.access, Access::read));
   if (!address && !isRequired)
     return {};
   // Rows of more than one element are read 16 bytes at a time.
-  constexpr int64_t kFloat = 4;
+  constexpr int64_t kElement = 4;
   return checkAddress(role.name, address, rules.memory,
-                      role.dim == RoleExtent::one ? std::min(kFloat, rules.alignment) : rules.alignment);
+                      role.dim == RoleExtent::one ? std::min(kElement, rules.alignment) : rules.alignment);
 }
 
+using Roles = std::vector<KindRole>;
+
 // "carry_out and carry_lse"
-std::string namesOfTogether(const KindSpec &kind) {
+std::string namesOfTogether(const Roles &roles, uint8_t form) {
   std::string names;
-  for (const KindRole &known : kind.roles)
-    if (known.presence == Presence::together)
+  for (const KindRole &known : roles)
+    if (known.presence == Presence::together && known.form == form)
       names += (names.empty() ? "" : " and ") + std::string(specOf(known.role).name);
   return names;
 }
 
-Status checkTogether(const KindSpec &kind, const heddle_attention_args &args) {
-  const char *missing = nullptr;
-  bool isAnyGiven = false;
-  for (const KindRole &known : kind.roles) {
-    if (known.presence != Presence::together)
+// `given`: a role of the form that the call has. All that are together with it are given.
+Status checkTogether(const Roles &roles, const KindRole &given, const heddle_attention_args &args) {
+  for (const KindRole &known : roles)
+    if (known.presence == Presence::together && known.form == given.form && !addressOf(args, known.role))
+      return badArguments(std::string(specOf(known.role).name) + ": expected both " +
+                          namesOfTogether(roles, known.form) + " or neither, got null");
+  return {};
+}
+
+Status checkForms(const Roles &roles, const heddle_attention_args &args) {
+  const KindRole *ofForm = nullptr;
+  for (const KindRole &known : roles) {
+    if (!addressOf(args, known.role))
       continue;
-    const bool isGiven = addressOf(args, known.role) != nullptr;
-    isAnyGiven = isAnyGiven || isGiven;
-    missing = isGiven ? missing : specOf(known.role).name;
+    if (known.form && ofForm && known.form != ofForm->form)
+      return badArguments(std::string(specOf(known.role).name) + ": expected null beside " + specOf(ofForm->role).name +
+                          ", which calls of another form have");
+    ofForm = known.form ? &known : ofForm;
+    if (known.presence == Presence::together)
+      HEDDLE_TRY(checkTogether(roles, known, args));
   }
-  return isAnyGiven && missing
-             ? badArguments(std::string(missing) + ": expected both " + namesOfTogether(kind) + " or neither, got null")
-             : Status();
+  return {};
 }
 
 } // namespace
 
 Status checkRoles(const CallRules &rules, const heddle_attention_args &args, CallSizes &sizes, LaunchSymbols &symbols) {
-  for (const KindRole &known : rules.kind->roles)
+  for (const KindRole &known : *rules.roles)
     if (specOf(known.role).form == RoleForm::tensor) {
       HEDDLE_TRY(checkTensor(known, tensorOf(args, known.role), rules, sizes));
       setStrides(symbols, known.role, tensorOf(args, known.role));
     }
   HEDDLE_TRY(checkHeads(*rules.kind, symbols));
-  for (const KindRole &known : rules.kind->roles)
-    if (specOf(known.role).form == RoleForm::array)
+  for (const KindRole &known : *rules.roles)
+    if (specOf(known.role).form != RoleForm::tensor)
       HEDDLE_TRY(checkArray(known, addressOf(args, known.role), rules, symbols));
-  return checkTogether(*rules.kind, args);
+  return checkForms(*rules.roles, args);
 }
 
 } // namespace heddle

@@ -8,15 +8,18 @@
 #pragma once
 
 #include "runtime/Core/CallArguments.h"
-#include "runtime/Core/DType.h"
+#include "runtime/Core/CallShape.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
 
 // Where a call runs and what it computes with.
 struct CallRules {
-  const KindSpec *kind = nullptr;
-  DType dtype = kDefaultDType, outDType = kDefaultDType;
+  explicit CallRules(const Kind &kind) : kind(&kind), roles(&kind.roles()) {}
+
+  const Kind *kind;                   // outlives the rules
+  const std::vector<KindRole> *roles; // of the kind
+  CallElements elements = {};
   const char *memory = "device memory"; // "host memory"
   int64_t alignment = 16;               // bytes, of tensors and the strides that are stepped along; 1: any
   bool needsAllResults = true;          // else arrays that are written may be null
@@ -24,8 +27,9 @@ struct CallRules {
   bool isOnDevice() const { return alignment > 1; }
 };
 
-DType elementOf(const RoleSpec &role, const CallRules &rules);
 LaunchSymbol symbolOf(RoleExtent extent); // none for `one`
+// That an array of the role has in a call of these sizes.
+int64_t elementsOf(const RoleSpec &role, const LaunchSymbols &symbols);
 
 // The sizes of a call, each from the first tensor of its kind that has it.
 class CallSizes {
@@ -43,7 +47,7 @@ private:
 // `dtype`: a heddle_dtype, of the role's tensor in a call of these types.
 Status checkDtype(const RoleSpec &role, int32_t dtype, const CallRules &rules);
 // heads is a multiple of kv_heads, and neither is 0 where the other is not and something must be written.
-Status checkHeads(const KindSpec &kind, const LaunchSymbols &symbols);
+Status checkHeads(const Kind &kind, const LaunchSymbols &symbols);
 // Tensors and arrays of the kind. Sizes go to `sizes`, and their symbols, strides of tensors included.
 Status checkRoles(const CallRules &rules, const heddle_attention_args &args, CallSizes &sizes, LaunchSymbols &symbols);
 

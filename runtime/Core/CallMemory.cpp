@@ -15,12 +15,6 @@ struct Place {
   std::string str() const { return number < 0 ? name : name + std::to_string(number); }
 };
 
-int64_t bytesOfArray(const RoleSpec &role, const LaunchSymbols &symbols) {
-  const int64_t dim = role.dim == RoleExtent::one ? 1 : symbols[symbolOf(role.dim)];
-  return symbols[LaunchSymbol::batch] * symbols[symbolOf(role.rows)] * symbols[symbolOf(role.heads)] * dim *
-         dtypeBytes(kAccumulator);
-}
-
 Status meeting(const Place &written, const Place &other) {
   const int64_t distance = int64_t(written.bytes.first() - other.bytes.first());
   const std::string where = distance == 0  ? "the same address"
@@ -55,13 +49,14 @@ private:
 Status checkApart(const CallRules &rules, const heddle_attention_args &args, const LaunchSymbols &symbols,
                   const MorePlaces &more) {
   Places places;
-  for (const KindRole &known : rules.kind->roles) {
+  for (const KindRole &known : *rules.roles) {
     const RoleSpec role = specOf(known);
     const bool isWritten = includes(known.access, Access::write), isRead = includes(known.access, Access::read);
     const StridedBytes bytes =
         role.form == RoleForm::tensor
-            ? StridedBytes::ofTensor(tensorOf(args, known.role), dtypeBytes(elementOf(role, rules)))
-            : StridedBytes::ofArray(addressOf(args, known.role), bytesOfArray(role, symbols));
+            ? StridedBytes::ofTensor(tensorOf(args, known.role), dtypeBytes(rules.elements.of(role.element)))
+            : StridedBytes::ofArray(addressOf(args, known.role),
+                                    elementsOf(role, symbols) * dtypeBytes(rules.elements.of(role.element)));
     if (isWritten && bytes.overlapsItself())
       return badArguments(std::string(role.name) + ": strides: expected elements that do not overlap");
     places.add({bytes, role.name, -1, isWritten, isRead});

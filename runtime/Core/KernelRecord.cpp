@@ -44,10 +44,20 @@ std::string ExactProblem::str() const {
   return arguments.empty() ? text : text + " (" + arguments + ")";
 }
 
-DType KernelFamily::outDType() const {
-  bool isFloat = kind.size() >= kFloatOutSuffix.size() &&
-                 kind.compare(kind.size() - kFloatOutSuffix.size(), std::string::npos, kFloatOutSuffix) == 0;
-  return isFloat ? kAccumulator : dtype;
+KernelFamily KernelFamily::of(std::string pattern, const CallShape &shape, std::string generator) {
+  KernelFamily family;
+  family.pattern = std::move(pattern);
+  family.kind = KindText{shape.kind, shape.elements.out == kAccumulator}.str();
+  family.dtype = shape.elements.q;
+  family.headDim = shape.headDim;
+  family.valueDim = shape.valueDim;
+  family.generator = std::move(generator);
+  return family;
+}
+
+Result<CallShape> KernelFamily::shape() const {
+  HEDDLE_ASSIGN(const KindText text, KindText::parse(kind));
+  return CallShape{text.kind, CallElements(dtype, text.outFloat32 ? kAccumulator : dtype), headDim, valueDim};
 }
 
 std::string Trial::sessionKey(const WinnerKey &key) { return fieldDigest(key); }

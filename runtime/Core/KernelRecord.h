@@ -4,7 +4,7 @@
 // schema: append it in runtime/Store/schema.sql and bump the version in StoreImpl.h.
 #pragma once
 
-#include "runtime/Core/DType.h"
+#include "runtime/Core/CallShape.h"
 
 #include <cstdint>
 #include <string>
@@ -15,15 +15,15 @@ namespace heddle {
 // What a kernel computes. `pattern` is the digest of the canonical pattern text.
 struct KernelFamily {
   std::string pattern;
-  std::string kind = "forward";
+  std::string kind = "forward"; // KindText
   DType dtype = kDefaultDType;
   int64_t headDim = 0;
   int64_t valueDim = 0;
   std::string generator; // version of the code generator that wrote the kernel
 
-  // Kinds that end with this write out in fp32 instead of `dtype`: what a further launch continues from.
-  static constexpr std::string_view kFloatOutSuffix = "_fp32_out";
-  DType outDType() const;
+  static KernelFamily of(std::string pattern, const CallShape &shape, std::string generator);
+  // unsupported: of a kind that is not known.
+  Result<CallShape> shape() const;
 
   template <class F> static void fields(F &&f) {
     f("pattern", &KernelFamily::pattern);

@@ -1,15 +1,20 @@
 //===- Kinds.cpp - the tables of kinds --------------------------------------===//
 #include "runtime/Core/Kinds.h"
-#include "runtime/Core/KernelRecord.h"
 
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <tuple>
 
 namespace heddle {
 namespace {
 
 constexpr const char *kRuleNames[] = {"start", "end", "given"};
+constexpr const char *kBaseNames[] = {
+#define HEDDLE_KIND_NAME(identifier, name, ...) #name,
+    HEDDLE_KINDS(HEDDLE_KIND_NAME)
+#undef HEDDLE_KIND_NAME
+};
 constexpr std::string_view kGradientsSuffix = "_of_";
 
 // "0_3"; nothing if the text is anything else.
@@ -27,68 +32,109 @@ std::vector<int64_t> ascendingNumbers(std::string_view text) {
   return numbers;
 }
 
+using RolesOfKinds = std::vector<std::vector<KindRole>>;
+
+// Calls that add to what they write read it, too.
+RolesOfKinds addedTo(RolesOfKinds kinds) {
+  for (std::vector<KindRole> &roles : kinds)
+    for (KindRole &known : roles)
+      known.access = includes(known.access, Access::write) ? Access::both : known.access;
+  return kinds;
+}
+
 } // namespace
 
-const std::vector<KindSpec> &kinds() {
-  static const std::vector<KindSpec> list = {
-#define HEDDLE_KIND_SPEC(identifier, name, ...) {#name, {__VA_ARGS__}},
-      HEDDLE_KINDS(HEDDLE_KIND_SPEC)
-#undef HEDDLE_KIND_SPEC
-  };
+const std::vector<Kind> &Kind::all() {
+  static const std::vector<Kind> list = [] {
+    std::vector<Kind> kinds;
+#define HEDDLE_ADD_KIND(identifier, ...) kinds.push_back({KindBase::identifier});
+    HEDDLE_KINDS(HEDDLE_ADD_KIND)
+#undef HEDDLE_ADD_KIND
+    const std::vector<Kind> bases = kinds;
+    for (const Kind &base : bases)
+      if (base.isBackward())
+        for (const auto &[accumulates, isDeterministic] : {std::pair(true, false), {false, true}, {true, true}})
+          kinds.push_back({base.base, accumulates, isDeterministic});
+    return kinds;
+  }();
   return list;
 }
 
 std::vector<std::string> kindNames() {
   std::vector<std::string> names;
-  for (const KindSpec &kind : kinds())
-    names.emplace_back(kind.name);
+  for (const Kind &kind : Kind::all())
+    names.push_back(kind.name());
   return names;
 }
 
-const KindRole *KindSpec::find(Role role) const {
-  const auto found =
-      std::find_if(roles.begin(), roles.end(), [&](const KindRole &known) { return known.role == role; });
-  return found == roles.end() ? nullptr : &*found;
+const std::vector<KindRole> &Kind::roles() const {
+  static const RolesOfKinds given = {
+#define HEDDLE_KIND_ROLES(identifier, name, ...) {__VA_ARGS__},
+      HEDDLE_KINDS(HEDDLE_KIND_ROLES)
+#undef HEDDLE_KIND_ROLES
+  };
+  static const RolesOfKinds added = addedTo(given);
+  return (accumulates ? added : given)[size_t(base)];
 }
 
-bool KindSpec::isDeterministic() const {
-  return std::string_view(name).find("_deterministic") != std::string_view::npos;
+const KindRole *Kind::find(Role role) const {
+  for (const KindRole &known : roles())
+    if (known.role == role)
+      return &known;
+  return nullptr;
 }
 
-int64_t KindSpec::flopsOfPair(int64_t headDim, int64_t valueDim) const {
-  if (!find(Role::q))
+bool Kind::takesFromForward(Role role) const {
+  const KindRole *forward = Kind().find(role), *own = find(role);
+  return base != KindBase::forward && walksPattern() && own && includes(own->access, Access::read) && forward &&
+         forward->access == Access::write;
+}
+
+bool Kind::takesFromForward() const {
+  return std::any_of(roles().begin(), roles().end(),
+                     [&](const KindRole &known) { return takesFromForward(known.role); });
+}
+
+int64_t Kind::flopsOfPair(int64_t headDim, int64_t valueDim) const {
+  if (!walksPattern())
     return 0;
   return 2 * (isBackward() ? 3 * headDim + 2 * valueDim : headDim + valueDim);
 }
 
-std::string KindText::str() const {
-  std::string text = name;
+bool operator==(const Kind &a, const Kind &b) {
+  const auto parts = [](const Kind &kind) {
+    return std::tie(kind.base, kind.accumulates, kind.isDeterministic, kind.gradientsOf);
+  };
+  return parts(a) == parts(b);
+}
+
+std::string Kind::name() const {
+  return std::string(kBaseNames[int(base)]) + (accumulates ? "_accumulate" : "") +
+         (isDeterministic ? "_deterministic" : "");
+}
+
+std::string Kind::str() const {
+  std::string text = name();
   for (size_t i = 0; i < gradientsOf.size(); ++i)
     text += (i ? "_" : std::string(kGradientsSuffix)) + std::to_string(gradientsOf[i]);
-  return outFloat32 ? text.append(KernelFamily::kFloatOutSuffix) : text;
+  return text;
 }
 
-KindText KindText::parse(std::string_view text) {
-  constexpr std::string_view ofOut = KernelFamily::kFloatOutSuffix;
-  KindText kind;
-  kind.outFloat32 = text.size() > ofOut.size() && text.substr(text.size() - ofOut.size()) == ofOut;
-  if (kind.outFloat32)
-    text.remove_suffix(ofOut.size());
-  if (const size_t at = text.rfind(kGradientsSuffix); at != std::string_view::npos)
-    kind.gradientsOf = ascendingNumbers(text.substr(at + kGradientsSuffix.size()));
-  kind.name = text.substr(0, kind.gradientsOf.empty() ? text.size() : text.rfind(kGradientsSuffix));
-  return kind;
-}
-
-Result<const KindSpec *> findKind(std::string_view kind) {
-  const KindText text = KindText::parse(kind);
+Result<Kind> Kind::parse(std::string_view text) {
+  const size_t at = text.rfind(kGradientsSuffix);
+  const bool hasSuffix = at != std::string_view::npos;
+  const std::vector<int64_t> arguments =
+      hasSuffix ? ascendingNumbers(text.substr(at + kGradientsSuffix.size())) : std::vector<int64_t>();
+  const std::string_view name = arguments.empty() ? text : text.substr(0, at);
   std::string names;
-  for (const KindSpec &known : kinds()) {
-    if (text.name == known.name && (text.gradientsOf.empty() || known.isBackward()))
-      return &known;
-    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  for (Kind kind : all()) {
+    if (kind.name() == name && (arguments.empty() || kind.isBackward())) {
+      kind.gradientsOf = arguments;
+      return kind;
+    }
+    names += (names.empty() ? "" : ", ") + kind.name();
   }
-  return Status::unsupported("no kind '" + std::string(kind) + "'; there is " + names);
+  return Status::unsupported("no kind '" + std::string(text) + "'; there is " + names);
 }
 
 const char *qOriginRuleName(QOriginRule rule) { return kRuleNames[int(rule)]; }

@@ -1,9 +1,9 @@
 //===- Kinds.h - kinds of calls and the roles of their tensors --------------===//
-// Owns the tables of DESIGN 11: what a call of each kind reads and writes. Checks of arguments, the symbols and
-// pointers of launch plans, tensor files, calls on the processors and the addresses that the driver is asked about come
-// from them. A new role is a line of HEDDLE_ROLES, a line in the kinds that have it, and a field of
-// heddle_attention_args, which tests/unit/kinds_test.cpp holds against this. A new kind is a line of HEDDLE_KINDS,
-// `<kind>OnCpu` (codegen/Cpu), its definition, `<kind>Oracle` (compiler/Oracle), and a skeleton.
+// Owns the tables of DESIGN 11: what a call of each kind reads and writes, and Kind, the value by which everything else
+// asks. Checks of arguments, the symbols and pointers of launch plans, tensor files, calls on the processors and the
+// addresses that the driver is asked about come from them. A new role is a line of HEDDLE_ROLES, a line in the kinds that
+// have it, and a field of heddle_attention_args, which tests/unit/kinds_test.cpp holds against this. A new kind is a line
+// of HEDDLE_KINDS, `<kind>OnCpu` (codegen/Cpu), its definition, `<kind>Oracle` (compiler/Oracle), and a skeleton.
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -19,21 +19,28 @@ namespace heddle {
 
 // ROLE(identifier, name, form, element, row extent, head extent, dim extent): `name` is that of texts and of the field
 // of heddle_attention_args. Extents beside the batch are sizes of a call (RoleExtent). Tensors are [batch, rows, heads,
-// dim] with strides; arrays are fp32, contiguous: [batch, heads, rows] if dim is one, else [batch, rows, heads, dim].
+// dim] with strides; arrays are contiguous: [batch, heads, rows] if dim is one, else [batch, rows, heads, dim]; offsets
+// are such an array with one element more, the end of the last.
 #define HEDDLE_ROLES(ROLE)                                                                                             \
-  ROLE(q, q, tensor, dtype, seqlenQ, heads, headDim)                                                                   \
-  ROLE(k, k, tensor, dtype, seqlenK, kvHeads, headDim)                                                                 \
-  ROLE(v, v, tensor, dtype, seqlenK, kvHeads, valueDim)                                                                \
-  ROLE(out, out, tensor, outDtype, seqlenQ, heads, valueDim)                                                           \
+  ROLE(q, q, tensor, q, seqlenQ, heads, headDim)                                                                       \
+  ROLE(k, k, tensor, k, seqlenK, kvHeads, headDim)                                                                     \
+  ROLE(v, v, tensor, v, seqlenK, kvHeads, valueDim)                                                                    \
+  ROLE(out, out, tensor, out, seqlenQ, heads, valueDim)                                                                \
   ROLE(lse, lse, array, fp32, seqlenQ, heads, one)                                                                     \
   ROLE(carryOut, carry_out, array, fp32, seqlenQ, heads, valueDim)                                                     \
   ROLE(carryLse, carry_lse, array, fp32, seqlenQ, heads, one)                                                          \
-  ROLE(dOut, d_out, tensor, outDtype, seqlenQ, heads, valueDim)                                                        \
+  ROLE(dOut, d_out, tensor, out, seqlenQ, heads, valueDim)                                                             \
   ROLE(delta, delta, array, fp32, seqlenQ, heads, one)                                                                 \
   ROLE(dLse, d_lse, array, fp32, seqlenQ, heads, one)                                                                  \
-  ROLE(dQ, d_q, tensor, dtype, seqlenQ, heads, headDim)                                                                \
-  ROLE(dK, d_k, tensor, dtype, seqlenK, kvHeads, headDim)                                                              \
-  ROLE(dV, d_v, tensor, dtype, seqlenK, kvHeads, valueDim)
+  ROLE(dQ, d_q, tensor, q, seqlenQ, heads, headDim)                                                                    \
+  ROLE(dK, d_k, tensor, k, seqlenK, kvHeads, headDim)                                                                  \
+  ROLE(dV, d_v, tensor, v, seqlenK, kvHeads, valueDim)                                                                 \
+  ROLE(cuSeqlensQ, cu_seqlens_q, offsets, i32, one, one, one)                                                          \
+  ROLE(cuSeqlensK, cu_seqlens_k, offsets, i32, one, one, one)                                                          \
+  ROLE(sequsedK, seqused_k, array, i32, one, one, one)                                                                 \
+  ROLE(descaleQ, descale_q, array, fp32, one, heads, one)                                                              \
+  ROLE(descaleK, descale_k, array, fp32, one, kvHeads, one)                                                            \
+  ROLE(descaleV, descale_v, array, fp32, one, kvHeads, one)
 
 enum class Role : uint8_t {
 #define HEDDLE_ROLE_NAME(identifier, ...) identifier,
@@ -41,9 +48,9 @@ enum class Role : uint8_t {
 #undef HEDDLE_ROLE_NAME
 };
 
-enum class RoleForm : uint8_t { tensor, array };
-// dtype and outDtype are those of the kernel (KernelFamily).
-enum class RoleElement : uint8_t { dtype, outDtype, fp32 };
+enum class RoleForm : uint8_t { tensor, array, offsets };
+// That of q, k, v or out in the call (CallElements), or the same in every call.
+enum class RoleElement : uint8_t { q, k, v, out, fp32, i32 };
 enum class RoleExtent : uint8_t { seqlenQ, seqlenK, heads, kvHeads, headDim, valueDim, one };
 
 struct RoleSpec {
@@ -68,13 +75,15 @@ constexpr const RoleSpec &specOf(Role role) { return kRoles[int(role)]; }
 // both: fp32, whatever the types of the kernel, and the call adds to it.
 enum class Access : uint8_t { read = 1, write = 2, both = 3 };
 constexpr bool includes(Access access, Access wanted) { return (int(access) & int(wanted)) == int(wanted); }
-// together: all roles of the kind that are `together` are given, or none of them. optional: given or not.
+// together: all roles of the kind that are `together` in one form are given, or none of them. optional: given or not.
 enum class Presence : uint8_t { required, together, optional };
 
 struct KindRole {
   Role role;
   Access access;
   Presence presence = Presence::required;
+  // Of the call. What has a number above 0 is given in calls of one form only: offsets of ragged rows, not beside pages.
+  uint8_t form = 0;
 };
 
 constexpr RoleSpec specOf(const KindRole &known) {
@@ -84,58 +93,63 @@ constexpr RoleSpec specOf(const KindRole &known) {
   return spec;
 }
 
-// Sizes of a call come from the first role in the list that has them.
-struct KindSpec {
-  const char *name;
-  std::vector<KindRole> roles;
-
-  // Null: calls of this kind have no such role.
-  const KindRole *find(Role role) const;
-  // Gradients of k and v: what computes them walks the pattern from its keys, and needs derivatives of its scores.
-  bool isBackward() const { return find(Role::dK) != nullptr; }
-  // They are added to what the caller gives.
-  bool accumulates() const { return isBackward() && find(Role::dK)->access == Access::both; }
-  // Kernels whose bits do not depend on the run; of kinds without such a name some may.
-  bool isDeterministic() const;
-  // Floating-point operations on a kept pair: of forward calls two products, S = Q K^T and O = P V; of backward ones
-  // five, S and dP = dO V^T, dV = P^T dO, dK = dS^T Q and dQ = dS K. 0: calls of the kind know no pairs.
-  int64_t flopsOfPair(int64_t headDim, int64_t valueDim) const;
-};
-
-// `access`: of the gradients.
-#define HEDDLE_GRADIENT_ROLES(access)                                                                                  \
-  {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read}, {Role::out, Access::read},                \
-      {Role::lse, Access::read}, {Role::dOut, Access::read}, {Role::dLse, Access::read, Presence::optional},           \
-      {Role::dQ, Access::access}, {Role::dK, Access::access}, {                                                        \
-    Role::dV, Access::access                                                                                           \
-  }
-
 // KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.
 #define HEDDLE_KINDS(KIND)                                                                                             \
   KIND(forward, forward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                    \
        {Role::out, Access::write}, {Role::lse, Access::write}, {Role::carryOut, Access::read, Presence::together},     \
        {Role::carryLse, Access::read, Presence::together})                                                             \
   KIND(rowDot, row_dot, {Role::out, Access::read}, {Role::dOut, Access::read}, {Role::delta, Access::write})           \
-  KIND(backward, backward, HEDDLE_GRADIENT_ROLES(write))                                                               \
-  KIND(backwardAccumulate, backward_accumulate, HEDDLE_GRADIENT_ROLES(both))                                           \
-  KIND(backwardDeterministic, backward_deterministic, HEDDLE_GRADIENT_ROLES(write))                                    \
-  KIND(backwardAccumulateDeterministic, backward_accumulate_deterministic, HEDDLE_GRADIENT_ROLES(both))
+  KIND(backward, backward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
+       {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},                               \
+       {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
+       {Role::dV, Access::write})
 
-// What the text of a kind says of a kernel (KernelFamily::kind): "backward_of_0_3_fp32_out" also gives the gradients of
-// arguments 0 and 3 of the pattern, and takes out in fp32.
-struct KindText {
-  std::string name;                      // KindSpec::name
-  std::vector<int64_t> gradientsOf = {}; // ascending
-  bool outFloat32 = false;
-
-  std::string str() const;
-  // What is no such suffix stays in the name.
-  static KindText parse(std::string_view text);
+enum class KindBase : uint8_t {
+#define HEDDLE_KIND_NAME(identifier, ...) identifier,
+  HEDDLE_KINDS(HEDDLE_KIND_NAME)
+#undef HEDDLE_KIND_NAME
 };
 
-// What a kernel of a kind, suffixes included, is called with. unsupported names the kinds that there are.
-Result<const KindSpec *> findKind(std::string_view kind);
-const std::vector<KindSpec> &kinds();
+// How the pattern is walked: from queries to their keys, or from keys to their queries as well.
+enum class Walk : uint8_t { queries, both };
+
+// What a call computes. The choices beside the base are those of gradients.
+struct Kind {
+  KindBase base = KindBase::forward;
+  bool accumulates = false;              // what is written is added to what the caller gives
+  bool isDeterministic = false;          // by kernels whose bits do not depend on the run; of other kinds some may
+  std::vector<int64_t> gradientsOf = {}; // arguments of the pattern whose gradients are written too, ascending
+
+  // Every one without gradients of arguments.
+  static const std::vector<Kind> &all();
+  // "backward_accumulate_deterministic": the text without gradients of arguments.
+  std::string name() const;
+  // "backward_of_0_3" also gives the gradients of arguments 0 and 3.
+  std::string str() const;
+  // The inverse of str. unsupported names the kinds that there are.
+  static Result<Kind> parse(std::string_view text);
+
+  // Of its calls; sizes come from the first role in the list that has them.
+  const std::vector<KindRole> &roles() const;
+  // Null: calls of this kind have no such role.
+  const KindRole *find(Role role) const;
+  // Gradients of k and v: what computes them walks the pattern from its keys, and needs derivatives of its scores.
+  bool isBackward() const { return find(Role::dK) != nullptr; }
+  Walk walk() const { return isBackward() ? Walk::both : Walk::queries; }
+  // Calls look at queries, so what they compute depends on the pattern.
+  bool walksPattern() const { return find(Role::q) != nullptr; }
+  // Its calls read `role`, or any role, as a forward call on their tensors writes it.
+  bool takesFromForward(Role role) const;
+  bool takesFromForward() const;
+  // Floating-point operations on a kept pair: of forward calls two products, S = Q K^T and O = P V; of backward ones
+  // five, S and dP = dO V^T, dV = P^T dO, dK = dS^T Q and dQ = dS K. 0: calls of the kind know no pairs.
+  int64_t flopsOfPair(int64_t headDim, int64_t valueDim) const;
+};
+
+bool operator==(const Kind &a, const Kind &b);
+inline bool operator!=(const Kind &a, const Kind &b) { return !(a == b); }
+
+// Name of every kind without gradients of arguments.
 std::vector<std::string> kindNames();
 
 // Position of query 0: 0, seqlen_k - seqlen_q, or what each call says.

@@ -114,10 +114,11 @@ Status validateService(const PlanService &serves) {
   if (serves.keyOriginStep < 0)
     return Status::invalidArgument("launch plan: expected a step of key origins of at least 0, got " +
                                    std::to_string(serves.keyOriginStep));
-  HEDDLE_ASSIGN(const KindSpec *kind, findKind(serves.kind));
+  if (!serves.kind)
+    return Status::invalidArgument("launch plan: expected the kind of calls that it serves");
   for (Role role : serves.roles)
-    if (!kind->find(role))
-      return Status::invalidArgument("launch plan: kind " + serves.kind + " has no role " + specOf(role).name);
+    if (!serves.kind->find(role))
+      return Status::invalidArgument("launch plan: kind " + serves.kind->name() + " has no role " + specOf(role).name);
   return {};
 }
 
@@ -186,10 +187,10 @@ Result<PointerSource> PointerSource::parse(std::string_view text) {
                                  std::string(text) + "'");
 }
 
-PlanService::PlanService(std::string_view kind) : kind(kind) {
-  if (const Result<const KindSpec *> spec = findKind(kind))
-    for (const KindRole &known : (*spec)->roles)
-      roles.push_back(known.role);
+PlanService::PlanService(Kind served) : kind(std::move(served)) {
+  kind->gradientsOf.clear();
+  for (const KindRole &known : kind->roles())
+    roles.push_back(known.role);
 }
 
 PointerSource LaunchPlan::appendRegion(std::string name, LaunchExpr bytes, int64_t first, int64_t last) {

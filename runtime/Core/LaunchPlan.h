@@ -123,9 +123,9 @@ inline constexpr int kMaxRegions = 24; // of one plan
 // What calls a plan serves; the runtime refuses others by it. One that names no kind serves nothing and is not valid.
 struct PlanService {
   PlanService() = default;
-  explicit PlanService(std::string_view kind); // with every role of a kind that there is
+  explicit PlanService(Kind kind); // with every role of the kind
 
-  std::string kind;
+  std::optional<Kind> kind; // without gradients of arguments, which pointers say
   // Of the kind, in the order of its table: roles that are missing here must not be given.
   std::vector<Role> roles;
   QOriginRule qOrigin = QOriginRule::given;

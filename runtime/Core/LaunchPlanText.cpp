@@ -223,9 +223,14 @@ std::string printBound(const ArgumentBound &bound) {
          bound.most.str() + (words.empty() ? "" : " " + words) + "\n";
 }
 
+Status parseKind(LineReader &line, std::optional<Kind> &kind) {
+  HEDDLE_ASSIGN(kind, Kind::parse(line.word()));
+  return {};
+}
+
 Status parsePlanLine(std::string_view key, LineReader &line, LaunchPlan &plan) {
   if (key == "kind")
-    plan.serves.kind = std::string(line.word());
+    HEDDLE_TRY(parseKind(line, plan.serves.kind));
   else if (key == "roles")
     HEDDLE_TRY(parseRoles(line, plan.serves.roles));
   else if (key == "q_origin")
@@ -280,7 +285,7 @@ Status parseLine(LineReader &line, LaunchPlan &plan) {
 }
 
 std::string printService(const PlanService &serves) {
-  std::string text = "kind " + serves.kind + "\nroles";
+  std::string text = "kind " + serves.kind->name() + "\nroles";
   for (Role role : serves.roles)
     text += std::string(" ") + specOf(role).name;
   text += std::string("\nq_origin ") + qOriginRuleName(serves.qOrigin) + "\nkey_origin_step " +

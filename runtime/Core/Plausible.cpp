@@ -1,6 +1,5 @@
 //===- Plausible.cpp --------------------------------------------------------===//
 #include "runtime/Core/Plausible.h"
-#include "runtime/Core/Kinds.h"
 
 #include <cstdio>
 #include <limits>
@@ -33,7 +32,8 @@ template <class... Texts> std::string firstOf(const Texts &...texts) {
 
 double mostErrorOf(std::string_view kind) {
   constexpr double kOfRows = 100, kOfPairs = 1e8;
-  return kind.empty() || !KindText::parse(kind).gradientsOf.empty() ? kOfPairs : kOfRows;
+  const Result<KindText> text = KindText::parse(kind);
+  return kind.empty() || (text && !text->kind.gradientsOf.empty()) ? kOfPairs : kOfRows;
 }
 
 std::string wrongTime(double us) {

@@ -12,6 +12,8 @@ std::string quoted(const std::string &name) { return '"' + name + '"'; }
 
 std::string field(const char *name, const std::string &value) { return quoted(name) + ": " + value; }
 
+std::string truth(bool value) { return value ? "true" : "false"; }
+
 template <class List, class Text> std::string listOf(const List &list, Text textOf) {
   std::string text;
   for (const auto &entry : list)
@@ -34,7 +36,7 @@ std::vector<LaunchSymbol> extentsOf(const RoleSpec &role) {
 }
 
 std::string roleText(const KindRole &known) {
-  constexpr const char *forms[] = {"tensor", "array"}, *elements[] = {"dtype", "out_dtype", "fp32"};
+  constexpr const char *forms[] = {"tensor", "array", "offsets"}, *elements[] = {"q", "k", "v", "out", "fp32", "i32"};
   constexpr const char *accesses[] = {"", "read", "write", "both"}, *presences[] = {"required", "together", "optional"};
   const RoleSpec role = specOf(known);
   return '{' + field("name", quoted(role.name)) + ", " + field("form", quoted(forms[int(role.form)])) + ", " +
@@ -44,15 +46,26 @@ std::string roleText(const KindRole &known) {
          field("presence", quoted(presences[int(known.presence)])) + '}';
 }
 
-std::string kindText(const KindSpec &kind) {
-  return '{' + field("name", quoted(kind.name)) + ", " + field("roles", listOf(kind.roles, roleText)) + '}';
+std::string kindText(const Kind &kind) {
+  return '{' + field("name", quoted(kind.name())) + ", " + field("base", quoted(Kind{kind.base}.name())) + ", " +
+         field("accumulates", truth(kind.accumulates)) + ", " + field("is_deterministic", truth(kind.isDeterministic)) +
+         ", " + field("roles", listOf(kind.roles(), roleText)) + '}';
+}
+
+// What the texts of kinds end in: KindText.
+std::string suffixesText() {
+  const std::string kind = Kind{KindBase::backward}.str(), ofZero = Kind{KindBase::backward, false, false, {0}}.str();
+  const std::string gradients = ofZero.substr(kind.size(), ofZero.size() - kind.size() - 1);
+  const std::string floatOut = KindText{{KindBase::backward}, true}.str().substr(kind.size());
+  return '{' + field("gradients_of", quoted(gradients)) + ", " + field("fp32_out", quoted(floatOut)) + '}';
 }
 
 } // namespace
 
 const std::string &tablesText() {
-  static const std::string text =
-      '{' + field("elements", listOf(kElements, elementText)) + ", " + field("kinds", listOf(kinds(), kindText)) + '}';
+  static const std::string text = '{' + field("elements", listOf(kElements, elementText)) + ", " +
+                                  field("kinds", listOf(Kind::all(), kindText)) + ", " +
+                                  field("kind_suffixes", suffixesText()) + '}';
   return text;
 }
 

@@ -9,10 +9,13 @@
 namespace heddle {
 
 // {"elements": [{"name", "mlir", "torch", "number", "bytes", "dlpack"}],
-//  "kinds": [{"name", "roles": [{"name", "form", "element", "extents", "access", "presence"}]}]}
+//  "kinds": [{"name", "base", "accumulates", "is_deterministic",
+//             "roles": [{"name", "form", "element", "extents", "access", "presence"}]}],
+//  "kind_suffixes": {"gradients_of", "fp32_out"}}
 // mlir: the name in patterns; torch: of PyTorch and numpy; number: heddle_dtype, 0 where no tensor of a call has it;
-// dlpack: DLDataTypeCode. Roles are in the order in which sizes are taken from them; element, of this kind of call; extents
-// are names of sizes, in the order of memory.
+// dlpack: DLDataTypeCode. Roles are in the order in which sizes are taken from them; element, of this kind of call;
+// extents are names of sizes, in the order of memory. The text of a kernel's kind is its name, gradients_of and numbers
+// of arguments with _ between them, fp32_out; each but the name where there is something to say.
 const std::string &tablesText();
 
 } // namespace heddle

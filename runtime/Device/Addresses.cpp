@@ -52,7 +52,7 @@ Status checkAddresses(const LoadedKernel &kernel, const CallInputs &inputs) {
   const heddle_attention_args &args = inputs.args;
   if (!state.driver->pointerGetAttribute)
     return {};
-  for (const KindRole &known : kernel.needs.kind->roles) {
+  for (const KindRole &known : kernel.needs.shape.kind.roles()) {
     const RoleSpec &role = specOf(known.role);
     const bool isUsed =
         role.form == RoleForm::tensor ? !isEmpty(inputs.tensor(known.role)) : inputs.address(known.role) != nullptr;

@@ -9,30 +9,28 @@
 namespace heddle {
 namespace {
 
-CallRules rulesOf(const KernelFamily &family, const CallRequirements &needs) {
-  CallRules rules;
-  rules.kind = needs.kind;
-  rules.dtype = family.dtype;
-  rules.outDType = family.outDType();
+CallRules rulesOf(const CallRequirements &needs) {
+  CallRules rules(needs.shape.kind);
+  rules.elements = needs.shape.elements;
   return rules;
 }
 
 bool hasWork(const CallRequirements &needs, const CallInputs &inputs) {
-  return !isEmpty(inputs.tensor(needs.kind->roles.front().role));
+  return !isEmpty(inputs.tensor(needs.shape.kind.roles().front().role));
 }
 
 Status checkServed(const CallRequirements &needs, const CallInputs &inputs) {
-  for (const KindRole &known : needs.kind->roles)
+  for (const KindRole &known : needs.shape.kind.roles())
     if (inputs.address(known.role) && !needs.serves.has(known.role))
       return Status::unsupported("attention arguments: this kernel does not take " +
                                  std::string(specOf(known.role).name) + "; leave it null");
   return {};
 }
 
-Status checkSizes(const KernelFamily &family, const CallRules &rules, CallInputs &inputs) {
+Status checkSizes(const CallRequirements &needs, const CallRules &rules, CallInputs &inputs) {
   CallSizes sizes(inputs.symbols);
-  sizes.set(LaunchSymbol::headDim, family.headDim);
-  sizes.set(LaunchSymbol::valueDim, family.valueDim);
+  sizes.set(LaunchSymbol::headDim, needs.shape.headDim);
+  sizes.set(LaunchSymbol::valueDim, needs.shape.valueDim);
   return checkRoles(rules, inputs.args, sizes, inputs.symbols);
 }
 
@@ -80,25 +78,25 @@ void setOtherSymbols(int64_t smCount, CallInputs &inputs) {
 
 } // namespace
 
-Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
-                      const heddle_attention_args &args, CallInputs &inputs) {
-  const CallRules rules = rulesOf(family, needs);
+Status checkArguments(const CallRequirements &needs, int64_t smCount, const heddle_attention_args &args,
+                      CallInputs &inputs) {
+  const CallRules rules = rulesOf(needs);
   HEDDLE_TRY(readArguments(args, inputs.args));
-  HEDDLE_TRY(checkForeign(*needs.kind, inputs.args));
+  HEDDLE_TRY(checkForeign(needs.shape.kind, inputs.args));
   HEDDLE_TRY(checkServed(needs, inputs));
-  HEDDLE_TRY(checkSizes(family, rules, inputs));
+  HEDDLE_TRY(checkSizes(needs, rules, inputs));
   HEDDLE_TRY(checkScale(inputs.args.scale));
   HEDDLE_TRY(checkOrigins({needs.serves.qOrigin, needs.serves.keyOriginStep}, inputs.args, inputs.symbols));
   setOtherSymbols(smCount, inputs);
   HEDDLE_TRY(readOperands(needs, rules, inputs));
   HEDDLE_TRY(readGradients(needs, rules, inputs));
-  double scale =
-      inputs.args.scale != 0 ? double(inputs.args.scale) : 1 / std::sqrt(double(std::max<int64_t>(family.headDim, 1)));
+  double scale = inputs.args.scale != 0 ? double(inputs.args.scale)
+                                        : 1 / std::sqrt(double(std::max<int64_t>(needs.shape.headDim, 1)));
   inputs.scaleLog2 = float(scale * 1.4426950408889634074);
   return {};
 }
 
-Status checkMemory(const KernelFamily &family, const CallRequirements &needs, const CallInputs &inputs) {
+Status checkMemory(const CallRequirements &needs, const CallInputs &inputs) {
   MorePlaces more;
   more.workspace = inputs.args.workspace;
   more.workspaceBytes = inputs.layout.totalBytes;
@@ -107,7 +105,7 @@ Status checkMemory(const KernelFamily &family, const CallRequirements &needs, co
     more.addOperand({__builtin_ctzll(left), inputs.operands[__builtin_ctzll(left)], known});
   for (uint64_t left = needs.gradientMask; left; left &= left - 1)
     more.addGradient({__builtin_ctzll(left), inputs.gradients[__builtin_ctzll(left)], known});
-  return checkApart(rulesOf(family, needs), inputs.args, inputs.symbols, more);
+  return checkApart(rulesOf(needs), inputs.args, inputs.symbols, more);
 }
 
 } // namespace heddle

@@ -29,31 +29,31 @@ struct CallInputs {
   const void *pointer(const PointerSource &source) const;
   // The same as the base of a tensor map: an empty tensor, whose address may be anything, is replaced by what the kind
   // writes. Nothing is read through such a map.
-  const void *mapBase(const PointerSource &source, const KindSpec &kind) const;
+  const void *mapBase(const PointerSource &source, const Kind &kind) const;
 };
 
-// What a kernel asks of its arguments beyond its family; computed once at load.
+// What a kernel asks of its arguments; computed once at load.
 struct CallRequirements {
   int64_t paramCount = 0;
   uint64_t sizeMask = 0;     // bit i: run-time size i is used
   uint64_t operandMask = 0;  // bit i: pointer operand i is used
   uint64_t gradientMask = 0; // bit i: the gradient of argument i is written
-  const KindSpec *kind = nullptr;
+  CallShape shape = {};      // that of the record, of the plan's kind
   PlanService serves;
 
-  // Of a valid plan; unsupported if it is of a kind that is not known.
-  static Result<CallRequirements> of(const LaunchPlan &plan);
+  // Of a valid plan; unsupported: the record is of a kind that is not known.
+  static Result<CallRequirements> of(const LaunchPlan &plan, const KernelFamily &family);
 };
 
 // The gradients of arguments of the pattern, which are those that the kernel writes; the rest of `inputs` is there.
 Status readGradients(const CallRequirements &needs, const CallRules &rules, CallInputs &inputs);
 
 // Fills `inputs`, or names the first offending field. Does not look at the workspace.
-Status checkArguments(const KernelFamily &family, const CallRequirements &needs, int64_t smCount,
-                      const heddle_attention_args &args, CallInputs &inputs);
+Status checkArguments(const CallRequirements &needs, int64_t smCount, const heddle_attention_args &args,
+                      CallInputs &inputs);
 
 // What checkArguments does not look at, as questions about sizes have no memory yet: whether addresses lie apart. Of
 // tensors of the pattern the first bytes count, their sizes are not told.
-Status checkMemory(const KernelFamily &family, const CallRequirements &needs, const CallInputs &inputs);
+Status checkMemory(const CallRequirements &needs, const CallInputs &inputs);
 
 } // namespace heddle

@@ -19,22 +19,23 @@ const void *CallInputs::pointer(const PointerSource &source) const {
 }
 
 // Kinds have something to write.
-const void *CallInputs::mapBase(const PointerSource &source, const KindSpec &kind) const {
+const void *CallInputs::mapBase(const PointerSource &source, const Kind &kind) const {
   const bool isOfEmpty = source.kind == PointerSource::Kind::role &&
                          specOf(Role(source.index)).form == RoleForm::tensor && isEmpty(tensor(Role(source.index)));
   if (!isOfEmpty)
     return pointer(source);
-  for (const KindRole &known : kind.roles)
+  for (const KindRole &known : kind.roles())
     if (includes(known.access, Access::write))
       return address(known.role);
   return nullptr;
 }
 
-Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan) {
+Result<CallRequirements> CallRequirements::of(const LaunchPlan &plan, const KernelFamily &family) {
   CallRequirements needs;
   needs.paramCount = plan.paramCount();
   needs.serves = plan.serves;
-  HEDDLE_ASSIGN(needs.kind, findKind(plan.serves.kind));
+  HEDDLE_ASSIGN(needs.shape, family.shape());
+  needs.shape.kind = *plan.serves.kind;
   static_assert(kMaxArguments <= 64, "a bit for each argument");
   plan.forEachPointer([&](const PointerSource &source) {
     if (source.kind == PointerSource::Kind::operand)

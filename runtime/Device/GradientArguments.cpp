@@ -8,7 +8,7 @@ namespace {
 
 // The kind of kernel that writes the gradients that are asked for.
 std::string kindFor(const CallRequirements &needs, const heddle_attention_args &args) {
-  KindText kind = {needs.kind->name};
+  Kind kind = needs.shape.kind;
   for (uint64_t i = 0; i < args.gradient_count; ++i)
     kind.gradientsOf.push_back(args.gradients[i].id);
   std::sort(kind.gradientsOf.begin(), kind.gradientsOf.end());
@@ -27,8 +27,8 @@ Status readGradients(const CallRequirements &needs, const CallRules &rules, Call
       return Status::unsupported(
           "attention arguments: gradients: argument " + std::to_string(gradient.id) +
           ": this kernel does not write it; " +
-          (needs.kind->isBackward() ? "one of kind " + kindFor(needs, args) + " does" : "leave gradients zero"));
-    HEDDLE_TRY(checkGradient(gradient, rules, !isEmpty(inputs.tensor(needs.kind->roles.front().role)), seen));
+          (needs.shape.kind.isBackward() ? "one of kind " + kindFor(needs, args) + " does" : "leave gradients zero"));
+    HEDDLE_TRY(checkGradient(gradient, rules, !isEmpty(inputs.tensor(needs.shape.kind.roles().front().role)), seen));
     inputs.gradients[gradient.id] = gradient.ptr;
   }
   if (const uint64_t missing = needs.gradientMask & ~seen)

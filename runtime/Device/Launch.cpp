@@ -128,7 +128,7 @@ Status launchFailure(const LoadedKernel &kernel, size_t index, const EvaluatedLa
 
 Status checkCall(const LoadedKernel &kernel, const AttentionArgs &args, CheckedCall &checked) {
   LaunchSymbols &symbols = checked.inputs.symbols;
-  HEDDLE_TRY(checkArguments(kernel.record, kernel.needs, kernel.device.info().identity.smCount, args, checked.inputs));
+  HEDDLE_TRY(checkArguments(kernel.needs, kernel.device.info().identity.smCount, args, checked.inputs));
   HEDDLE_ASSIGN(const int64_t planned, kernel.plan.roundRows.evaluate(symbols));
   if (planned < 0)
     return Status::internal("launch: the plan has rounds of " + std::to_string(planned) + " rows");
@@ -230,7 +230,7 @@ Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
   ParamRoom room;
   EvaluatedCall call(room.bytes);
   HEDDLE_TRY(checkCall(*loaded, args, checked));
-  HEDDLE_TRY(checkMemory(loaded->record, loaded->needs, checked.inputs));
+  HEDDLE_TRY(checkMemory(loaded->needs, checked.inputs));
   HEDDLE_TRY(evaluateFirst(*loaded, checked, call));
   HEDDLE_TRY(launchCall(*loaded, call, stream));
   return launchRounds(*loaded, checked, stream, call);
@@ -269,7 +269,7 @@ Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   EvaluatedCall call(room.bytes);
   state->kernel = loaded;
   HEDDLE_TRY(checkCall(*loaded, args, state->checked));
-  HEDDLE_TRY(checkMemory(loaded->record, loaded->needs, state->checked.inputs));
+  HEDDLE_TRY(checkMemory(loaded->needs, state->checked.inputs));
   HEDDLE_TRY(evaluateFirst(*loaded, state->checked, call));
   ContextScope scope(*loaded->device.state());
   HEDDLE_TRY(scope.status("prepare"));
@@ -304,21 +304,19 @@ heddle_tensor contiguousTensor(void *ptr, DType dtype, const std::array<int64_t,
 }
 
 void bindRole(AttentionArgs &args, Role role, void *ptr, DType dtype, const std::vector<int64_t> &shape) {
-  auto setTensor = [&](heddle_tensor &field) {
-    field = contiguousTensor(ptr, dtype, {shape[0], shape[1], shape[2], shape[3]});
+  auto bind = [&](auto &field) {
+    if constexpr (std::is_same_v<decltype(field), heddle_tensor &>)
+      field = contiguousTensor(ptr, dtype, {shape[0], shape[1], shape[2], shape[3]});
+    else
+      field = static_cast<std::remove_reference_t<decltype(field)>>(ptr);
   };
-  auto setArray = [&](auto *&field) { field = static_cast<std::remove_reference_t<decltype(field)>>(ptr); };
   switch (role) {
-#define HEDDLE_BIND_tensor setTensor
-#define HEDDLE_BIND_array setArray
-#define HEDDLE_BIND_ROLE(identifier, name, form, ...)                                                                  \
+#define HEDDLE_BIND_ROLE(identifier, name, ...)                                                                        \
   case Role::identifier:                                                                                               \
-    HEDDLE_BIND_##form(args.name);                                                                                     \
+    bind(args.name);                                                                                                   \
     break;
     HEDDLE_ROLES(HEDDLE_BIND_ROLE)
 #undef HEDDLE_BIND_ROLE
-#undef HEDDLE_BIND_array
-#undef HEDDLE_BIND_tensor
   }
 }
 

@@ -87,7 +87,7 @@ Status readPlan(const KernelRecord &record, LoadedKernel &kernel) {
   if (kernel.hasTensorMaps && !kernel.device.state()->driver->tensorMapEncodeTiled)
     return Status::unsupported(
         describe(record) + "needs cuTensorMapEncodeTiled, which this driver has not; update it to CUDA 12 or later");
-  HEDDLE_ASSIGN(kernel.needs, CallRequirements::of(kernel.plan));
+  HEDDLE_ASSIGN(kernel.needs, CallRequirements::of(kernel.plan, kernel.record));
   return {};
 }
 

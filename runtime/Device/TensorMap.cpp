@@ -18,7 +18,7 @@ struct MapValues {
   uint32_t box[5] = {}, steps[5] = {1, 1, 1, 1, 1};
 };
 
-Status evaluateMap(const TensorMapSpec &spec, const CallInputs &inputs, const KindSpec &kind, MapValues &values) {
+Status evaluateMap(const TensorMapSpec &spec, const CallInputs &inputs, const Kind &kind, MapValues &values) {
   const LaunchSymbols &symbols = inputs.symbols;
   HEDDLE_ASSIGN(int64_t offset, spec.offsetBytes.evaluate(symbols));
   values.base = reinterpret_cast<uintptr_t>(inputs.mapBase(spec.source, kind)) + uintptr_t(offset);
@@ -89,7 +89,7 @@ Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, con
                        unsigned char *slot) {
   const Driver &driver = *kernel.device.state()->driver;
   MapValues values;
-  HEDDLE_TRY(evaluateMap(spec, inputs, *kernel.needs.kind, values));
+  HEDDLE_TRY(evaluateMap(spec, inputs, kernel.needs.shape.kind, values));
   cuda::TensorMap map;
   cuda::Code code = driver.tensorMapEncodeTiled(
       &map, traitsOf(spec.dtype).tensorMapType, values.rank, reinterpret_cast<void *>(values.base), values.dims,

@@ -144,7 +144,7 @@ typedef struct heddle_attention_args {
   heddle_tensor d_q;  /* [batch, seqlen_q, heads, head_dim], dtype of q. Kind "backward" */
   heddle_tensor d_k;  /* [batch, seqlen_k, kv_heads, head_dim], dtype of k. Kind "backward" */
   heddle_tensor d_v;  /* [batch, seqlen_k, kv_heads, value_dim], dtype of v. Kind "backward" */
-  /* heddle_cpu_backward: any; of a kernel of kind "backward_of_0_3" those of arguments 0 and 3, else null */
+  /* heddle_cpu_run: any; of a kernel of kind "backward_of_0_3" those of arguments 0 and 3, else null */
   const heddle_gradient *gradients;
   uint64_t gradient_count;
 } heddle_attention_args;

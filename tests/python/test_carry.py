@@ -136,7 +136,7 @@ def test_the_number_reaches_every_kind_of_call(threads, monkeypatch):
     asked = []
     library = _library.library()
     real = library.call
-    monkeypatch.setattr(library, "call", lambda name, *arguments: (asked.append(arguments[2]) if name == "heddle_cpu_attention" else None,
+    monkeypatch.setattr(library, "call", lambda name, *arguments: (asked.append(arguments[3]) if name == "heddle_cpu_run" else None,
                                                                    real(name, *arguments))[1])
     call = heddle.prepare(*draw(), causal)
     for number in (3, 0):

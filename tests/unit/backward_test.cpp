@@ -169,14 +169,15 @@ std::string textOf(const std::string &name) {
   return {};
 }
 
-void checkOnCpu(const Call &call, const char *name) {
+void checkOnCpu(Call call, const char *name) {
+  call.askForArguments();
   const AttentionSizes &s = call.inputs.sizes;
   INFO(name << " " << dtypeName(call.inputs.dtype()) << " q " << s.seqlenQ << " k " << s.seqlenK << " heads " << s.heads
             << "/" << s.kvHeads);
   std::vector<HostTensor> ofArguments = call.argumentTensors();
   RoleTensors results;
-  call.compute(backward(), results, 0, 16, &ofArguments);
-  const oracle::KindReport report = oracle::verifyCall(call.kindCall(true), results, 50, ofArguments);
+  call.compute(kBackward, results, 0, 16, &ofArguments);
+  const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 50, ofArguments);
   CHECK(report.roles.size() == 3 + ofArguments.size());
   for (const oracle::RoleReport &role : report.roles) {
     INFO(role.name() << " " << role.worst.head << " " << role.worst.row);
@@ -219,9 +220,10 @@ TEST_CASE("gradients of numbers, tensors and sinks by their definition are those
     Call call(compiled, kSmall);
     const Loss loss(call);
     const std::vector<HostTensor> tensors = call.argumentTensors();
-    const oracle::KindCall kindCall = call.kindCall(true);
+    call.askForArguments();
+    const oracle::KindCall kindCall = call.kindCall();
     for (size_t i = 0; i < tensors.size(); ++i) {
-      const unsigned argument = call.arguments()[i];
+      const unsigned argument = unsigned(call.arguments()[i]);
       const std::vector<double> exact = oracle::GradientOracle(kindCall).ofArgument(argument).exact;
       for (int64_t element = 0; element < tensors[i].elements(); ++element) {
         CAPTURE(element);
@@ -281,11 +283,11 @@ TEST_CASE("gradients on the CPU: any tile size, and bits that do not depend on t
     for (int block : {1, 7, 64}) {
       std::vector<HostTensor> ofArguments = call.argumentTensors(), ofMany = ofArguments;
       RoleTensors one, many;
-      call.compute(backward(), one, 1, block, &ofArguments);
-      call.compute(backward(), many, 5, block, &ofMany);
+      call.compute(kBackward, one, 1, block, &ofArguments);
+      call.compute(kBackward, many, 5, block, &ofMany);
       for (size_t i = 0; i < ofMany.size(); ++i)
         CHECK(ofArguments[i].data == ofMany[i].data);
-      for (const RoleSpec &role : rolesOf(backward(), Access::write))
+      for (const RoleSpec &role : rolesOf(kBackward, Access::write))
         CHECK(one.of(role.role).data == many.of(role.role).data);
       const oracle::KindReport report = oracle::verifyCall(call.kindCall(), one, 60);
       CHECK(report.isOk());
@@ -306,7 +308,7 @@ TEST_CASE("what keeps nothing has gradients of 0, and its numbers change no othe
   for (Role role : {Role::k, Role::v})
     spoil(call.inputs.of(role), 6), spoil(call.inputs.of(role), 0);
   const RoleTensors spoiled = call.gradients();
-  for (const RoleSpec &role : rolesOf(backward(), Access::write))
+  for (const RoleSpec &role : rolesOf(kBackward, Access::write))
     CHECK(whole.of(role.role).data == spoiled.of(role.role).data);
   for (int64_t i = 0; i < 16; ++i) {
     CHECK(whole.dQ.get(5 * 16 + i) == 0);
@@ -324,7 +326,7 @@ TEST_CASE("a query whose scores are NaN has a gradient of NaN, and so have the k
     Call call(compiled, {1, rows, rows, 2, 2, 8, 8});
     for (int64_t i = 0; i < columns; ++i)
       call.inputs.q.set(bad * columns + i, NAN);
-    call.compute(kinds().front(), call.inputs);
+    call.compute(kForward, call.inputs);
     const RoleTensors results = call.gradients();
     for (int64_t row = 0; row < rows; ++row) {
       CAPTURE(row);
@@ -344,7 +346,7 @@ TEST_CASE("a key that has all the weight of its row has a weight of 1, however l
       call.scale = 1;
       for (Role role : {Role::q, Role::k, Role::v, Role::dOut})
         call.inputs.of(role).set(0, role == Role::q ? sign * element : role == Role::k ? element : 1);
-      call.compute(kinds().front(), call.inputs);
+      call.compute(kForward, call.inputs);
       RoleTensors results = call.gradients();
       CHECK(results.dV.get(0) == 1);
       CHECK(results.dQ.get(0) == 0);
@@ -363,7 +365,7 @@ TEST_CASE("gradients on the CPU are right at scores of any size, and what is all
         const Compiled compiled(parsed(textOf(name)));
         Call call(compiled, {1, 60, 60, 2, 1, 16, 16}, dtype, false);
         call.scale = scale;
-        call.compute(kinds().front(), call.inputs);
+        call.compute(kForward, call.inputs);
         for (const oracle::RoleReport &role : oracle::verifyCall(call.kindCall(), call.gradients(), 100).roles) {
           INFO(role.name());
           CHECK(role.maxError <= role.allowedError);
@@ -379,7 +381,7 @@ TEST_CASE("the definition finds gradients that are off") {
     const Call call(compiled, {1, 30, 30, 2, 1, 16, 16}, dtype);
     RoleTensors right = call.gradients();
     CHECK(oracle::verifyCall(call.kindCall(), right, 100).isOk());
-    for (const RoleSpec &role : rolesOf(backward(), Access::write)) {
+    for (const RoleSpec &role : rolesOf(kBackward, Access::write)) {
       CAPTURE(role.name);
       RoleTensors off = right;
       off.of(role.role).set(77, off.of(role.role).get(77) + (dtype == DType::fp32 ? 1e-3f : 0.3f));
@@ -391,15 +393,14 @@ TEST_CASE("the definition finds gradients that are off") {
 }
 
 TEST_CASE("gradients of a part of the keys of detached branches are not added up on the CPU") {
-  const KindSpec &kind = backwardAccumulate();
   for (const char *name : {"detached branches", "causal"}) {
     CAPTURE(name);
     const Compiled compiled(parsed(textOf(name)));
-    Call call(compiled, {1, 12, 12, 2, 2, 8, 8}, DType::fp32, false, kind);
+    Call call(compiled, {1, 12, 12, 2, 2, 8, 8}, DType::fp32, false, kAccumulate);
     RoleTensors results;
-    CHECK(call.tryToCompute(kind, results).isOk());
+    CHECK(call.tryToCompute(kAccumulate, results).isOk());
     call.shape.kOrigin = 4;
-    const Status ofPart = call.tryToCompute(kind, results);
+    const Status ofPart = call.tryToCompute(kAccumulate, results);
     CHECK(ofPart.isOk() == (std::string(name) == "causal"));
     if (!ofPart.isOk())
       CHECK(ofPart.message().find("k_origin: expected 0, the first of all keys, got 4: the pattern says "
@@ -412,7 +413,7 @@ TEST_CASE("a backward pass on the CPU refuses what does not fit together, and te
   const Compiled good(parsed(textOf("causal")));
   call.pattern = good.jit.get();
   call.seqlenQ = call.seqlenK = call.headDim = call.valueDim = 4;
-  const CpuFunction compute = cpuFunctionOf(backward());
+  const CpuFunction compute = cpuFunctionOf(kBackward.base);
   CHECK(compute(call).message() == "q must not be null");
   call.heads = 3, call.kvHeads = 2;
   CHECK(compute(call).message().find("expected heads to be a multiple of kv_heads") == 0);

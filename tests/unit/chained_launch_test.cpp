@@ -111,7 +111,7 @@ int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 } // namespace
 
 TEST_CASE("the knob is there where there are passes, fused is the default, and what forbids it is said") {
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     KernelRequest request = chainRequest();
     auto knob = [&] {
       const std::vector<Knob> knobs = skeleton->knobs(request);
@@ -157,8 +157,8 @@ TEST_CASE("passes whose maps do not fit one call are refused with the bytes") {
 TEST_CASE("requests of passes are checked") {
   KernelRequest request = chainRequest();
   CHECK(request.validate().isOk());
-  CHECK(request.passRequest(0).outType == DType::fp32);
-  CHECK(request.passRequest(2).outType == DType::bf16);
+  CHECK(request.passRequest(0).elements.out == DType::fp32);
+  CHECK(request.passRequest(2).elements.out == DType::bf16);
   CHECK(request.passRequest(1).variants[0].queryRate == 2);
   request.passes[1].variants[0].queryRate = 0;
   CHECK_FALSE(request.validate().isOk());
@@ -167,7 +167,7 @@ TEST_CASE("requests of passes are checked") {
 }
 
 TEST_CASE("kernels run in order, each continuing what the one before it left in the workspace") {
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     CAPTURE(skeleton->name());
     startFake();
     Device device = require(Device::open(0));
@@ -216,7 +216,7 @@ TEST_CASE("kernels run in order, each continuing what the one before it left in 
 }
 
 TEST_CASE("rounds: the passes of some rows, then those of the next, over one carry that does not grow") {
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     CAPTURE(skeleton->name());
     startFake();
     Device device = require(Device::open(0));

@@ -251,7 +251,7 @@ TEST_CASE("families tell element types, dims and the type of out apart") {
   CHECK(family.pattern == pattern.digest);
   CHECK(family.kind == "forward");
   CHECK(family.generator == kGenerator);
-  request.outType = DType::fp32;
+  request.elements.out = DType::fp32;
   CHECK(familyOf(pattern, request).kind == "forward_fp32_out");
 }
 
@@ -371,7 +371,7 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
   record.contentKey = std::string(64, 'a');
   record.kernelArch = archName(*request.arch);
   record.cubin = "code";
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   plan.launches.emplace_back();
   record.plan = plan.str();
   {

@@ -59,7 +59,7 @@ TEST_CASE("every listed text is a feasible configuration of its skeleton") {
   for (const char *name : {"causal", "longnet"}) {
     const PreparedPattern pattern = prepared(name);
     const KernelRequest request = makeRequest(pattern, hopperShape());
-    for (const Skeleton *skeleton : skeletonsOf("forward")) {
+    for (const Skeleton *skeleton : skeletonsOf(Kind())) {
       CAPTURE(skeleton->name());
       const Listed list = listOf(pattern, std::string(skeleton->name()), SampleSize{40, 7});
       CHECK(list.configs.size() == 40);
@@ -76,7 +76,7 @@ TEST_CASE("every listed text is a feasible configuration of its skeleton") {
 
 TEST_CASE("a seed fixes the order, and a larger sample begins with a smaller one") {
   const PreparedPattern pattern = prepared("causal");
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     std::string name(skeleton->name());
     std::vector<std::string> few = textsOf(listOf(pattern, name, SampleSize{5, 7}));
     std::vector<std::string> more = textsOf(listOf(pattern, name, SampleSize{30, 7}));
@@ -98,7 +98,7 @@ TEST_CASE("without a sample, and with one that asks for too many, all are listed
   CHECK(all.skeleton == smaller);
   std::vector<std::string> first = textsOf(listOf(pattern, smaller, {}, 7));
   CHECK(first == std::vector<std::string>(texts.begin(), texts.begin() + 7));
-  CHECK(listOf(pattern, "", SampleSize{1, 1}).skeleton == skeletonsOf("forward").front()->name());
+  CHECK(listOf(pattern, "", SampleSize{1, 1}).skeleton == skeletonsOf(Kind()).front()->name());
 }
 
 TEST_CASE("a typed-in field takes back what the default chose beside it, and no typed-in one") {

@@ -12,9 +12,9 @@ using namespace heddle::test;
 namespace {
 
 Status check(const AttentionArgs &args) {
-  static const CallRequirements needs = *CallRequirements::of(emptyPlan());
+  static const CallRequirements needs = *CallRequirements::of(emptyPlan(), forwardRecord());
   CallInputs inputs;
-  return checkArguments(forwardRecord(), needs, 132, args, inputs);
+  return checkArguments(needs, 132, args, inputs);
 }
 
 struct Case {
@@ -48,11 +48,11 @@ TEST_CASE("valid arguments pass") {
 
 TEST_CASE("kernels of the kind with fp32 results take out in fp32, and nothing else in it") {
   KernelRecord record = forwardRecord();
-  record.kind += KernelFamily::kFloatOutSuffix;
-  CallRequirements needs = *CallRequirements::of(emptyPlan());
+  record.kind = KindText{Kind(), true}.str();
+  CallRequirements needs = *CallRequirements::of(emptyPlan(), record);
   auto checkFloat = [&](const AttentionArgs &args) {
     CallInputs inputs;
-    return checkArguments(record, needs, 132, args, inputs);
+    return checkArguments(needs, 132, args, inputs);
   };
   ForwardCall call;
   CHECK(checkFloat(call.args).message().find("out: dtype: expected fp32, got bf16") != std::string::npos);
@@ -71,7 +71,7 @@ TEST_CASE("gradients of arguments are those that the kernel writes, each once") 
   LaunchPlan plan = emptyPlan();
   for (int64_t argument : {1, 3})
     plan.launches.front().appendPointer(PointerSource::gradient(argument));
-  const CallRequirements needs = *CallRequirements::of(plan);
+  const CallRequirements needs = *CallRequirements::of(plan, forwardRecord());
   std::vector<heddle_gradient> gradients = {{3, 0, static_cast<float *>(odd(0x80004))},
                                             {1, 0, static_cast<float *>(odd(0x90000))}};
   CallInputs inputs;
@@ -79,7 +79,7 @@ TEST_CASE("gradients of arguments are those that the kernel writes, each once") 
     ForwardCall call;
     call.args.gradients = gradients.empty() ? nullptr : gradients.data();
     call.args.gradient_count = gradients.size();
-    return checkArguments(forwardRecord(), needs, 132, call.args, inputs).message();
+    return checkArguments(needs, 132, call.args, inputs).message();
   };
   CHECK(checkGradients().empty());
   CHECK(inputs.pointer(PointerSource::gradient(1)) == odd(0x90000));
@@ -182,9 +182,9 @@ TEST_CASE("[5] scale, positions, carry and operands") {
 TEST_CASE("[5] positions just inside the limit pass") {
   LaunchPlan plan = emptyPlan();
   plan.serves.qOrigin = QOriginRule::given;
-  const auto check = [needs = *CallRequirements::of(plan)](const AttentionArgs &args) {
+  const auto check = [needs = *CallRequirements::of(plan, forwardRecord())](const AttentionArgs &args) {
     CallInputs inputs;
-    return checkArguments(forwardRecord(), needs, 132, args, inputs);
+    return checkArguments(needs, 132, args, inputs);
   };
   ForwardCall call;
   call.args.q_origin = (1 << 30) - 1000;
@@ -204,14 +204,14 @@ TEST_CASE(
   launch.appendPointer(PointerSource::operand(2));
   launch.appendI32(LaunchExpr::param(3));
   launch.appendI32(LaunchExpr::param(5));
-  const CallRequirements needs = *CallRequirements::of(plan);
+  const CallRequirements needs = *CallRequirements::of(plan, forwardRecord());
   auto refusal = [&](std::vector<heddle_operand> operands, int64_t rows) {
     ForwardCall call;
     call.args.q.size[1] = call.args.out.size[1] = rows;
     call.args.operands = operands.data();
     call.args.operand_count = operands.size();
     CallInputs inputs;
-    return checkArguments(forwardRecord(), needs, 132, call.args, inputs).message();
+    return checkArguments(needs, 132, call.args, inputs).message();
   };
   auto size = [](int32_t id) { return heddle_operand{id, HEDDLE_OPERAND_INT, {}}; };
   auto pointer = [](int32_t id, uintptr_t address) {
@@ -238,17 +238,17 @@ TEST_CASE("a run-time number is rounded to f32 and travels as its bits") {
   ForwardCall call;
   call.operands[1].kind = HEDDLE_OPERAND_FLOAT;
   call.operands[1].value.f64 = -2.5;
-  const CallRequirements needs = *CallRequirements::of(emptyPlan());
+  const CallRequirements needs = *CallRequirements::of(emptyPlan(), forwardRecord());
   CallInputs inputs;
-  REQUIRE(checkArguments(forwardRecord(), needs, 132, call.args, inputs).isOk());
+  REQUIRE(checkArguments(needs, 132, call.args, inputs).isOk());
   CHECK(inputs.runtimeSizes[1] == int32_t(0xc0200000));
 }
 
 TEST_CASE("gradients of q, k and v in one tensor of all three are apart, and rows that run into each other are not") {
-  const CallRequirements needs = *CallRequirements::of(LaunchPlan(PlanService("backward")));
   KernelRecord record = forwardRecord();
   record.kind = "backward";
   record.valueDim = 64;
+  const CallRequirements needs = *CallRequirements::of(LaunchPlan(PlanService(Kind{KindBase::backward})), record);
   const int64_t rows = 1000, heads = 8, dim = 64;
   heddle_attention_args args = makeAttentionArgs();
   uintptr_t next = 0x1000000;
@@ -264,8 +264,8 @@ TEST_CASE("gradients of q, k and v in one tensor of all three are apart, and row
   }
   const auto refusal = [&] {
     CallInputs inputs;
-    const Status sizes = checkArguments(record, needs, 132, args, inputs);
-    return sizes.isOk() ? checkMemory(record, needs, inputs).message() : sizes.message();
+    const Status sizes = checkArguments(needs, 132, args, inputs);
+    return sizes.isOk() ? checkMemory(needs, inputs).message() : sizes.message();
   };
   CHECK(refusal() == "");
   args.d_v.ptr = odd(reinterpret_cast<uintptr_t>(args.d_v.ptr) - 16);
@@ -311,12 +311,12 @@ TEST_CASE("[3] fields of a newer version of the struct must be zero") {
 TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
   LaunchPlan plan = emptyPlan();
   plan.serves.keyOriginStep = 64;
-  const CallRequirements needs = *CallRequirements::of(plan);
+  const CallRequirements needs = *CallRequirements::of(plan, forwardRecord());
   auto statusAt = [&](int64_t origin) {
     ForwardCall call;
     call.args.k_origin = origin;
     CallInputs inputs;
-    return checkArguments(forwardRecord(), needs, 132, call.args, inputs);
+    return checkArguments(needs, 132, call.args, inputs);
   };
   for (int64_t origin : {0, 64, 6400, -128})
     CHECK(statusAt(origin).isOk());
@@ -332,12 +332,12 @@ TEST_CASE("a kernel of whole blocks takes keys from multiples of them on") {
 TEST_CASE("a kernel whose gradients of parts of the keys do not sum up takes all keys, from position 0 on") {
   LaunchPlan plan = emptyPlan();
   plan.serves.keyOriginStep = 0;
-  const CallRequirements needs = *CallRequirements::of(plan);
+  const CallRequirements needs = *CallRequirements::of(plan, forwardRecord());
   auto statusAt = [&](int64_t origin) {
     ForwardCall call;
     call.args.k_origin = origin;
     CallInputs inputs;
-    return checkArguments(forwardRecord(), needs, 132, call.args, inputs);
+    return checkArguments(needs, 132, call.args, inputs);
   };
   CHECK(statusAt(0).isOk());
   for (int64_t origin : {64, -128}) {
@@ -356,7 +356,7 @@ TEST_CASE("a pattern that says itself where query 0 stands refuses to be told ot
     ForwardCall call;
     call.args.q_origin = origin;
     CallInputs inputs;
-    return checkArguments(forwardRecord(), *CallRequirements::of(plan), 132, call.args, inputs);
+    return checkArguments(*CallRequirements::of(plan, forwardRecord()), 132, call.args, inputs);
   };
   const ForwardCall call;
   const int64_t end = call.args.k.size[1] - call.args.q.size[1];
@@ -377,11 +377,11 @@ TEST_CASE("what a plan does not serve is refused by name, not ignored") {
   plan.serves.roles = {Role::q, Role::k, Role::v, Role::out, Role::lse};
   ForwardCall call;
   CallInputs inputs;
-  const CallRequirements needs = *CallRequirements::of(plan);
-  CHECK(checkArguments(forwardRecord(), needs, 132, call.args, inputs).isOk());
+  const CallRequirements needs = *CallRequirements::of(plan, forwardRecord());
+  CHECK(checkArguments(needs, 132, call.args, inputs).isOk());
   alignas(16) float carry[4] = {};
   call.args.carry_out = call.args.carry_lse = carry;
-  const Status status = checkArguments(forwardRecord(), needs, 132, call.args, inputs);
+  const Status status = checkArguments(needs, 132, call.args, inputs);
   CHECK(status.code() == StatusCode::unsupported);
   CHECK(status.message().find("this kernel does not take carry_out; leave it null") != std::string::npos);
 }

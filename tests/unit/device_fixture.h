@@ -40,7 +40,7 @@ struct ForwardParams {
 
 inline LaunchPlan emptyPlan() {
   using Symbol = LaunchSymbol;
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   plan.serves.qOrigin = QOriginRule::end;
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid = {ceilDiv(Symbol::seqlenQ, 128) * LaunchExpr(Symbol::heads) * LaunchExpr(Symbol::batch), 1, 1};

@@ -139,7 +139,7 @@ TEST_CASE("clears, workspace and tensor maps are evaluated") {
   startFake();
   Device device = require(Device::open(0));
   DeviceStream stream = require(DeviceStream::create(device));
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   KernelLaunch &launch = plan.launches.emplace_back();
   const PointerSource region = plan.appendRegion("room", LaunchExpr(LaunchSymbol::batch) * 256);
   launch.clears.push_back({region, 256, 64, 9});

@@ -148,24 +148,24 @@ TEST_CASE("gradients are compared by the roles of their kind, and what a forward
   Device device = require(Device::open(0));
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
   const ProblemShape shape = shapeWithTable(*file);
-  const KindSpec &kind = *require(findKind("backward"));
+  const Kind kind = {KindBase::backward};
   AttentionInputs inputs = require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 128}, DType::bf16, 1, kind));
   inputs.dOut = HostTensor::zeros(DType::bf16, inputs.dOut.shape); // so that all gradients are 0
   int calls = 0;
   const auto forward = [&](const AttentionInputs &given) -> Result<RoleTensors> {
     ++calls;
-    CHECK(std::string(given.kind->name) == "forward");
-    return emptyResultsOf(*given.kind, given.sizes, DType::bf16, DType::bf16);
+    CHECK(given.kind == Kind());
+    return emptyResultsOf(given.kind, given.sizes, CallElements(DType::bf16));
   };
   CHECK(missingOfForward(inputs).size() == 2);
   require(addFromForward(inputs, forward));
   require(addFromForward(inputs, forward));
   CHECK(calls == 1);
-  CHECK(inputs.kind == &kind);
+  CHECK(inputs.kind == kind);
 
   KernelRecord record = forwardRecord("gradients");
   record.kind = "backward";
-  LaunchPlan plan{PlanService("backward")};
+  LaunchPlan plan{PlanService(Kind{KindBase::backward})};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid = {1, 1, 1};
   launch.block = 128;
@@ -203,11 +203,11 @@ TEST_CASE("what calls add to is before each of them what the inputs say") {
   Device device = require(Device::open(0));
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
   const ProblemShape shape = shapeWithTable(*file);
-  AttentionInputs inputs = require(
-      randomAttentionInputs({1, 5, 7, 3, 3, 64, 64}, DType::bf16, 1, *require(findKind("backward_accumulate"))));
+  const Kind adding = {KindBase::backward, /*accumulates=*/true};
+  AttentionInputs inputs = require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 64}, DType::bf16, 1, adding));
   inputs.dOut = HostTensor::zeros(DType::bf16, inputs.dOut.shape); // so that nothing is added
   require(addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {
-    return emptyResultsOf(*given.kind, given.sizes, DType::bf16, DType::bf16);
+    return emptyResultsOf(given.kind, given.sizes, CallElements(DType::bf16));
   }));
   const DeviceCall call{*file, shape, inputs, 1};
   const auto reference = oracle::referenceOf(definitionOf(call), 1000);
@@ -231,7 +231,7 @@ TEST_CASE("gradients of arguments are compared, of calls with too many pairs on 
   auto recordOf = [](const char *kind, std::initializer_list<PointerSource> pointers) {
     KernelRecord record = forwardRecord(kind);
     record.kind = kind, record.headDim = record.valueDim = 8;
-    LaunchPlan plan{PlanService(KindText::parse(kind).name)};
+    LaunchPlan plan{PlanService(Kind::parse(kind).take())};
     plan.serves.qOrigin = QOriginRule::start;
     KernelLaunch &launch = plan.launches.emplace_back();
     launch.grid = {1, 1, 1};
@@ -246,7 +246,7 @@ TEST_CASE("gradients of arguments are compared, of calls with too many pairs on 
   for (const int64_t length : {100, 4096}) {
     CAPTURE(length);
     MeasureSetup setup;
-    setup.kind = "backward", setup.gradientsOf = {0};
+    setup.kind = {KindBase::backward, false, false, {0}};
     setup.forward = recordOf("forward", {PointerSource::operand(0)});
     setup.headDim = setup.valueDim = 8;
     setup.verifiedRows = 0; // nobody writes anything

@@ -21,7 +21,7 @@ TensorMapSpec residueMap(Role source, LaunchSymbol rows, LaunchSymbol firstStrid
 }
 
 KernelRecord residueRecord(const char *key, const TensorMapSpec &map) {
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.appendTensorMap(map);
   KernelRecord record = forwardRecord(key);

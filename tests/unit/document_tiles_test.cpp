@@ -66,7 +66,7 @@ int64_t gridOf(const LaunchPlan &plan, const Call &call) {
 } // namespace
 
 TEST_CASE("the knob is there where rows lie in documents, packed is the default, and configurations round-trip") {
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     CAPTURE(skeleton->name());
     KernelRequest request = documentRequest();
     CHECK(hasKnob(*skeleton, request));
@@ -91,7 +91,7 @@ TEST_CASE("the knob is there where rows lie in documents, packed is the default,
 }
 
 TEST_CASE("what forbids tiles of documents is a sentence") {
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     CAPTURE(skeleton->name());
     KernelRequest request = documentRequest();
     request.hasDocuments = false;
@@ -126,7 +126,7 @@ TEST_CASE("a number of documents from arguments that there are not is refused") 
 
 TEST_CASE("grids have an item for each document beside those of full tiles") {
   const KernelRequest request = documentRequest();
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     CAPTURE(skeleton->name());
     KernelConfig packed = skeleton->defaultConfig(request);
     for (const char *field : {"grid", "split_last", "split_tiles"})
@@ -195,7 +195,7 @@ TEST_CASE("a call gives its documents by the length of a tensor, and no grid is 
 }
 
 TEST_CASE("tiles that begin anywhere are not whole") {
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     KernelRequest request = documentRequest();
     request.grain = 1024;
     KernelConfig config = skeleton->defaultConfig(request);

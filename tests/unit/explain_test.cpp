@@ -83,7 +83,7 @@ TEST_CASE("the workspace of gradients is what its printed formulas give, for oth
   for (const auto &[kind, isOrdered] : {std::pair("backward", false), std::pair("backward_deterministic", true)}) {
     ExplainRequest request = requestOf(*file, 8, 1000, 700);
     request.batch = 2, request.kvHeads = 2;
-    request.kind = *findKind(kind);
+    request.kind = *Kind::parse(kind);
     const nlohmann::json json = jsonOf(*file, request);
     const int64_t rows = 2 * 8 * 1024, turns = isOrdered ? (rows / kTileRows + 1) * kTurnBytes : 0; // in whole tiles
     CHECK(json["workspace_bytes"] == rows * 4 * (2 + 128) + turns); // lse, delta and sums

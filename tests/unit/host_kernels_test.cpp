@@ -13,8 +13,8 @@ namespace {
 /// NaN of every type, where each element must be written, else what gradients are added to.
 RoleTensors resultsBeforeRun(const Kernel &kernel, const Call &call) {
   RoleTensors results = resultsBefore(call.inputs, kernel.dtype);
-  for (const RoleSpec &role : rolesOf(backward(), Access::write))
-    if (!kernel.kind->accumulates())
+  for (const RoleSpec &role : rolesOf(kBackward, Access::write))
+    if (!kernel.kind.accumulates)
       std::fill(results.of(role.role).data.begin(), results.of(role.role).data.end(), std::byte(0xff));
   return results;
 }
@@ -34,7 +34,9 @@ void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes, bool
   const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *forward.file);
   for (AttentionSizes sizes : shapes) {
     sizes.headDim = kernel.headDim, sizes.valueDim = kernel.valueDim;
-    const Call call(forward, sizes, kernel.dtype, hasDLse, *kernel.kind);
+    Call call(forward, sizes, kernel.dtype, hasDLse, kernel.kind);
+    if (kernel.ofArguments)
+      call.askForArguments();
     RoleTensors results = resultsBeforeRun(kernel, call);
     std::vector<HostTensor> ofArguments;
     if (kernel.ofArguments)
@@ -42,9 +44,9 @@ void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes, bool
     for (HostTensor &tensor : ofArguments)
       std::fill(tensor.data.begin(), tensor.data.end(), std::byte(0xff));
     compiledKernel->run(hostCall(call, results, ofArguments));
-    if (kernel.kind->isDeterministic() && ofArguments.empty())
+    if (kernel.kind.isDeterministic && ofArguments.empty())
       checkOrderOfBlocks(kernel, *compiledKernel, call, results);
-    const oracle::KindReport report = oracle::verifyCall(call.kindCall(!ofArguments.empty()), results, 40, ofArguments);
+    const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 40, ofArguments);
     CHECK(report.roles.size() == 3 + ofArguments.size());
     for (const oracle::RoleReport &role : report.roles) {
       INFO("q " << sizes.seqlenQ << " k " << sizes.seqlenK << ": " << role.name() << " " << role.worst.head << " "
@@ -145,22 +147,20 @@ TEST_CASE("gradients by Hopper's kernel: every way to the query gradient") {
 }
 
 TEST_CASE("gradients by Hopper's kernel: sums of the query gradient are added in the order of keys") {
-  const KindSpec *deterministic = *findKind("backward_deterministic");
-  check({"causal", 64, 64, DType::bf16, ",reduce=3", kHopper, deterministic},
+  check({"causal", 64, 64, DType::bf16, ",reduce=3", kHopper, kDeterministic},
         {sizesOf(1, 1, 1, 1), sizesOf(150, 300, 4, 2, 2), sizesOf(300, 150, 2, 2)}, true);
-  checkAlso({"full", 128, 40, DType::fp16, ",reduce=3", kHopper, deterministic}, {sizesOf(100, 170, 2, 1)});
-  check({"dilated_window", 64, 128, DType::bf16, ",reduce=3,block_m=64", kHopper, deterministic},
+  checkAlso({"full", 128, 40, DType::fp16, ",reduce=3", kHopper, kDeterministic}, {sizesOf(100, 170, 2, 1)});
+  check({"dilated_window", 64, 128, DType::bf16, ",reduce=3,block_m=64", kHopper, kDeterministic},
         {sizesOf(700, 600, 2, 1)});
   checkAlso({"sliding_window", 128, 128, DType::bf16, ",reduce=3", kHopper}, {sizesOf(600, 650, 2, 2)});
-  check({"document", 64, 64, DType::bf16, ",reduce=3", kHopper, deterministic}, {sizesOf(400, 400, 2, 1)});
-  check({"causal", 40, 64, DType::bf16, ",reduce=3", kHopper, *findKind("backward_accumulate_deterministic")},
-        {sizesOf(100, 300, 2, 2)});
+  check({"document", 64, 64, DType::bf16, ",reduce=3", kHopper, kDeterministic}, {sizesOf(400, 400, 2, 1)});
+  check({"causal", 40, 64, DType::bf16, ",reduce=3", kHopper, kAccumulateDeterministic}, {sizesOf(100, 300, 2, 2)});
   const std::string fromTheEnd = ",reduce=3,raster_reversed=1";
-  check({"causal", 64, 64, DType::bf16, fromTheEnd, kHopper, deterministic},
+  check({"causal", 64, 64, DType::bf16, fromTheEnd, kHopper, kDeterministic},
         {sizesOf(1, 1, 1, 1), sizesOf(150, 300, 4, 2, 2), sizesOf(300, 150, 2, 2)}, true);
-  checkAlso({"dilated_window", 64, 128, DType::bf16, fromTheEnd + ",block_m=64", kHopper, deterministic},
+  checkAlso({"dilated_window", 64, 128, DType::bf16, fromTheEnd + ",block_m=64", kHopper, kDeterministic},
             {sizesOf(700, 600, 2, 1)});
-  checkAlso({"document", 64, 64, DType::bf16, fromTheEnd, kHopper, deterministic}, {sizesOf(400, 400, 2, 1)});
+  checkAlso({"document", 64, 64, DType::bf16, fromTheEnd, kHopper, kDeterministic}, {sizesOf(400, 400, 2, 1)});
 }
 
 TEST_CASE("gradients by Hopper's kernel: two consumers share the keys of wide heads") {
@@ -318,12 +318,12 @@ TEST_CASE("gradients of a part of the keys add up to those of all of them, on th
     patterns.insert(patterns.end(), {"causal", "sliding_window", "softcap", "block_window"});
   for (const std::string &pattern : patterns) {
     INFO(pattern);
-    const Kernel kernel{pattern, 64, 64, DType::bf16, "", "sm_80", &backwardAccumulate()};
+    const Kernel kernel{pattern, 64, 64, DType::bf16, "", "sm_80", kAccumulate};
     const Compiled compiledPattern(loaded(HEDDLE_PATTERNS "/" + pattern + ".mlir"));
     const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *compiledPattern.file);
     AttentionSizes sizes = sizesOf(200, 200, 2, 2);
     sizes.headDim = sizes.valueDim = 64;
-    const Call call(compiledPattern, sizes, kernel.dtype, true, *kernel.kind);
+    const Call call(compiledPattern, sizes, kernel.dtype, true, kernel.kind);
     const auto onCpu = [](const Call &part) { return part.gradients(); };
     const auto byKernel = [&](const Call &part) {
       RoleTensors results = resultsBefore(part.inputs, kernel.dtype);
@@ -336,39 +336,36 @@ TEST_CASE("gradients of a part of the keys add up to those of all of them, on th
 }
 
 TEST_CASE("gradients by the portable kernel are added to what is given: head dims, types, groups, detached branches") {
-  const KindSpec *kind = &backwardAccumulate();
-  check({"causal", 40, 24, DType::fp16, "", "sm_80", kind}, {sizesOf(100, 70, 4, 2, 2)}, true);
-  checkAlso({"full", 8, 120, DType::bf16, "", "sm_90", kind}, {sizesOf(70, 70, 2, 2)});
-  check({"longnet", 64, 64, DType::bf16, "", "sm_80", kind}, {sizesOf(200, 150, 4, 2)});
+  check({"causal", 40, 24, DType::fp16, "", "sm_80", kAccumulate}, {sizesOf(100, 70, 4, 2, 2)}, true);
+  checkAlso({"full", 8, 120, DType::bf16, "", "sm_90", kAccumulate}, {sizesOf(70, 70, 2, 2)});
+  check({"longnet", 64, 64, DType::bf16, "", "sm_80", kAccumulate}, {sizesOf(200, 150, 4, 2)});
 }
 
 TEST_CASE("gradients by the portable kernel: a walk of its own for the query gradient, nothing is added in any order") {
-  const KindSpec *deterministic = *findKind("backward_deterministic");
-  check({"causal", 64, 64, DType::bf16, "", "sm_80", deterministic},
+  check({"causal", 64, 64, DType::bf16, "", "sm_80", kDeterministic},
         {sizesOf(1, 1, 1, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 150, 2, 2)}, true);
-  checkAlso({"softcap", 128, 40, DType::fp16, "", "sm_90", deterministic}, {sizesOf(100, 70, 2, 1)});
-  checkAlso({"sliding_window", 192, 136, DType::bf16, "", "sm_80", deterministic}, {sizesOf(60, 70, 2, 1)});
-  check({"dilated", 64, 64, DType::bf16, "", "sm_80", deterministic}, {sizesOf(130, 140, 4, 2)});
+  checkAlso({"softcap", 128, 40, DType::fp16, "", "sm_90", kDeterministic}, {sizesOf(100, 70, 2, 1)});
+  checkAlso({"sliding_window", 192, 136, DType::bf16, "", "sm_80", kDeterministic}, {sizesOf(60, 70, 2, 1)});
+  check({"dilated", 64, 64, DType::bf16, "", "sm_80", kDeterministic}, {sizesOf(130, 140, 4, 2)});
   for (const char *pattern : {"block_thinned", "document"})
-    checkAlso({pattern, 64, 64, DType::bf16, "", "sm_80", deterministic}, {sizesOf(130, 140, 4, 2)});
-  checkAlso({"block_topk", 64, 64, DType::bf16, ",walk_in_memory=1", "sm_80", deterministic},
+    checkAlso({pattern, 64, 64, DType::bf16, "", "sm_80", kDeterministic}, {sizesOf(130, 140, 4, 2)});
+  checkAlso({"block_topk", 64, 64, DType::bf16, ",walk_in_memory=1", "sm_80", kDeterministic},
             {sizesOf(150, 150, 2, 2)});
-  check({"longnet", 64, 64, DType::bf16, "", "sm_80", deterministic}, {sizesOf(150, 130, 2, 1)}, true);
-  check({"longnet_tiny", 136, 136, DType::fp16, "", "sm_80", *findKind("backward_accumulate_deterministic")},
-        {sizesOf(60, 60, 2, 2)});
+  check({"longnet", 64, 64, DType::bf16, "", "sm_80", kDeterministic}, {sizesOf(150, 130, 2, 1)}, true);
+  check({"longnet_tiny", 136, 136, DType::fp16, "", "sm_80", kAccumulateDeterministic}, {sizesOf(60, 60, 2, 2)});
 }
 
 TEST_CASE("gradients by Hopper's kernel are added to what is given, by every way to the query gradient") {
-  check({"causal", 64, 40, DType::bf16, ",reduce=1", kHopper, &backwardAccumulate()}, {sizesOf(150, 200, 4, 2)});
+  check({"causal", 64, 40, DType::bf16, ",reduce=1", kHopper, kAccumulate}, {sizesOf(150, 200, 4, 2)});
   for (const char *changes : {",reduce=0,block_m=64", ",reduce=2,block_m=64"})
-    checkAlso({"causal", 64, 40, DType::bf16, changes, kHopper, &backwardAccumulate()}, {sizesOf(150, 200, 4, 2)});
-  check({"causal", 192, 136, DType::fp16, "", kHopper, &backwardAccumulate()}, {sizesOf(100, 130, 2, 2)});
+    checkAlso({"causal", 64, 40, DType::bf16, changes, kHopper, kAccumulate}, {sizesOf(150, 200, 4, 2)});
+  check({"causal", 192, 136, DType::fp16, "", kHopper, kAccumulate}, {sizesOf(100, 130, 2, 2)});
 }
 
 TEST_CASE(
     "gradients by Hopper's kernel: heads that share keys have different key rates; nothing is added in any order") {
   check({"dilated", 64, 64, DType::bf16, "", kHopper}, {sizesOf(150, 300, 6, 2)});
-  check({"dilated", 64, 64, DType::bf16, "", kHopper, *findKind("backward_deterministic")}, {sizesOf(150, 170, 6, 2)});
+  check({"dilated", 64, 64, DType::bf16, "", kHopper, kDeterministic}, {sizesOf(150, 170, 6, 2)});
 }
 
 namespace {
@@ -400,11 +397,11 @@ TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever p
   sizes.headDim = sizes.valueDim = 64;
   for (Kernel kernel : {Kernel{"causal"}, Kernel{"causal", 64, 64, DType::bf16, ",softmax=1", kHopper},
                         Kernel{"causal", 64, 64, DType::fp16, ",softmax=0", kHopper}}) {
-    kernel.kind = &kinds().front();
+    kernel.kind = kForward;
     const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *compiledPattern.file);
     for (Role role : {Role::q, Role::k}) {
       INFO(std::string(kernel.arch) << kernel.changes << " " << std::string(specOf(role).name));
-      Call call(compiledPattern, sizes, kernel.dtype, false, *kernel.kind);
+      Call call(compiledPattern, sizes, kernel.dtype, false, kernel.kind);
       for (int64_t c = 0; c < 64; ++c)
         call.inputs.of(role).set(bad * 64 + c, NAN);
       for (int64_t i = 64 * 64; i < rows * 64; ++i) // later maxima are higher
@@ -426,18 +423,17 @@ TEST_CASE("gradients by both kernels at very large scores: a key that has all th
   const Compiled compiledPattern(loaded(HEDDLE_PATTERNS "/causal.mlir"));
   AttentionSizes sizes = sizesOf(100, 100, 2, 1);
   sizes.headDim = sizes.valueDim = 64;
-  const KindSpec *deterministic = *findKind("backward_deterministic");
-  for (const Kernel &kernel : {Kernel{"causal"}, Kernel{"causal", 64, 64, DType::fp16, "", "sm_80", deterministic},
+  for (const Kernel &kernel : {Kernel{"causal"}, Kernel{"causal", 64, 64, DType::fp16, "", "sm_80", kDeterministic},
                                Kernel{"causal", 64, 64, DType::fp16, ",reduce=1", kHopper},
-                               Kernel{"causal", 64, 64, DType::bf16, ",reduce=2", kHopper, deterministic}}) {
+                               Kernel{"causal", 64, 64, DType::bf16, ",reduce=2", kHopper, kDeterministic}}) {
     Kernel forward = kernel;
-    forward.kind = &kinds().front(), forward.changes = "";
+    forward.kind = kForward, forward.changes = "";
     const auto forwardKernel = compiled(forward, *compiledPattern.file);
     const auto backwardKernel = compiled(kernel, *compiledPattern.file);
     for (double scale : {1e3, 3e4, 1e6}) {
       INFO(std::string(kernel.arch) << kernel.changes << " scale " << scale);
-      Call forwardCall(compiledPattern, sizes, kernel.dtype, false, *forward.kind);
-      Call call(compiledPattern, sizes, kernel.dtype, false, *kernel.kind);
+      Call forwardCall(compiledPattern, sizes, kernel.dtype, false, forward.kind);
+      Call call(compiledPattern, sizes, kernel.dtype, false, kernel.kind);
       forwardCall.scale = call.scale = scale;
       const RoleTensors softmax = forwardOf(*forwardKernel, forwardCall);
       CHECK(oracle::verifyCall(forwardCall.kindCall(), softmax, 100).isOk());

@@ -31,7 +31,7 @@ std::vector<KernelRequest> servedRequests() {
         for (int64_t valueDim : {64, 128}) {
           KernelRequest request;
           request.arch = *findGpuArch(name);
-          request.setTypes(dtype);
+          request.elements = CallElements(dtype);
           request.headDim = headDim;
           request.valueDim = valueDim;
           requests.push_back(request);
@@ -53,7 +53,7 @@ KernelRequest requestFor(const char *arch, int64_t dim) {
 } // namespace
 
 TEST_CASE("every family's list round-trips through text and tells every field apart") {
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     const KernelConfig config = numbered(*skeleton);
     const auto parsed = readConfig(config.str());
     REQUIRE_MESSAGE(parsed.isOk(), parsed.status().message());
@@ -71,7 +71,7 @@ TEST_CASE("every family's list round-trips through text and tells every field ap
 }
 
 TEST_CASE("a text without a field means its default, so that texts from before a field are still read") {
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     const KernelConfig config = numbered(*skeleton);
     for (const ConfigField &field : skeleton->fields().list) {
       CAPTURE(field.name);
@@ -107,7 +107,7 @@ TEST_CASE("families have fields of their own, and none of another's") {
     CHECK((portable.count(name) == 1 && hopper.count(name) == 0));
   for (const char *name : {"grid", "softmax", "split_last", "consumer_registers", "raster_mib"})
     CHECK((portable.count(name) == 0 && hopper.count(name) == 1));
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     const KernelRequest request = requestFor("sm_90a", 64);
     const std::string traits = skeleton->traits(request, skeleton->defaultConfig(request));
     CHECK((traits.find("kRasterHeads") == std::string::npos) == (skeleton == &sm90ForwardSkeleton()));
@@ -181,13 +181,9 @@ TEST_CASE("requests with impossible rates are refused") {
   CHECK(chooseSkeleton(request).status().code() == StatusCode::invalidArgument);
 }
 
-TEST_CASE("a kind that is not in the table is refused, one that has no skeleton here says who serves what") {
+TEST_CASE("a skeleton that does not serve a kind says what it serves") {
   KernelRequest request;
-  request.kind = "sideways";
-  CHECK(request.validate().message() == "no kind 'sideways'; there is forward, row_dot, backward, backward_accumulate, "
-                                        "backward_deterministic, backward_accumulate_deterministic");
-  CHECK(chooseSkeleton(request).status().code() == StatusCode::unsupported);
-  request.kind = "row_dot";
+  request.kind = {KindBase::rowDot};
   CHECK((*chooseSkeleton(request))->name() == "row_dot");
   CHECK(portableForwardSkeleton().appliesTo(request).message() ==
         "portable_forward: serves the kind forward, not row_dot");
@@ -209,14 +205,14 @@ TEST_CASE("requests that no skeleton serves are refused with what works") {
   CHECK(status.code() == StatusCode::unsupported);
   CHECK(status.message().find("head dims 64 and 128, not 80") != std::string::npos);
   request = KernelRequest();
-  request.setTypes(DType::fp32);
+  request.elements = CallElements(DType::fp32);
   CHECK(chooseSkeleton(request).status().message().find("bf16 and fp16, not fp32") != std::string::npos);
-  request.setTypes(DType::bf16);
-  request.vType = DType::fp16;
+  request.elements = CallElements(DType::bf16);
+  request.elements.v = DType::fp16;
   CHECK(chooseSkeleton(request).status().message().find("q, k and v of one type, not bf16, bf16 and fp16") !=
         std::string::npos);
-  request.setTypes(DType::bf16);
-  request.outType = DType::fp16;
+  request.elements = CallElements(DType::bf16);
+  request.elements.out = DType::fp16;
   CHECK(chooseSkeleton(request).status().message().find("out of the type of q or fp32, not fp16") != std::string::npos);
   request = KernelRequest();
   request.paramCount = 65;
@@ -346,11 +342,11 @@ TEST_CASE("the search space is not empty, has no duplicates and holds the defaul
 
 TEST_CASE("groups of knobs judged apart say what the constraints say of the whole configuration") {
   std::mt19937_64 random(5);
-  for (const Skeleton *skeleton : skeletonsOf("forward"))
+  for (const Skeleton *skeleton : skeletonsOf(Kind()))
     for (DType dtype : {DType::bf16, DType::fp16})
       for (int64_t dim : {64, 128}) {
         KernelRequest request = requestFor("sm_90a", dim);
-        request.setTypes(dtype);
+        request.elements = CallElements(dtype);
         const ConfigSpace space(*skeleton, request);
         size_t feasible = 0;
         for (int i = 0; i < 4000; ++i) {
@@ -367,7 +363,7 @@ TEST_CASE("groups of knobs judged apart say what the constraints say of the whol
 }
 
 TEST_CASE("every knob is a field, has help, and its values ascend") {
-  for (const Skeleton *skeleton : skeletonsOf("forward"))
+  for (const Skeleton *skeleton : skeletonsOf(Kind()))
     for (const Knob &knob : skeleton->knobs(KernelRequest())) {
       CAPTURE(knob.name);
       CHECK(skeleton->fields().find(knob.name).isOk());

@@ -21,7 +21,7 @@ ForwardParams lastParams() {
 
 KernelRecord floatRecord() {
   KernelRecord record = forwardRecord("kernel-fp32");
-  record.kind += KernelFamily::kFloatOutSuffix;
+  record.kind = KindText{Kind(), true}.str();
   return record;
 }
 

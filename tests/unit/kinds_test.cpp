@@ -13,15 +13,13 @@ using namespace heddle;
 
 namespace {
 
-template <class Field> constexpr RoleForm formOf() {
-  return std::is_same_v<Field, heddle_tensor> ? RoleForm::tensor : RoleForm::array;
-}
+template <class Field> constexpr bool isTensor() { return std::is_same_v<Field, heddle_tensor>; }
 
 } // namespace
 
 TEST_CASE("every role is a field of the C struct, a tensor or a pointer as the table says") {
 #define HEDDLE_CHECK_ROLE(identifier, field, form, ...)                                                                \
-  CHECK(formOf<decltype(heddle_attention_args::field)>() == RoleForm::form);                                           \
+  CHECK(isTensor<decltype(heddle_attention_args::field)>() == (RoleForm::form == RoleForm::tensor));                   \
   CHECK(std::string(specOf(Role::identifier).name) == #field);
   HEDDLE_ROLES(HEDDLE_CHECK_ROLE)
 #undef HEDDLE_CHECK_ROLE
@@ -40,33 +38,65 @@ TEST_CASE("a role's address is that of its own field") {
   }
 }
 
-TEST_CASE("kinds are found by name, with and without the element type of out") {
-  REQUIRE(findKind("forward").isOk());
-  CHECK(std::string((*findKind("forward"))->name) == "forward");
-  CHECK(*findKind("forward" + std::string(KernelFamily::kFloatOutSuffix)) == *findKind("forward"));
-  for (const char *bad : {"", "backwards", "_fp32_out", "forward_fp16_out"})
-    CHECK(findKind(bad).status().message().find("there is forward") != std::string::npos);
+TEST_CASE("kinds have one text") {
+  CHECK(kindNames() == std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate",
+                                                "backward_deterministic", "backward_accumulate_deterministic"});
+  for (Kind kind : Kind::all()) {
+    if (kind.isBackward())
+      kind.gradientsOf = {0, 13};
+    const Result<Kind> parsed = Kind::parse(kind.str());
+    REQUIRE(parsed.isOk());
+    CHECK(*parsed == kind);
+  }
+  CHECK(Kind{KindBase::backward, true, true, {0, 13}}.str() == "backward_accumulate_deterministic_of_0_13");
+  CHECK(Kind{KindBase::backward, true, true, {0, 13}}.name() == "backward_accumulate_deterministic");
+  for (const char *bad :
+       {"", "backwards", "_fp32_out", "forward_fp16_out", "forward_fp32_out", "forward_of_0", "backward_of_",
+        "backward_of_0_", "backward_of_1_0", "backward_of_0_0", "backward_of_x", "backward_of_-1", "_of_0",
+        "backward_deterministic_accumulate", "row_dot_accumulate", "forward_deterministic"})
+    CHECK_MESSAGE(Kind::parse(bad).status().message().find("there is forward") != std::string::npos, bad);
 }
 
-TEST_CASE("kinds name the arguments of a pattern whose gradients they give") {
-  const KindText text = KindText::parse("backward_of_0_13_fp32_out");
-  CHECK(text.name == "backward");
-  CHECK(text.gradientsOf == std::vector<int64_t>{0, 13});
-  CHECK(text.outFloat32);
-  CHECK(text.str() == "backward_of_0_13_fp32_out");
-  CHECK(KindText::parse("row_dot").name == "row_dot");
-  CHECK(*findKind("backward_of_2") == *findKind("backward"));
-  for (const char *bad : {"forward_of_0", "backward_of_", "backward_of_0_", "backward_of_1_0", "backward_of_0_0",
-                          "backward_of_x", "backward_of_-1", "_of_0"})
-    CHECK_MESSAGE(!findKind(bad).isOk(), bad);
+TEST_CASE("the text of a kernel's kind says whether out is fp32") {
+  const Result<KindText> text = KindText::parse("backward_of_0_13_fp32_out");
+  REQUIRE(text.isOk());
+  CHECK(text->kind == Kind{KindBase::backward, false, false, {0, 13}});
+  CHECK(text->outFloat32);
+  CHECK(text->str() == "backward_of_0_13_fp32_out");
+  CHECK_FALSE(KindText::parse("row_dot")->outFloat32);
+  for (const char *bad : {"_fp32_out", "forward_fp32_out_of_0", "forward_fp32_out_fp32_out"})
+    CHECK_MESSAGE(!KindText::parse(bad).isOk(), bad);
+}
+
+TEST_CASE("records are of the shape that they are filed under, but that k and v are of the type of q") {
+  const CallShape shape{{KindBase::backward, true, false, {2}}, CallElements(DType::fp16, DType::fp32), 128, 64};
+  const KernelFamily family = KernelFamily::of("digest", shape, "heddle");
+  CHECK(family.kind == "backward_accumulate_of_2_fp32_out");
+  const Result<CallShape> read = family.shape();
+  REQUIRE(read.isOk());
+  CHECK(read->kind == shape.kind);
+  CHECK(read->elements.v == DType::fp16);
+  CHECK(read->elements.out == DType::fp32);
+  CHECK(read->headDim == 128);
+  CHECK(read->valueDim == 64);
+}
+
+TEST_CASE("calls that add to gradients read them, in fp32; other roles are the same") {
+  const Kind adding = {KindBase::backward, /*accumulates=*/true}, writing = {KindBase::backward};
+  for (const KindRole &role : writing.roles()) {
+    const bool isWritten = includes(role.access, Access::write);
+    CHECK(adding.find(role.role)->access == (isWritten ? Access::both : role.access));
+    if (isWritten)
+      CHECK(specOf(*adding.find(role.role)).element == RoleElement::fp32);
+  }
 }
 
 TEST_CASE("no kind has a role twice, and every kind writes something") {
-  for (const KindSpec &kind : kinds()) {
-    CAPTURE(kind.name);
+  for (const Kind &kind : Kind::all()) {
+    CAPTURE(kind.name());
     std::set<Role> seen;
     bool writes = false;
-    for (const KindRole &role : kind.roles) {
+    for (const KindRole &role : kind.roles()) {
       CHECK(seen.insert(role.role).second);
       CHECK(kind.find(role.role) == &role);
       writes = writes || includes(role.access, Access::write);

@@ -35,7 +35,7 @@ std::string failureOf(const std::string &text) {
 }
 
 LaunchPlan somePlan() {
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid = {ceilDiv(LaunchSymbol::seqlenQ, 128) * LaunchExpr(LaunchSymbol::heads), LaunchSymbol::batch, 1};
   launch.block = 128;
@@ -253,7 +253,7 @@ TEST_CASE("plans of more launches or parameters than a call takes are refused") 
 }
 
 TEST_CASE("regions share bytes where their lives do not meet, and no others do") {
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   plan.launches.resize(4);
   plan.appendRegion("first", 1000, 0, 1);
   plan.appendRegion("second", 300, 1, 2);
@@ -279,8 +279,8 @@ TEST_CASE("what a plan does not serve, and regions that do not live, are refused
   LaunchPlan plan = somePlan();
   plan.serves.roles = {Role::k, Role::v};
   CHECK(plan.validate().message().find("launch 0 uses q, which the plan does not serve") != std::string::npos);
-  plan.serves.kind = "sideways";
-  CHECK(plan.validate().message().find("no kind 'sideways'; there is forward") != std::string::npos);
+  plan.serves.kind.reset();
+  CHECK(plan.validate().message() == "launch plan: expected the kind of calls that it serves");
   plan = somePlan();
   plan.launches.emplace_back().appendPointer(PointerSource::region(0));
   CHECK(plan.validate().message().find("launch 1 uses region0, which does not live then") != std::string::npos);
@@ -314,7 +314,8 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 3\nlaunch k\nslot x i32 1\n", "line 3: expected an integer"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i16 1\n", "line 4: expected a slot kind"},
         Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 ptr w\n", "line 4: expected q, k, v"},
-        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i64 1\n", "no kind ''; there is forward"},
+        Case{"heddle-plan 3\nlaunch k\nparams 8\nslot 0 i64 1\n", "expected the kind of calls"},
+        Case{"heddle-plan 3\nkind sideways\n", "no kind 'sideways'; there is forward"},
         Case{"heddle-plan 3\nkind forward\nlaunch k\nparams 8\nslot 0 ptr q\n",
              "launch 0 uses q, which the plan does not serve"},
         Case{"heddle-plan 3\nkind forward\nlaunch k\nparams 8\nslot 0 ptr region0\n", "launch 0 uses region0"},

@@ -260,8 +260,7 @@ PatternHandle patternOf(const std::string &name) {
 }
 
 heddle_status onCpu(const heddle_pattern *pattern, const std::string &kind, const heddle_attention_args &args) {
-  const auto function = kind == "forward" ? heddle_cpu_attention : heddle_cpu_backward_accumulate;
-  return function(pattern, &args, 1);
+  return heddle_cpu_run(pattern, kind.c_str(), &args, 1);
 }
 
 int launches() {

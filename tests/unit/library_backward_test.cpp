@@ -1,5 +1,5 @@
 // Gradients through libheddle's C interface: on this machine's processors against finite differences of
-// heddle_cpu_attention, and kernels of kind backward, compiled, filed, found and launched on the recording driver.
+// heddle_cpu_run, and kernels of kind backward, compiled, filed, found and launched on the recording driver.
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
 #include "runtime/Include/heddle.hpp"
@@ -59,7 +59,7 @@ struct HostCall {
 
   double loss(const heddle_pattern *pattern) {
     const heddle_attention_args args = forward();
-    CHECK_OK(heddle_cpu_attention(pattern, &args, 1));
+    CHECK_OK(heddle_cpu_run(pattern, nullptr, &args, 1));
     double sum = 0;
     for (size_t i = 0; i < out.size(); ++i)
       sum += double(out[i]) * dOut[i];
@@ -70,7 +70,7 @@ struct HostCall {
   void computeGradients(const heddle_pattern *pattern, int32_t threads = 2) {
     loss(pattern);
     const heddle_attention_args args = backward();
-    CHECK_OK(heddle_cpu_backward(pattern, &args, threads));
+    CHECK_OK(heddle_cpu_run(pattern, "backward", &args, threads));
   }
 
   // Of some elements of what the loss depends on.
@@ -150,7 +150,7 @@ TEST_CASE("out and its gradient are read at their strides") {
     tensors[side]->ptr = turned[side].data();
     tensors[side]->stride[1] = kDim, tensors[side]->stride[2] = kRows * kDim;
   }
-  CHECK_OK(heddle_cpu_backward(pattern.get(), &args, 0));
+  CHECK_OK(heddle_cpu_run(pattern.get(), "backward", &args, 0));
   CHECK(call.dQ == dQ);
   CHECK(call.dK == dK);
 }
@@ -183,7 +183,7 @@ TEST_CASE("a call backward without queries writes zeros") {
   heddle_attention_args args = call.backward();
   for (heddle_tensor *tensor : {&args.q, &args.out, &args.d_out, &args.d_q})
     tensor->size[1] = 0;
-  CHECK_OK(heddle_cpu_backward(pattern.get(), &args, 0));
+  CHECK_OK(heddle_cpu_run(pattern.get(), "backward", &args, 0));
   CHECK(call.dK == Values(call.dK.size(), 0));
   CHECK(call.dV == Values(call.dV.size(), 0));
 }
@@ -198,7 +198,7 @@ TEST_CASE("a call backward of no sequence writes zeros for what the pattern read
   heddle_attention_args args = call.backward();
   for (heddle_tensor *tensor : {&args.q, &args.k, &args.v, &args.out, &args.d_out, &args.d_q, &args.d_k, &args.d_v})
     tensor->size[0] = 0;
-  CHECK_OK(heddle_cpu_backward(pattern.get(), &args, 0));
+  CHECK_OK(heddle_cpu_run(pattern.get(), "backward", &args, 0));
   CHECK(dBias == Values(bias.size(), 0));
   CHECK(dSinks == Values(sinks.size(), 0));
 }
@@ -215,7 +215,7 @@ TEST_CASE("a call backward that does not fit is refused and named, and nothing i
                      const std::function<void(heddle_attention_args &)> &change) {
     heddle_attention_args args = call.backward();
     change(args);
-    CHECK_REFUSED(heddle_cpu_backward(pattern.get(), &args, 0), code, words);
+    CHECK_REFUSED(heddle_cpu_run(pattern.get(), "backward", &args, 0), code, words);
     CHECK(std::isnan(call.dQ[0]));
     CHECK(std::isnan(dBias[0]));
   };
@@ -248,7 +248,7 @@ TEST_CASE("a call backward that does not fit is refused and named, and nothing i
   call.operands.clear();
   heddle_attention_args args = call.backward();
   args.gradients = &gradient;
-  CHECK_REFUSED(heddle_cpu_backward(window.get(), &args, 0), HEDDLE_INVALID_ARGUMENT,
+  CHECK_REFUSED(heddle_cpu_run(window.get(), "backward", &args, 0), HEDDLE_INVALID_ARGUMENT,
                 "scores of pattern 'near' have no derivative by argument 0");
 }
 
@@ -256,12 +256,12 @@ TEST_CASE("[3] a forward call on the CPU takes no gradients") {
   PatternHandle pattern = parse(kWindowText);
   HostCall call;
   heddle_attention_args args = call.backward();
-  CHECK_REFUSED(heddle_cpu_attention(pattern.get(), &args, 0), HEDDLE_UNSUPPORTED,
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &args, 0), HEDDLE_UNSUPPORTED,
                 "a call of kind forward has no d_out; leave it zero");
   args = call.forward();
   const heddle_gradient gradient = {0, 0, call.dQ.data()};
   args.gradients = &gradient, args.gradient_count = 1;
-  CHECK_REFUSED(heddle_cpu_attention(pattern.get(), &args, 0), HEDDLE_UNSUPPORTED,
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &args, 0), HEDDLE_UNSUPPORTED,
                 "a call of kind forward has no gradients");
 }
 

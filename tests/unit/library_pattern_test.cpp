@@ -188,7 +188,7 @@ TEST_CASE("[12] a pattern that was closed is refused, closing it again does noth
   CHECK_REFUSED(heddle_pattern_get_info(pattern, &info), HEDDLE_INVALID_ARGUMENT,
                 "pattern info: pattern: this handle was closed");
   CHECK_REFUSED(heddle_pattern_get_argument(pattern, 0, &argument), HEDDLE_INVALID_ARGUMENT, "this handle was closed");
-  CHECK_REFUSED(heddle_cpu_attention(pattern, &args, 1), HEDDLE_INVALID_ARGUMENT, "this handle was closed");
+  CHECK_REFUSED(heddle_cpu_run(pattern, nullptr, &args, 1), HEDDLE_INVALID_ARGUMENT, "this handle was closed");
 }
 
 TEST_CASE("attention on the CPU is the softmax over the kept keys, from any thread") {
@@ -200,7 +200,7 @@ TEST_CASE("attention on the CPU is the softmax over the kept keys, from any thre
   std::vector<heddle_status> results(calls.size());
   for (size_t i = 0; i < calls.size(); ++i) {
     calls[i].args.operands = &calls[i].left; // where it moved to
-    threads.emplace_back([&, i] { results[i] = heddle_cpu_attention(pattern.get(), &calls[i].args, 1); });
+    threads.emplace_back([&, i] { results[i] = heddle_cpu_run(pattern.get(), nullptr, &calls[i].args, 1); });
   }
   for (std::thread &thread : threads)
     thread.join();
@@ -218,7 +218,7 @@ TEST_CASE("[7] calls on the CPU without rows or heads do nothing") {
   PatternHandle pattern = parse(kWindowText);
   for (auto [rows, heads] : {std::pair(16, 0), std::pair(0, 2)}) {
     HostCall call(rows, heads, 8);
-    CHECK_OK(heddle_cpu_attention(pattern.get(), &call.args, 0));
+    CHECK_OK(heddle_cpu_run(pattern.get(), nullptr, &call.args, 0));
   }
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("numbers are passed on in any locale") {
     return;
   }
   const locale_t before = uselocale(comma);
-  const heddle_status status = heddle_cpu_attention(pattern.get(), &call.args, 0);
+  const heddle_status status = heddle_cpu_run(pattern.get(), nullptr, &call.args, 0);
   uselocale(before);
   freelocale(comma);
   CHECK_MESSAGE(status == HEDDLE_OK, std::string(heddle_last_message()));
@@ -247,7 +247,7 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
   PatternHandle pattern = parse(kWindowText);
   HostCall call(16, 2, 8);
   auto refused = [&](const char *words) {
-    CHECK_REFUSED(heddle_cpu_attention(pattern.get(), &call.args, 0), HEDDLE_INVALID_ARGUMENT, words);
+    CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &call.args, 0), HEDDLE_INVALID_ARGUMENT, words);
     CHECK(std::isnan(call.out[0]));
     call.args = HostCall(16, 2, 8).args; // whose tensors are gone; sizes and strides count
     call.args.q.ptr = call.q.data(), call.args.k.ptr = call.k.data(), call.args.v.ptr = call.v.data(),
@@ -282,8 +282,9 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
   refused("'left' is a i32");
   call.left.kind = HEDDLE_OPERAND_INT, call.left.value.i64 = 7;
   call.args.flags = 2;
-  CHECK_REFUSED(heddle_cpu_attention(pattern.get(), &call.args, 0), HEDDLE_UNSUPPORTED, "flags");
-  CHECK_REFUSED(heddle_cpu_attention(pattern.get(), nullptr, 0), HEDDLE_INVALID_ARGUMENT, "args: expected an address");
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &call.args, 0), HEDDLE_UNSUPPORTED, "flags");
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, nullptr, 0), HEDDLE_INVALID_ARGUMENT,
+                "args: expected an address");
   call.args.flags = 0;
-  CHECK_REFUSED(heddle_cpu_attention(pattern.get(), &call.args, -1), HEDDLE_INVALID_ARGUMENT, "threads");
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &call.args, -1), HEDDLE_INVALID_ARGUMENT, "threads");
 }

@@ -93,10 +93,9 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   MeasureTask task;
   task.setup = smallSetup();
   task.setup.shape = {2, 6, 3, 5, 7, 11, 13, {4, -5}, {}};
-  task.setup.dtype = DType::fp16;
+  task.setup.elements = CallElements(DType::fp16, DType::fp32);
   task.setup.seed = ~uint64_t(0);
-  task.setup.kind = "backward";
-  task.setup.gradientsOf = {0, 3};
+  task.setup.kind = {KindBase::backward, true, true, {0, 3}};
   task.setup.forward = smallKernel();
   task.setup.scale = 0.25f;
   task.pattern = "text";
@@ -109,10 +108,10 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   CHECK(read.setup.shape.seqlenK == 7);
   CHECK(read.setup.shape.kOrigin == 13);
   CHECK(read.setup.shape.parameters == std::vector<int64_t>{4, -5});
-  CHECK(read.setup.dtype == DType::fp16);
+  CHECK(read.setup.elements.v == DType::fp16);
+  CHECK(read.setup.elements.out == DType::fp32);
   CHECK(read.setup.seed == ~uint64_t(0));
-  CHECK(read.setup.kind == "backward");
-  CHECK(read.setup.gradientsOf == std::vector<int64_t>{0, 3});
+  CHECK(read.setup.kind == task.setup.kind);
   CHECK(read.setup.forward.cubin == task.setup.forward.cubin);
   CHECK(read.setup.scale == 0.25f);
   CHECK(read.operandFile == "/tmp/x");

@@ -49,7 +49,7 @@ TEST_CASE("pointers come first in the parameter block, and words of tensors with
   const PreparedPattern prepared = preparedOf("memref<1x?x?x?xbf16>", "memref<?x?xf32>");
   const KernelRequest request = makeRequest(prepared, shapeForAll());
   CHECK(request.str().find(" operand0 operand2=length") != std::string::npos);
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     CAPTURE(skeleton->name());
     const LaunchPlan plan = skeleton->defaultPlan(request);
     CHECK(plan.validate().isOk());
@@ -72,7 +72,7 @@ TEST_CASE("NVRTC compiles them for both families, and its parameter block has th
   }
   const PreparedPattern prepared = preparedOf("memref<1x?x?x?xbf16>", "memref<?x?xf16>");
   const KernelRequest request = makeRequest(prepared, shapeForAll());
-  for (const Skeleton *skeleton : skeletonsOf("forward")) {
+  for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     CAPTURE(skeleton->name());
     auto source = variantSource(prepared, shapeForAll(), "skeleton=" + std::string(skeleton->name()));
     REQUIRE(source.isOk());

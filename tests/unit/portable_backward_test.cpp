@@ -35,7 +35,7 @@ const Skeleton &skeleton() { return portableBackwardSkeleton(); }
 
 KernelRequest requestOf(int64_t dim = 64) {
   KernelRequest request;
-  request.kind = "backward";
+  request.kind = {KindBase::backward};
   request.headDim = request.valueDim = dim;
   return request;
 }
@@ -132,19 +132,19 @@ TEST_CASE("detached branches add sums for their deltas first; all that adds begi
 }
 
 TEST_CASE("plans of detached branches that add to gradients want all keys") {
-  for (const char *kind : {"backward", "backward_accumulate"})
+  for (bool accumulates : {false, true})
     for (bool isDetached : {false, true}) {
       KernelRequest request = requestOf(128);
       request.variants = request.transposed = {{1, {1, 1, 4}}};
-      request.kind = kind, request.isDetached = isDetached;
-      const bool wantsAll = isDetached && std::string(kind) == "backward_accumulate";
+      request.kind.accumulates = accumulates, request.isDetached = isDetached;
+      const bool wantsAll = isDetached && accumulates;
       CHECK(defaultPlan(request).serves.keyOriginStep == (wantsAll ? 0 : 1));
     }
 }
 
 TEST_CASE("where bits must not depend on the run, d_q has a walk of its own and nothing is added up in memory") {
   KernelRequest request = requestOf(128);
-  request.kind = "backward_deterministic";
+  request.kind.isDeterministic = true;
   for (bool isDetached : {false, true}) {
     request.isDetached = isDetached;
     const KernelConfig config = skeleton().defaultConfig(request);
@@ -223,7 +223,7 @@ TEST_CASE("what is not served, and what is infeasible, is said") {
   KernelRequest tooWide = requestOf(264), wideOut = requestOf();
   CHECK(skeleton().appliesTo(tooWide).message() ==
         "portable_backward: serves head dims that are multiples of 8 up to 256, not 264");
-  wideOut.setTypes(DType::bf16, true);
+  wideOut.elements = CallElements(DType::bf16, DType::fp32);
   CHECK(skeleton().appliesTo(wideOut).message() == "portable_backward: serves out and d_out of the type of q only");
   KernelRequest request = requestOf(128);
   const auto reasonFor = [&](std::initializer_list<std::pair<const char *, int64_t>> changes) {

@@ -126,7 +126,7 @@ KernelRequest requestFor(const GpuArch &arch, int64_t dim, DType dtype, const ch
   }
   request.arch = &arch;
   request.headDim = request.valueDim = dim;
-  request.setTypes(dtype);
+  request.elements = CallElements(dtype);
   return request;
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("the device files are embedded byte for byte under the names that they
     const std::string onDisk{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
     CHECK_MESSAGE(onDisk == file.text, file.name);
   }
-  for (const Skeleton *skeleton : skeletonsOf("forward"))
+  for (const Skeleton *skeleton : skeletonsOf(Kind()))
     CHECK(files.count(skeleton->deviceFile()) == 1);
   for (const EmbeddedFile &file : skeletonSources()) {
     const std::string_view text = file.text;

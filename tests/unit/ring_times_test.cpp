@@ -67,7 +67,7 @@ TEST_CASE("a message costs its latency, of which an all-gather has three, an all
 TEST_CASE("gradients of keys go home in fp32 behind the next step, the last ones behind all") {
   const auto full = parsed(unionText("%m = attn.full"));
   RingRequest request = requestOf(1e3);
-  request.call.kind = *findKind("backward");
+  request.call.kind = {KindBase::backward};
   const auto ring = planned(*full, request);
   // Slots move keys, keys, keys and gradients, gradients, gradients: of 4 bytes to 2.
   CHECK(msOf(*ring, "ring") == doctest::Approx((2 * 1 + 3 + 2 * 2) * kKeys).epsilon(1e-3));

@@ -98,7 +98,7 @@ TEST_CASE("[11] arguments of an older version end where its struct ended") {
   {
     Store store = test::openStore(folder / "old.db", test::writing());
     KernelRecord record = test::forwardRecord("no sizes");
-    LaunchPlan plan{PlanService("forward")};
+    LaunchPlan plan{PlanService(Kind())};
     KernelLaunch &launch = plan.launches.emplace_back();
     launch.appendI32(LaunchSymbol::kOrigin);
     record.plan = plan.str();

@@ -334,7 +334,7 @@ TEST_CASE("attention inputs: shapes and dtypes that do not fit name the tensor a
 TEST_CASE("files have a tensor for each role that every call of a kind reads or writes, in the shape of the table") {
   Scratch scratch;
   const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16};
-  for (const KindSpec &kind : kinds()) {
+  for (const Kind &kind : Kind::all()) {
     const AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind);
     RoleTensors results;
     for (const RoleSpec &role : rolesOf(kind, Access::write))
@@ -360,7 +360,7 @@ TEST_CASE("inputs of a backward pass may lack what a forward call writes, and th
   Scratch scratch;
   const std::string path = scratch.path("backward.safetensors");
   const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16};
-  const KindSpec &kind = **findKind("backward");
+  const Kind kind = {KindBase::backward};
   for (const std::vector<Role> &also : {std::vector<Role>{}, std::vector<Role>{Role::dLse}}) {
     AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind, {also});
     CHECK(inputs.given().size() == 4 + also.size());

@@ -43,7 +43,7 @@ inline KernelRecord someKernel(const std::string &content, const std::string &pa
   record.contentKey = content;
   record.kernelArch = "sm_90";
   record.config = "block_m=128\nblock_n=64\n";
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.appendPointer(Role::q);
   record.plan = plan.str();

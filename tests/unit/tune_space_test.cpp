@@ -49,7 +49,7 @@ tuner::Point pointOf(const tuner::SearchSpace &space, const KernelRequest &reque
 
 TEST_CASE("every skeleton has a space of its own that holds its default") {
   for (int64_t dim : {64, 128})
-    for (const Skeleton *skeleton : skeletonsOf("forward")) {
+    for (const Skeleton *skeleton : skeletonsOf(Kind())) {
       const KernelRequest request = hopperRequest(dim);
       const tuner::SearchSpace space = spaceOf(request, *skeleton);
       CHECK(space.name() == skeleton->name());
@@ -135,7 +135,7 @@ TEST_CASE("records and trials from before a field are published, found again, an
     record.contentKey = std::string(64, 'a');
     record.kernelArch = archName(*tuned.request().arch);
     record.cubin = "code";
-    LaunchPlan plan{PlanService("forward")};
+    LaunchPlan plan{PlanService(Kind())};
     plan.launches.emplace_back();
     record.plan = plan.str();
     record.config = without(now.str(), field.name, '\n');

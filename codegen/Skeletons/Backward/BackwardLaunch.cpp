@@ -20,7 +20,7 @@ constexpr int64_t kRowWarps = 8;
 int64_t preprocessRows(const KernelRequest &request) {
   constexpr int64_t kLeast = 64, kPieceBytes = 16;
   int64_t lanesOfRow = 1;
-  while (lanesOfRow * kPieceBytes < request.valueDim * dtypeBytes(request.outType) && lanesOfRow < kWarpLanes)
+  while (lanesOfRow * kPieceBytes < request.valueDim * dtypeBytes(request.elements.out) && lanesOfRow < kWarpLanes)
     lanesOfRow *= 2;
   return std::max(kLeast, kRowWarps * kWarpLanes / lanesOfRow);
 }
@@ -107,11 +107,6 @@ std::vector<int64_t> keyItemRates(const KernelRequest &request) {
   return {rates.begin(), rates.end()};
 }
 
-bool isBackward(std::string_view kind) {
-  const Result<const KindSpec *> known = findKind(kind);
-  return known && (*known)->isBackward();
-}
-
 BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t blockN,
                            const std::vector<int64_t> &queryRates)
     : request(request), blockM(blockM), rateSets(int64_t(queryRates.size())), plan(planFor(request, 1)),
@@ -120,7 +115,7 @@ BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t
   const TileGrain grain(request, blockM, blockN);
   if (grain.tilesAreWhole || grain.square > 1)
     plan.serves.keyOriginStep = keyOriginStep(request, grain.tilesAreWhole ? blockN : grain.square);
-  if (request.isDetached && (*findKind(request.kind))->accumulates())
+  if (request.isDetached && request.kind.accumulates)
     plan.serves.keyOriginStep = 0;
 }
 
@@ -232,7 +227,7 @@ LaunchExpr queryRaster(const KernelRequest &request, int64_t mib) {
 }
 
 Status checkOrderOfGradients(const KernelRequest &request) {
-  if (!request.isDeterministic() || request.gradientsOf.empty())
+  if (!request.kind.isDeterministic || request.kind.gradientsOf.empty())
     return {};
   return Status::unsupported(
       "adds to gradients of numbers and tensors of the pattern in any order; those of q, k and v "
@@ -240,7 +235,7 @@ Status checkOrderOfGradients(const KernelRequest &request) {
 }
 
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates) {
-  printer.constant("kAccumulates", (*findKind(request.kind))->accumulates());
+  printer.constant("kAccumulates", request.kind.accumulates);
   printer.constant("kPreprocessRows", preprocessRows(request));
   printer.constant("kRowWarps", kRowWarps);
   printer.constant("kQueryRateCount", int64_t(queryRates.size()));

@@ -66,9 +66,6 @@ ClearedRegion dqOrder(BackwardPlan &to, int64_t first, int64_t last);
 /// Appends heddle_convert_dq, which turns sums into d_q; `order` where there is one.
 void appendConvertDq(BackwardPlan &to, const PointerSource &sums, const PointerSource *order = nullptr);
 
-/// Of this kind or another that has gradients.
-bool isBackward(std::string_view kind);
-
 /// Rates of the keys that a block may have, ascending: those of heads, and the common ones of heads that share keys.
 std::vector<int64_t> keyItemRates(const KernelRequest &request);
 

@@ -145,7 +145,7 @@ Reason checkSmemOfAllBlocks(const KernelRequest &request, const PortableBackward
 }
 
 Reason checkQueryWalk(const KernelRequest &request, const PortableBackwardConfig &config) {
-  if (!request.isDeterministic() || config.queryWalk)
+  if (!request.kind.isDeterministic || config.queryWalk)
     return std::nullopt;
   return "sums of the query gradient are added in any order, expected query_walk=1";
 }
@@ -153,8 +153,7 @@ Reason checkQueryWalk(const KernelRequest &request, const PortableBackwardConfig
 class PortableBackward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<PortableBackwardConfig>(); }
-  std::string_view kind() const override { return "backward"; }
-  bool servesKind(std::string_view wanted) const override { return isBackward(wanted); }
+  KindBase kind() const override { return KindBase::backward; }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
@@ -205,7 +204,7 @@ const std::vector<Constraint> &PortableBackward::constraints() const {
 KernelConfig PortableBackward::defaultConfig(const KernelRequest &request) const {
   const bool isWide = std::max(request.headDim, request.valueDim) > 64;
   PortableBackwardConfig config;
-  config.queryWalk = request.isDeterministic();
+  config.queryWalk = request.kind.isDeterministic;
   if (slicesOf(request) > 1) {
     config.blockM = config.blockN = 32;
     if (whyInfeasible(request, config))
@@ -340,7 +339,7 @@ Status PortableBackward::checkRequest(const KernelRequest &request) const {
     return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
   HEDDLE_TRY(request.checkTypes());
   HEDDLE_TRY(checkOrderOfGradients(request));
-  if (request.outType != request.qType)
+  if (request.elements.out != request.elements.q)
     return Status::unsupported("serves out and d_out of the type of q only");
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % kDimStep != 0 || dim > kMaxDim)

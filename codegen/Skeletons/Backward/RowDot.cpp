@@ -43,7 +43,7 @@ struct RowDotConfig {
 constexpr int64_t kMaxPieces = 48;
 
 int64_t piecesOfRow(const KernelRequest &request) {
-  return request.valueDim * dtypeBytes(request.outType) / kPieceBytes;
+  return request.valueDim * dtypeBytes(request.elements.out) / kPieceBytes;
 }
 
 int64_t lanesOfRow(const KernelRequest &request) {
@@ -73,7 +73,7 @@ Reason checkRegisters(const KernelRequest &request, const RowDotConfig &config) 
 class RowDot final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<RowDotConfig>(); }
-  std::string_view kind() const override { return "row_dot"; }
+  KindBase kind() const override { return KindBase::rowDot; }
   bool servesArch(const GpuArch &) const override { return true; }
 
   std::vector<Knob> knobs(const KernelRequest &) const override {

@@ -34,8 +34,7 @@ constexpr int64_t kTeam = 4; // longformer 32k: 834 us, 861 with 8
 class Sm90Backward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<Sm90BackwardConfig>(); }
-  std::string_view kind() const override { return "backward"; }
-  bool servesKind(std::string_view wanted) const override { return isBackward(wanted); }
+  KindBase kind() const override { return KindBase::backward; }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
 
   std::vector<Knob> knobs(const KernelRequest &) const override {
@@ -152,7 +151,7 @@ private:
   static std::vector<int64_t> reducesOf(const KernelRequest &request) {
     if (isWide(request))
       return {kReduceNone};
-    if (request.isDeterministic())
+    if (request.kind.isDeterministic)
       return {kReduceOrdered, kReduceNone};
     return {kReduceWarpgroup, kReduceRegisters, kReduceNone};
   }
@@ -160,7 +159,7 @@ private:
   static Sm90BackwardConfig plainConfig(const KernelRequest &request) {
     Sm90BackwardConfig config;
     config.reduce = reducesOf(request).back();
-    if (request.isDeterministic())
+    if (request.kind.isDeterministic)
       config.rasterMib = request.consecutiveRate > 1 ? kScatteredRasterMib : kOrderedRasterMib;
     if (isWide(request))
       config.blockN = kConsumerRows;
@@ -176,7 +175,7 @@ protected:
       return Status::unsupported("needs warpgroup products and copies through tensor maps, which " +
                                  std::string(request.arch->name) + " lacks");
     HEDDLE_TRY(request.checkTypes());
-    if (request.outType != request.qType)
+    if (request.elements.out != request.elements.q)
       return Status::unsupported("serves out and d_out of the type of q only");
     HEDDLE_TRY(checkOrderOfGradients(request));
     for (int64_t dim : {request.headDim, request.valueDim})

@@ -144,7 +144,7 @@ Reason checkOrder(const KernelRequest &request, const Sm90BackwardConfig &config
 }
 
 Reason checkDeterministic(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (!request.isDeterministic() || config.walksQueries() || config.isOrdered())
+  if (!request.kind.isDeterministic || config.walksQueries() || config.isOrdered())
     return std::nullopt;
   return "sums of the query gradient are added in any order, expected reduce=2 or 3";
 }

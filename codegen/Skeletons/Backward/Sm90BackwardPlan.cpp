@@ -21,10 +21,10 @@ void appendMaps(Sm90Plan &to, KernelLaunch &launch, bool ofQueries) {
   const MapRates rates = backwardRates(request);
   const int64_t items = to.config.blockN, steps = to.config.blockM;
   const int64_t m = ofQueries ? items : steps, n = ofQueries ? steps : items;
-  const MapOperand k = {Role::k, request.kType, Symbol::seqlenK, Symbol::kvHeads, request.headDim, n};
-  const MapOperand v = {Role::v, request.vType, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, n};
-  const MapOperand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, m};
-  const MapOperand out = {Role::dOut, request.outType, Symbol::seqlenQ, Symbol::heads, request.valueDim, m};
+  const MapOperand k = {Role::k, request.elements.k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, n};
+  const MapOperand v = {Role::v, request.elements.v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, n};
+  const MapOperand q = {Role::q, request.elements.q, Symbol::seqlenQ, Symbol::heads, request.headDim, m};
+  const MapOperand out = {Role::dOut, request.elements.out, Symbol::seqlenQ, Symbol::heads, request.valueDim, m};
   for (int part = 0; part < 2; ++part) {
     const bool queries = (part == 0) == ofQueries;
     appendTensorMaps(launch, queries ? q : k, queries ? rates.key : rates.query, rates.mapsPerRate());

@@ -155,7 +155,7 @@ constexpr CostChoice<PortableConfig> kChoices[] = {
 class PortableForward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<PortableConfig>(); }
-  std::string_view kind() const override { return "forward"; }
+  KindBase kind() const override { return KindBase::forward; }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
   Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;

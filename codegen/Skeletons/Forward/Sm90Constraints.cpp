@@ -159,7 +159,7 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
   if (config.softmax != kSoftmaxAnchored)
     return std::nullopt;
   if (request.element().largestExponent() < kFloatExponent)
-    return std::string("anchored weights need the range of fp32, not that of ") + dtypeName(request.qType);
+    return std::string("anchored weights need the range of fp32, not that of ") + dtypeName(request.elements.q);
   // A bias that grows along the keys passes every anchor, and the item is computed twice.
   if (request.hasScores)
     return std::string("anchors hold where scores of one row stay close, which a chain of scores need not leave so");

@@ -67,7 +67,7 @@ PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const Kernel
 class Sm90Forward final : public Skeleton {
 public:
   const ConfigFields &fields() const override { return configFields<Sm90Config>(); }
-  std::string_view kind() const override { return "forward"; }
+  KindBase kind() const override { return KindBase::forward; }
   bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
   Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;

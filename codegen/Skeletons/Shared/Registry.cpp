@@ -28,10 +28,10 @@ const std::vector<const Skeleton *> &skeletons() {
   return list;
 }
 
-std::vector<const Skeleton *> skeletonsOf(std::string_view kind) {
+std::vector<const Skeleton *> skeletonsOf(const Kind &kind) {
   std::vector<const Skeleton *> list;
   for (const Skeleton *skeleton : skeletons())
-    if (skeleton->servesKind(kind))
+    if (skeleton->kind() == kind.base)
       list.push_back(skeleton);
   return list;
 }

@@ -20,9 +20,10 @@ std::string Skeleton::deviceFile() const {
 
 Status Skeleton::appliesTo(const KernelRequest &request) const {
   HEDDLE_TRY(request.validate());
-  const Status status = servesKind(request.kind)
-                            ? checkRequest(request)
-                            : Status::unsupported("serves the kind " + std::string(kind()) + ", not " + request.kind);
+  const Status status =
+      kind() == request.kind.base
+          ? checkRequest(request)
+          : Status::unsupported("serves the kind " + Kind{kind()}.name() + ", not " + request.kind.name());
   return status.isOk() ? status : Status(status.code(), std::string(name()) + ": " + status.message());
 }
 

@@ -19,8 +19,10 @@
 
 namespace heddle {
 
+enum class KindBase : uint8_t;
 struct ConfigFields;
 struct GpuArch;
+struct Kind;
 struct LaunchPlan;
 struct ScheduleFacts;
 class SmemLayout;
@@ -36,10 +38,8 @@ public:
   /// The embedded device file that defines heddle_kernel, as EmbeddedFile::name.
   std::string deviceFile() const;
 
-  /// KindSpec::name of the calls that its kernels serve.
-  virtual std::string_view kind() const = 0;
-  /// Of that kind, or of one that differs in what it does with its results.
-  virtual bool servesKind(std::string_view wanted) const { return wanted == kind(); }
+  /// Of the calls that its kernels serve, whatever they do with their results.
+  virtual KindBase kind() const = 0;
   /// The instructions that it is made of are those of this architecture.
   virtual bool servesArch(const GpuArch &arch) const = 0;
   /// Ok, or unsupported with its name and what it serves instead.
@@ -87,8 +87,8 @@ protected:
 
 /// All skeletons, the preferred one first.
 const std::vector<const Skeleton *> &skeletons();
-/// Those whose kernels serve calls of a kind (KindSpec::name), likewise.
-std::vector<const Skeleton *> skeletonsOf(std::string_view kind);
+/// Those whose kernels serve calls of a kind, likewise.
+std::vector<const Skeleton *> skeletonsOf(const Kind &kind);
 
 /// Of a record's text. invalidArgument: as KernelConfig::parse. notFound: of no skeleton that there is.
 Result<KernelConfig> readConfig(std::string_view text);

@@ -37,9 +37,9 @@ TensorMapSpec mapOf(const MapOperand &operand, int64_t rate, bool isLong) {
 void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config) {
   const MapRates rates = MapRates::of(request.variants);
   const int64_t perRate = rates.mapsPerRate();
-  const MapOperand q = {Role::q, request.qType, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
-  const MapOperand k = {Role::k, request.kType, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
-  const MapOperand v = {Role::v, request.vType, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
+  const MapOperand q = {Role::q, request.elements.q, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
+  const MapOperand k = {Role::k, request.elements.k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
+  const MapOperand v = {Role::v, request.elements.v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
   appendTensorMaps(launch, q, rates.query, perRate);
   appendTensorMaps(launch, k, rates.key, perRate);
   appendTensorMaps(launch, v, rates.key, perRate);
@@ -75,7 +75,8 @@ LaunchExpr workItems(const KernelRequest &request, const ForwardConfig &config) 
 }
 
 LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config) {
-  const int64_t bytesOfKey = request.headDim * dtypeBytes(request.kType) + request.valueDim * dtypeBytes(request.vType);
+  const int64_t bytesOfKey =
+      request.headDim * dtypeBytes(request.elements.k) + request.valueDim * dtypeBytes(request.elements.v);
   const LaunchExpr bytesOfHead = max(Symbol::seqlenK, 1) * bytesOfKey;
   const LaunchExpr kvPairs = floorDiv(config.rasterMib * (int64_t(1) << 20), bytesOfHead);
   const LaunchExpr pairs = kvPairs * floorDiv(Symbol::heads, Symbol::kvHeads);

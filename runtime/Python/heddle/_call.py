@@ -20,6 +20,9 @@ class View(NamedTuple):
     device: Optional[int]
 
 
+_MIXED_BY_NONE = ("q", "k", "v")  # no kernel takes these of several types
+
+
 def place(device):
     return "host memory" if device is None else f"GPU {device}"
 
@@ -84,15 +87,16 @@ def _check(role, view, inputs):
 
 def _check_dtype(role, view, inputs):
     first, of = inputs.first, inputs.kind.read[0]
+    is_as_first = role.element == of.element or role.element in _MIXED_BY_NONE and of.element in _MIXED_BY_NONE
     if role.element == "fp32":
         if view.dtype != "fp32":
             raise bad(f"{role.label}: dtype: expected fp32, which the gradient is added to, got {view.dtype}")
         return
-    if role.element == of.element and view.dtype not in _elements.numbers():
+    if is_as_first and view.dtype not in _elements.numbers():
         raise bad(f"{role.label}: dtype: expected {_elements.listed()}, got {view.dtype}")
     if view.dtype == first.dtype:
         return
-    if role.element == of.element:
+    if is_as_first:
         raise bad(f"{role.label}: dtype: expected {first.dtype} as {of.name}, got {view.dtype}")
     if first.device is None:
         raise bad(f"{role.label}: dtype: expected {first.dtype} as {of.name} (fp32 beside bf16 is for a GPU), got {view.dtype}")
@@ -191,10 +195,8 @@ def call_values(pattern, given):
 
 
 def kind_text(kind, pattern, gradients_of, is_fp32_out=False):
-    """As questions about kernels name it; None is a forward call."""
-    numbers_of = sorted({pattern.argument(name).id for name in gradients_of})
-    text = kind.name + ("_of_" + "_".join(map(str, numbers_of)) if numbers_of else "") + ("_fp32_out" if is_fp32_out else "")
-    return None if text == _kinds.forward().name else text.encode()
+    """As questions about kernels name it."""
+    return kind.text({pattern.argument(name).id for name in gradients_of}, is_fp32_out)
 
 
 def _describe(tensor, view):
@@ -223,7 +225,7 @@ class Call:
             check_operand(self.pattern, self.pattern.argument(name), view, inputs)
         self._set_operands(inputs.tensors)
         self.reference = C.byref(args)
-        is_other = any(role.element == "out_dtype" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
+        is_other = any(role.element == "out" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
         self.gradients_of = getattr(spec, "gradients_of", ())
         self.kind = kind_text(inputs.kind, self.pattern, self.gradients_of, is_other)
 
@@ -314,10 +316,9 @@ class Frozen:
 def check_on_host(call):
     """What run_on_host would refuse now."""
     library = _library.compiler_library("attention on the processor")
-    library.call("heddle_cpu_check", call.pattern.handle, call.inputs.kind.name.encode(), call.reference)
+    library.call("heddle_cpu_check", call.pattern.handle, call.inputs.kind.text(), call.reference)
 
 
 def run_on_host(call):
     library = _library.compiler_library("attention on the processor")
-    suffix = "attention" if call.inputs.kind is _kinds.forward() else call.inputs.kind.name.replace("_deterministic", "")  # as all are
-    library.call(f"heddle_cpu_{suffix}", call.pattern.handle, call.reference, _engine.threads())
+    library.call("heddle_cpu_run", call.pattern.handle, call.inputs.kind.text(), call.reference, _engine.threads())

@@ -8,7 +8,7 @@ from ._tables import tables
 class Role(NamedTuple):
     name: str
     is_tensor: bool  # with strides; else rows behind one another
-    element: str  # "dtype" or "out_dtype" of the kernel, or "fp32"
+    element: str  # that of "q", "k", "v" or "out", or "fp32"
     extents: Tuple[str, ...]  # by the names of sizes, in the order of memory
     is_read: bool
     is_written: bool
@@ -25,7 +25,16 @@ class Role(NamedTuple):
 
 class Kind(NamedTuple):
     name: str
+    base: str
+    accumulates: bool
+    is_deterministic: bool
     roles: Tuple[Role, ...]  # sizes come from the first one that has them
+
+    def text(self, gradients_of=(), is_fp32_out=False):
+        """As calls and questions about kernels name it; `gradients_of`: numbers of arguments."""
+        suffixes = tables()["kind_suffixes"]
+        of_arguments = suffixes["gradients_of"] + "_".join(map(str, sorted(gradients_of))) if gradients_of else ""
+        return (self.name + of_arguments + is_fp32_out * suffixes["fp32_out"]).encode()
 
     @property
     def read(self):
@@ -45,10 +54,14 @@ def _role(name, form, element, extents, access, presence, **_):
     return Role(name, form == "tensor", element, tuple(extents), access != "write", access != "read", presence != "required")
 
 
+def _kind(name, base, accumulates, is_deterministic, roles, **_):
+    return Kind(name, base, accumulates, is_deterministic, tuple(_role(**role) for role in roles))
+
+
 @functools.lru_cache(maxsize=None)
 def kinds():
     """By name."""
-    return {each["name"]: Kind(each["name"], tuple(_role(**role) for role in each["roles"])) for each in tables()["kinds"]}
+    return {each["name"]: _kind(**each) for each in tables()["kinds"]}
 
 
 def forward():
@@ -56,4 +69,5 @@ def forward():
 
 
 def of_gradients(accumulates, is_deterministic):
-    return kinds()["backward" + accumulates * "_accumulate" + is_deterministic * "_deterministic"]
+    choices = ("backward", accumulates, is_deterministic)
+    return next(kind for kind in kinds().values() if (kind.base, kind.accumulates, kind.is_deterministic) == choices)

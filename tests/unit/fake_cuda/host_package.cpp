@@ -17,7 +17,7 @@ namespace {
 // The parameters of host_attention.c.
 LaunchPlan planOf(LaunchExpr left) {
   using Symbol = LaunchSymbol;
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid = {ceilDiv(Symbol::seqlenQ, 128) * LaunchExpr(Symbol::heads) * LaunchExpr(Symbol::batch), 1, 1};
   launch.block = 128;

@@ -84,7 +84,7 @@ void AttentionCase::fillValues(double value) {
 
 CpuCall AttentionCase::args() {
   CpuCall a;
-  a.dtype = a.outDtype = shape.dtype;
+  a.elements = CallElements(shape.dtype);
   a.give(Role::q, q.data(), q.strides());
   a.give(Role::k, k.data(), k.strides());
   a.give(Role::v, v.data(), v.strides());

@@ -17,8 +17,11 @@
 
 namespace heddle::test {
 
-inline const KindSpec &backward() { return **findKind("backward"); }
-inline const KindSpec &backwardAccumulate() { return **findKind("backward_accumulate"); }
+inline const Kind kForward = {};
+inline const Kind kBackward = {KindBase::backward};
+inline const Kind kAccumulate = {KindBase::backward, /*accumulates=*/true};
+inline const Kind kDeterministic = {KindBase::backward, false, /*isDeterministic=*/true};
+inline const Kind kAccumulateDeterministic = {KindBase::backward, true, true};
 
 /// Compiled once, for calls in both directions.
 struct Compiled {
@@ -34,7 +37,7 @@ struct Compiled {
 /// A pattern with what one call of it reads, random d_out and d_lse.
 struct Call {
   Call(const Compiled &given, const AttentionSizes &sizes, DType dtype = DType::fp32, bool hasDLse = true,
-       const KindSpec &kind = backward())
+       const Kind &kind = kBackward)
       : file(given.file.get()), jit(given.jit) {
     shape = shapeOf(sizes);
     shape.parameters = sizesFrom(*file, 3);
@@ -55,38 +58,36 @@ struct Call {
         randomAttentionInputs(fitting, dtype, 5, kind, {hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>()});
     REQUIRE_MESSAGE(made.isOk(), made.status().message());
     inputs = made.take();
-    compute(kinds().front(), inputs);
+    compute(kForward, inputs);
   }
 
   oracle::Problem problem() const {
     const attn::ProblemSizes sizes = sizesOf(*file, shape);
     return {sizes.heads, sizes.seqlenQ, sizes.seqlenK, sizes.qOrigin, sizes.kOrigin, sizes.parameters, shape.operands};
   }
-  oracle::KindCall kindCall(bool hasArguments = false) const {
-    oracle::KindCall call{file->pattern(), problem(), inputs, scale, {}};
-    if (hasArguments)
-      call.arguments = arguments();
-    return call;
-  }
-  /// What scores, and sinks, have derivatives by.
-  std::vector<unsigned> arguments() const {
-    std::vector<unsigned> numbers;
+  oracle::KindCall kindCall() const { return {file->pattern(), problem(), inputs, scale}; }
+  /// From now on the call gives all gradients of arguments, too.
+  void askForArguments() { inputs.kind.gradientsOf = arguments(); }
+  /// What scores, and sinks, have derivatives by; ascending.
+  std::vector<int64_t> arguments() const {
+    std::vector<int64_t> numbers;
     attn::PatternOp pattern = file->pattern();
     attn::SoftmaxOp softmax = pattern.getSoftmax();
     for (mlir::BlockArgument argument : attn::argumentsOfScores(softmax.getScores()))
       numbers.push_back(argument.getArgNumber());
     if (mlir::Value sink = softmax.getDynamicSink())
-      if (const unsigned number = llvm::cast<mlir::BlockArgument>(sink).getArgNumber();
+      if (const int64_t number = llvm::cast<mlir::BlockArgument>(sink).getArgNumber();
           std::find(numbers.begin(), numbers.end(), number) == numbers.end())
         numbers.push_back(number);
+    std::sort(numbers.begin(), numbers.end());
     return numbers;
   }
   /// Of the gradients of these arguments.
   std::vector<HostTensor> argumentTensors() const {
     std::vector<HostTensor> tensors;
-    for (unsigned argument : arguments()) {
+    for (int64_t argument : arguments()) {
       attn::PatternOp pattern = file->pattern();
-      const bool isTensor = pattern.isOperand(argument);
+      const bool isTensor = pattern.isOperand(unsigned(argument));
       tensors.push_back(
           HostTensor::zeros(DType::fp32, isTensor ? shape.operands[argument].shape : std::vector<int64_t>{1}));
     }
@@ -95,18 +96,19 @@ struct Call {
   oracle::AttentionOracle forward() const { return {file->pattern(), problem(), inputs, scale}; }
 
   /// Computes a call of the kind on the CPU, from the inputs.
-  void compute(const KindSpec &kind, RoleTensors &results, int threads = 0, int block = 16,
+  void compute(const Kind &kind, RoleTensors &results, int threads = 0, int block = 16,
                std::vector<HostTensor> *ofArguments = nullptr) const {
     const Status status = tryToCompute(kind, results, threads, block, ofArguments);
     REQUIRE_MESSAGE(status.isOk(), status.message());
   }
-  Status tryToCompute(const KindSpec &kind, RoleTensors &results, int threads = 0, int block = 16,
+  Status tryToCompute(const Kind &kind, RoleTensors &results, int threads = 0, int block = 16,
                       std::vector<HostTensor> *ofArguments = nullptr) const {
-    RoleTensors empty = emptyResultsOf(kind, inputs.sizes, inputs.dtype(), inputs.dtype());
+    RoleTensors empty = emptyResultsOf(kind, inputs.sizes, CallElements(inputs.dtype()));
     CpuCall call;
     call.pattern = jit.get();
-    call.dtype = call.outDtype = inputs.dtype();
-    for (const KindRole &role : kind.roles)
+    call.elements = CallElements(inputs.dtype());
+    call.accumulates = kind.accumulates;
+    for (const KindRole &role : kind.roles())
       if (includes(role.access, Access::read) && inputs.isGiven(role.role))
         call.role[size_t(role.role)] = const_cast<std::byte *>(inputs.of(role.role).data.data());
     for (const RoleSpec &role : rolesOf(kind, Access::write)) {
@@ -125,7 +127,7 @@ struct Call {
         call.operands.push_back(tensor.address());
     for (size_t i = 0; ofArguments && i < ofArguments->size(); ++i) {
       attn::PatternOp pattern = file->pattern();
-      const unsigned argument = arguments()[i];
+      const unsigned argument = unsigned(arguments()[i]);
       HostTensor &gradient = (*ofArguments)[i];
       for (int64_t element = 0; element < gradient.elements(); ++element)
         gradient.set(element, NAN);
@@ -134,11 +136,11 @@ struct Call {
            pattern.isOperand(argument) && attn::hasExtent(pattern, argument, attn::Extent::SeqlenQ)});
     }
     call.blockM = block, call.blockN = block + 3, call.threads = threads;
-    return cpuFunctionOf(kind)(call);
+    return cpuFunctionOf(kind.base)(call);
   }
   RoleTensors gradients(int threads = 0, int block = 16) const {
     RoleTensors results;
-    compute(*inputs.kind, results, threads, block);
+    compute(inputs.kind, results, threads, block);
     return results;
   }
 

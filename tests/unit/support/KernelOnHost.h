@@ -28,7 +28,7 @@ struct Kernel {
   DType dtype = DType::bf16;
   std::string changes = "";
   const char *arch = "sm_80";
-  const KindSpec *kind = &backward();
+  Kind kind = kBackward;
   bool ofArguments = false; ///< all that have gradients
 };
 
@@ -38,23 +38,22 @@ inline std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
 }
 
 inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &file) {
-  const Walk walk = kernel.kind->isBackward() ? Walk::both : Walk::queries;
-  auto prepared = preparePattern(file, PassFunctions::ofDefaults, walk);
+  auto prepared = preparePattern(file, PassFunctions::ofDefaults, kernel.kind.walk());
   REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
   KernelShape shape;
-  shape.kind = kernel.kind->name;
+  shape.kind = kernel.kind;
   shape.arch = *findGpuArch(kernel.arch);
   shape.headDim = kernel.headDim;
   shape.valueDim = kernel.valueDim;
-  shape.dtype = kernel.dtype;
-  shape.outFloat32 = !kernel.kind->isBackward(); // so that others continue from it
+  // Out of forward kernels is fp32, so that others continue from it.
+  shape.elements = CallElements(kernel.dtype, kernel.kind.isBackward() ? kernel.dtype : DType::fp32);
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
-  const std::string direction = kernel.kind->isBackward() ? "_backward" : "_forward";
+  const std::string direction = kernel.kind.isBackward() ? "_backward" : "_forward";
   const std::string changes =
       std::string("skeleton=") + (isOfHopper ? "sm90" : "portable") + direction + kernel.changes;
   if (kernel.ofArguments)
     for (const GradientSlot &slot : prepared->rates->gradients)
-      shape.gradientsOf.push_back(slot.argument);
+      shape.kind.gradientsOf.push_back(slot.argument);
   const KernelRequest request = makeRequest(*prepared, shape);
   auto config = parseConfig(request, changes);
   REQUIRE_MESSAGE(config.isOk(), config.status().message());
@@ -88,7 +87,7 @@ inline HostCall hostCall(const Call &call, RoleTensors &results, const std::vect
   const auto tensorOf = [&call, &results](Role role) -> HostTensor & {
     return results.isGiven(role) ? results.of(role) : const_cast<AttentionInputs &>(call.inputs).of(role);
   };
-  for (const KindRole &role : call.inputs.kind->roles) {
+  for (const KindRole &role : call.inputs.kind.roles()) {
     const std::vector<int64_t> &shape = tensorOf(role.role).shape;
     if (shape.size() != 4)
       continue;
@@ -98,8 +97,8 @@ inline HostCall hostCall(const Call &call, RoleTensors &results, const std::vect
   }
   host.address = [&call, &ofArguments, tensorOf](const PointerSource &source) -> const void * {
     if (source.kind == PointerSource::Kind::gradient) {
-      const std::vector<unsigned> arguments = call.arguments();
-      const auto found = std::find(arguments.begin(), arguments.end(), unsigned(source.index));
+      const std::vector<int64_t> arguments = call.arguments();
+      const auto found = std::find(arguments.begin(), arguments.end(), source.index);
       return ofArguments[size_t(found - arguments.begin())].data.data();
     }
     if (source.kind == PointerSource::Kind::operand)

@@ -30,7 +30,7 @@ KernelRecord kernelOf(const KernelFamily &family, const std::string &config, con
   record.config = config;
   record.contentKey = sha256Hex(arch + family.pattern + family.generator + config);
   record.kernelArch = arch;
-  LaunchPlan plan{PlanService("forward")};
+  LaunchPlan plan{PlanService(Kind())};
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.appendPointer(Role::q);
   record.plan = plan.str();

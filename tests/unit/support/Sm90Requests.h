@@ -16,7 +16,7 @@ inline KernelRequest requestFor(int64_t headDim, int64_t valueDim, DType dtype =
   request.arch = *findGpuArch("sm_90a");
   request.headDim = headDim;
   request.valueDim = valueDim;
-  request.setTypes(dtype);
+  request.elements = CallElements(dtype);
   return request;
 }
 
