@@ -8,7 +8,7 @@ import ctypes as C
 import os
 import threading
 import time
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from . import _driver, _library, _scalars
 from . import _structs as S
@@ -72,7 +72,7 @@ class Question(NamedTuple):
     pattern: Any
     device: int
     dtype: int
-    kind: Optional[bytes]
+    kind: bytes
     head_dim: int
     value_dim: int
     sizes: dict
