@@ -196,7 +196,7 @@ std::shared_ptr<Task> EmbeddedCompiler::searchLater(KernelQuestion question, Sea
 
 Result<FoundKernel> EmbeddedCompiler::search(const KernelQuestion &question, const SearchOptions &search,
                                              const Task &task) {
-  HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, question.pattern->parseAgain());
+  HEDDLE_ASSIGN(std::unique_ptr<PatternFile> file, question.pattern->copyForThread());
   TuneRequest request;
   request.shape = question.problem;
   HEDDLE_TRY(checkShape(*file, request.shape));

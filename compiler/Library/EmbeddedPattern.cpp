@@ -3,6 +3,7 @@
 
 #include "codegen/Choose/RatesOf.h"
 #include "codegen/Cpu/JitPattern.h"
+#include "compiler/Pattern/BindWords.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
 #include "dialect/IR/Operands.h"
@@ -11,8 +12,7 @@
 
 #include "llvm/Support/raw_ostream.h"
 
-#include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <cstring>
 
 namespace heddle {
@@ -28,60 +28,6 @@ std::string typeText(mlir::Type type) {
 
 } // namespace
 
-/// The patterns of this process whose text is parsed at present, the one that was used last behind the others. A
-/// context of MLIR takes a quarter of a megabyte and gives nothing back as long as it lives; a text is parsed in
-/// milliseconds.
-class ParsedLately {
-public:
-  static ParsedLately &get() {
-    static auto *lately = new ParsedLately; // outlives patterns of static storage
-    return *lately;
-  }
-
-  void used(EmbeddedPattern *pattern) {
-    std::lock_guard<std::mutex> lock(mutex);
-    forgetLocked(pattern);
-    patterns.push_back(pattern);
-    for (size_t tries = patterns.size(); patterns.size() > kMost && --tries > 0;)
-      letGoOfFirst();
-  }
-
-  void forget(EmbeddedPattern *pattern) {
-    std::lock_guard<std::mutex> lock(mutex);
-    forgetLocked(pattern);
-  }
-
-private:
-  static constexpr size_t kMost = 64;
-
-  void forgetLocked(EmbeddedPattern *pattern) {
-    patterns.erase(std::remove(patterns.begin(), patterns.end(), pattern), patterns.end());
-  }
-
-  /// One at work stays: its turn comes again. Nobody is waited for, as whoever calls has a pattern locked himself.
-  void letGoOfFirst() {
-    EmbeddedPattern *first = patterns.front();
-    patterns.pop_front();
-    if (std::unique_lock<std::mutex> lock(first->mutex, std::try_to_lock); lock)
-      first->file.reset();
-    else
-      patterns.push_back(first);
-  }
-
-  std::mutex mutex;
-  std::deque<EmbeddedPattern *> patterns;
-};
-
-EmbeddedPattern::~EmbeddedPattern() { ParsedLately::get().forget(this); }
-
-Result<const PatternFile *> EmbeddedPattern::parsed() {
-  if (!file) {
-    HEDDLE_ASSIGN(file, parseAgain());
-  }
-  ParsedLately::get().used(this);
-  return file.get();
-}
-
 Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::string &text, const std::string &label,
                                                                  const std::string &name) {
   std::shared_ptr<EmbeddedPattern> made(new EmbeddedPattern);
@@ -94,7 +40,6 @@ Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::stri
   made->facts.digest = made->keep(std::move(digest));
   made->label = label;
   made->describe();
-  ParsedLately::get().used(made.get());
   return made;
 }
 
@@ -145,53 +90,57 @@ void EmbeddedPattern::describe() {
   }
 }
 
-Result<std::string> EmbeddedPattern::assignment(const heddle_operand &operand,
-                                                std::map<int32_t, int64_t> &lengths) const {
+static bool isLength(const heddle_pattern_argument &argument, const heddle_operand &operand) {
+  return argument.takes_length && operand.kind == HEDDLE_OPERAND_INT;
+}
+
+Result<int64_t> EmbeddedPattern::wordOf(const heddle_operand &operand) const {
   const std::string who = std::string("pattern '") + facts.name + "': operand " + std::to_string(operand.id) + ": ";
   if (operand.id < 0 || operand.id >= facts.argument_count)
     return Status::invalidArgument(who + "it has " + std::to_string(facts.argument_count) + " arguments");
   const heddle_pattern_argument &argument = described[size_t(operand.id)];
-  const std::string name = argument.name;
-  if (argument.kind == HEDDLE_OPERAND_POINTER && operand.kind == HEDDLE_OPERAND_INT && argument.takes_length) {
+  const std::string name = std::string("'") + argument.name + "'", got = ", got " + std::to_string(operand.value.i64);
+  if (isLength(argument, operand)) {
     if (operand.value.i64 < 0 || operand.value.i64 > INT32_MAX)
-      return Status::invalidArgument(who + "length of '" + name + "': expected 0 to 2^31 - 1, got " +
-                                     std::to_string(operand.value.i64));
-    lengths[operand.id] = operand.value.i64;
-    return std::string();
+      return Status::invalidArgument(who + "length of " + name + ": expected 0 to 2^31 - 1" + got);
+    return operand.value.i64;
   }
   if (operand.kind != argument.kind)
-    return Status::invalidArgument(who + "'" + name + "' is a " + argument.type + ", the operand is of kind " +
+    return Status::invalidArgument(who + name + " is a " + argument.type + ", the operand is of kind " +
                                    std::to_string(operand.kind));
-  if (operand.kind == HEDDLE_OPERAND_INT)
-    return name + "=" + std::to_string(operand.value.i64);
-  char number[64]; // whatever the program's locale
-  const auto [end, error] = std::to_chars(number, number + sizeof number, float(operand.value.f64));
-  return name + "=" + std::string(number, end);
+  if (operand.kind == HEDDLE_OPERAND_INT) {
+    if (operand.value.i64 > INT32_MAX)
+      return Status::invalidArgument(who + name + ": expected at most 2^31 - 1" + got);
+    return operand.value.i64;
+  }
+  const float number = float(operand.value.f64);
+  if (!std::isfinite(number))
+    return Status::invalidArgument(who + name + ": expected a finite fp32 number, got " +
+                                   std::to_string(operand.value.f64));
+  return attn::wordOfReal(number);
 }
 
 Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *operands, uint64_t count,
                                                          bool needsLengths) {
   if (count > 0 && !operands)
     return Status::invalidArgument("operands: expected an address, got null");
-  std::vector<std::string> assignments;
-  std::map<int32_t, int64_t> lengths;
-  for (uint64_t i = 0; i < count; ++i) {
-    if (operands[i].kind == HEDDLE_OPERAND_POINTER)
-      continue;
-    HEDDLE_ASSIGN(std::string text, assignment(operands[i], lengths));
-    if (!text.empty())
-      assignments.push_back(std::move(text));
-  }
+  std::vector<std::optional<int64_t>> given(described.size());
+  for (uint64_t i = 0; i < count; ++i)
+    if (operands[i].kind != HEDDLE_OPERAND_POINTER) {
+      HEDDLE_ASSIGN(const int64_t word, wordOf(operands[i]));
+      given[size_t(operands[i].id)] = word;
+    }
   std::lock_guard<std::mutex> lock(mutex);
-  HEDDLE_ASSIGN(const PatternFile *file, parsed());
-  HEDDLE_ASSIGN(std::vector<int64_t> words, file->bindParameters(assignments));
-  for (const heddle_pattern_argument &argument : described)
-    if (argument.takes_length && needsLengths && lengths.count(argument.id) == 0)
+  HEDDLE_ASSIGN(std::vector<int64_t> words, bindWords(file->pattern(), given));
+  for (const heddle_pattern_argument &argument : described) {
+    const std::optional<int64_t> length = given[size_t(argument.id)];
+    if (argument.takes_length && needsLengths && !length)
       return Status::invalidArgument(std::string("pattern '") + facts.name + "': the length of tensor '" +
                                      argument.name + "' is missing: operand " + std::to_string(argument.id) +
                                      " of kind int");
-  for (const auto &[id, length] : lengths)
-    words[size_t(id)] = length;
+    if (argument.takes_length && length)
+      words[size_t(argument.id)] = *length;
+  }
   return words;
 }
 
@@ -284,7 +233,6 @@ Status EmbeddedPattern::checkIntegers(const CpuCall &call) {
   if (!isAnyOfIntegers)
     return {};
   std::lock_guard<std::mutex> lock(mutex);
-  HEDDLE_ASSIGN(const PatternFile *file, parsed());
   const Status status = heddle::checkIntegers(*file, asked);
   return status.isOk() ? status : badArguments("operands: " + status.message());
 }
@@ -306,7 +254,6 @@ Result<std::shared_ptr<const PreparedPattern>> EmbeddedPattern::prepared(Walk wa
   std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<const PreparedPattern> &known = preparedOnce[walk];
   if (!known) {
-    HEDDLE_ASSIGN(const PatternFile *file, parsed());
     HEDDLE_ASSIGN(PreparedPattern made, preparePattern(*file, PassFunctions::ofAll, walk));
     known = std::make_shared<const PreparedPattern>(std::move(made));
   }
@@ -317,7 +264,6 @@ Result<std::shared_ptr<const JitPattern>> EmbeddedPattern::machineCode(Walk walk
   std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<const JitPattern> &known = machineCodeOnce[walk];
   if (!known) {
-    HEDDLE_ASSIGN(const PatternFile *file, parsed());
     HEDDLE_ASSIGN(known, compileForCpu(*file, walk));
   }
   return known;
@@ -330,14 +276,13 @@ Result<ProblemBucket> EmbeddedPattern::bucket(const ProblemShape &shape, int64_t
   std::lock_guard<std::mutex> lock(mutex);
   if (auto known = buckets.find(asked); known != buckets.end())
     return known->second;
-  HEDDLE_ASSIGN(const PatternFile *file, parsed());
   HEDDLE_TRY(checkShape(*file, shape));
   if (buckets.size() >= kMostBuckets)
     buckets.clear();
   return buckets.emplace(std::move(asked), problemBucket(*file, shape, smCount)).first->second;
 }
 
-Result<std::unique_ptr<PatternFile>> EmbeddedPattern::parseAgain() const {
+Result<std::unique_ptr<PatternFile>> EmbeddedPattern::copyForThread() const {
   return PatternFile::parse(facts.text, label, facts.name);
 }
 

@@ -28,7 +28,6 @@ public:
   /// The failures of PatternFile::parse.
   static Result<std::shared_ptr<EmbeddedPattern>> create(const std::string &text, const std::string &label,
                                                          const std::string &name);
-  ~EmbeddedPattern();
 
   const heddle_pattern_info &info() const { return facts; }
   const std::vector<heddle_pattern_argument> &arguments() const { return described; }
@@ -57,21 +56,18 @@ public:
   /// Of a checked shape. Sizes that were asked for before are answered from memory.
   Result<ProblemBucket> bucket(const ProblemShape &shape, int64_t smCount);
 
-  /// The same pattern for one thread that works on it for long.
-  Result<std::unique_ptr<PatternFile>> parseAgain() const;
+  /// The same pattern for one thread that works on it for long: a context of MLIR serves one thread at a time.
+  Result<std::unique_ptr<PatternFile>> copyForThread() const;
 
 private:
-  friend class ParsedLately;
   EmbeddedPattern() = default;
   void describe();
   void describeDimensions(unsigned argument);
-  /// The parsed text, parsed again if it was let go. Needs `mutex`.
-  Result<const PatternFile *> parsed();
   const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
-  /// "NAME=VALUE"; empty for the length of a tensor, which goes to `lengths`.
-  Result<std::string> assignment(const heddle_operand &operand, std::map<int32_t, int64_t> &lengths) const;
+  /// Of a size, a number or the length of a tensor.
+  Result<int64_t> wordOf(const heddle_operand &operand) const;
 
-  std::unique_ptr<PatternFile> file; ///< of patterns that were used lately
+  std::unique_ptr<PatternFile> file; ///< parsed once
   std::string label;
   QOriginRule origin = QOriginRule::start;
   std::vector<ArgumentBound> bounds;

@@ -1,5 +1,6 @@
 //===- PatternFile.cpp - a pattern from text ------------------------------===//
 #include "compiler/Pattern/PatternFile.h"
+#include "compiler/Pattern/BindWords.h"
 #include "codegen/Choose/RatesOf.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Pattern/PatternDiagnostics.h"
@@ -191,25 +192,6 @@ static std::optional<int64_t> wordIn(const std::string &assignment, bool isReal)
   return std::isfinite(real) ? std::optional<int64_t>(attn::wordOfReal(real)) : std::nullopt;
 }
 
-static Status checkBounds(attn::PatternOp pattern, unsigned index, int64_t word) {
-  const std::string name = pattern.getParameterName(index).str(),
-                    got = ", got " + pattern.getParameterText(index, word);
-  auto text = [](double bound) {
-    SmallString<16> digits;
-    APFloat(static_cast<float>(bound)).toString(digits);
-    return digits.str().str();
-  };
-  if (!pattern.isRealParameter(index)) {
-    int64_t least = pattern.getParameterMinimum(index);
-    return word >= least ? Status()
-                         : Status::invalidArgument("expected " + name + " >= " + std::to_string(least) + got);
-  }
-  double value = attn::realOfWord(word), least = pattern.getRealMinimum(index), most = pattern.getRealMaximum(index);
-  if (value < least)
-    return Status::invalidArgument("expected " + name + " >= " + text(least) + got);
-  return value <= most ? Status() : Status::invalidArgument("expected " + name + " <= " + text(most) + got);
-}
-
 static unsigned indexOf(attn::PatternOp pattern, StringRef name) {
   unsigned index = 0;
   while (index < pattern.getNumArguments() && pattern.getParameterName(index) != name)
@@ -239,27 +221,15 @@ Status PatternFile::checkSizeNames(const std::vector<std::string> &assignments) 
 Result<std::vector<int64_t>> PatternFile::bindParameters(const std::vector<std::string> &assignments) const {
   HEDDLE_TRY(checkSizeNames(assignments));
   attn::PatternOp pattern = chosen;
-  const unsigned count = pattern.getNumArguments();
-  std::vector<std::optional<int64_t>> bound;
-  for (unsigned i = 0; i < count; ++i)
-    bound.push_back(pattern.isOperand(i) ? 0 : pattern.getParameterDefault(i));
+  std::vector<std::optional<int64_t>> given(pattern.getNumArguments());
   for (const std::string &assignment : assignments) {
     const std::string name = assignment.substr(0, assignment.find('='));
     const unsigned index = indexOf(pattern, name);
-    bound[index] = wordIn(assignment, pattern.isRealParameter(index));
-    if (!bound[index])
+    given[index] = wordIn(assignment, pattern.isRealParameter(index));
+    if (!given[index])
       return Status::invalidArgument("expected " + name + "=NUMBER (32 bits), got '" + assignment + "'");
   }
-  std::vector<int64_t> values;
-  for (unsigned i = 0; i < count; ++i) {
-    std::string name = pattern.getParameterName(i).str();
-    if (!bound[i])
-      return Status::invalidArgument("size '" + name + "' has no default: give it with --set " + name + "=NUMBER");
-    if (!pattern.isOperand(i))
-      HEDDLE_TRY(checkBounds(pattern, i, *bound[i]));
-    values.push_back(*bound[i]);
-  }
-  return values;
+  return bindWords(pattern, given);
 }
 
 Result<AttentionSchedule> PatternFile::schedule() const {

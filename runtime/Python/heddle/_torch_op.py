@@ -26,12 +26,15 @@ def _node(name, arguments):
 _Node, _BackwardNode = _node("_Node", _FORWARD), _node("_BackwardNode", _BACKWARD)
 
 
-def _called(node):
-    """The pattern and its arguments, by name."""
+def _pattern_of(node):
+    return patterns.pattern(text=node.pattern, name=node.pattern_name) if node.pattern_name else patterns.resolved(node.pattern)
+
+
+def _arguments_of(node, made):
+    """By name, of the pattern of the node."""
     names = [part.split(",") if part else [] for part in node.names.split(";")]
     arguments = {name: value for part, values in zip(names, (node.sizes, node.numbers, node.tensors)) for name, value in zip(part, values)}
-    made = patterns.pattern(text=node.pattern, name=node.pattern_name) if node.pattern_name else patterns.resolved(node.pattern)
-    return made, {name: made.checked(name, value) if _is_number(value) else value for name, value in arguments.items()}
+    return {name: made.checked(name, value) if _is_number(value) else value for name, value in arguments.items()}
 
 
 def _is_number(value):
@@ -55,10 +58,10 @@ def attention_op(*given, **named):
     between the three and , inside each."""
     _refuse_tangents()
     node = _Node(*given, **named)
-    made, arguments = _called(node)
+    made = _pattern_of(node)
     carry = None if node.carry_out is None or node.carry_lse is None else (node.carry_out.detach(), node.carry_lse.detach())
     return _torch.attention(CallSpec(node.q.detach(), node.k.detach(), node.v.detach(), made, scale=node.scale, q_origin=node.q_origin,
-                                     k_origin=node.k_origin, carry=carry, arguments=arguments), True)
+                                     k_origin=node.k_origin, carry=carry, arguments=_arguments_of(node, made)), True)
 
 
 @attention_op.register_fake
@@ -74,15 +77,14 @@ def _fake(q, k, v, *_, **__):
 def backward_op(*given, **named):
     """d_q, d_k, d_v, and in fp32 those of the pattern's numbers and tensors that gradients_of names, with , between them."""
     _refuse_tangents()
-    return _compute_gradients(*given, **named)
-
-
-def _compute_gradients(*given, **named):
     node = _BackwardNode(*given, **named)
-    made, arguments = _called(node)
+    return _compute_gradients(node, _pattern_of(node))
+
+
+def _compute_gradients(node, made):
     tensors = [each if each is None else each.detach() for each in node[:7]]
     return _torch_backward.gradients(GradientSpec(*tensors[:6], made, tensors[6], node.scale, node.q_origin, node.k_origin,
-                                                  tuple(filter(None, node.gradients_of.split(","))), arguments=arguments))
+                                                  tuple(filter(None, node.gradients_of.split(","))), arguments=_arguments_of(node, made)))
 
 
 @backward_op.register_fake
@@ -93,10 +95,11 @@ def _fake_backward(*given, **named):
     return [*(each.new_empty(each.shape) for each in node[:3]), *(node.q.new_empty(shape, dtype=torch.float32) for shape in wanted)]
 
 
-def _save(ctx, node, output):
+def _save(ctx, node, output, made=None):
+    """`made`: the pattern of the node, where that is at hand."""
     ctx.set_materialize_grads(False)
     ctx.wanted = [name for name, each in zip(_names_of_tensors(node.names), node.tensors) if each.requires_grad]
-    if node.carry_out is not None and "gradient(detached)" in _called(node)[0].text:
+    if node.carry_out is not None and "gradient(detached)" in (made or _pattern_of(node)).text:
         raise UnsupportedError("carry: a call that continues another has no gradients where the pattern says gradient(detached), whose branches would "
                                "have to be whole; call it under torch.no_grad(), or let the pattern say gradient(full)")
     carry = [] if node.carry_out is None else [node.carry_out, node.carry_lse]
@@ -175,13 +178,15 @@ class _Recorded(torch.autograd.Function):
     @staticmethod
     def forward(ctx, spec, q, k, v, carry_out, carry_lse, *tensors):
         results = _torch.attention(spec, True)
-        _save(ctx, _Node(q, k, v, *_parts(spec), carry_out, carry_lse), results)
+        ctx.pattern = spec.pattern
+        _save(ctx, _Node(q, k, v, *_parts(spec), carry_out, carry_lse), results, spec.pattern)
         return results
 
     @staticmethod
     def backward(ctx, d_out, d_lse):
         # With create_graph=True the gradients get a node that refuses second ones.
-        of_inputs, of_tensors, of_carry = _gradients(ctx, d_out, d_lse, backward_op if torch.is_grad_enabled() else _compute_gradients)
+        run = backward_op if torch.is_grad_enabled() else lambda *given: _compute_gradients(_BackwardNode(*given), ctx.pattern)
+        of_inputs, of_tensors, of_carry = _gradients(ctx, d_out, d_lse, run)
         return (None, *of_inputs, *of_carry, *of_tensors)
 
 
