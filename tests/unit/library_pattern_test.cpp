@@ -276,6 +276,8 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
   call.left.kind = HEDDLE_OPERAND_INT;
   call.left.value.i64 = -5;
   refused("expected left >= 0, got -5");
+  call.left.value.i64 = int64_t(1) << 31;
+  refused("'left': expected at most 2^31 - 1, got 2147483648");
   call.left.value.i64 = 7, call.left.id = 3;
   refused("operands: the pattern has no run-time size number 3");
   call.left.id = 0, call.left.kind = HEDDLE_OPERAND_FLOAT, call.left.value.f64 = 7;
