@@ -16,7 +16,8 @@ using Symbol = LaunchSymbol;
 
 constexpr int64_t kRowWarps = 8;
 
-/// Rows of a block of heddle_backward_preprocess: whole steps of its warps (row_pieces.cuh), of which narrow rows have many.
+/// Rows of a block of heddle_backward_preprocess: whole steps of its warps (row_pieces.cuh), of which narrow rows have
+/// many.
 int64_t preprocessRows(const KernelRequest &request) {
   constexpr int64_t kLeast = 64, kPieceBytes = 16;
   int64_t lanesOfRow = 1;

@@ -1,8 +1,8 @@
 //===- BackwardLaunch.h - what launches of backward kernels share ------------------------------===//
 //
-// Owns the launches around the walks (heddle_backward_preprocess and heddle_convert_dq), the workspace that they pass to each other and
-// the numbered key tiles. Change it together with backward_rows.cuh, row_statistics.cuh, dq_accumulation.cuh and
-// walk_items.cuh.
+// Owns the launches around the walks (heddle_backward_preprocess and heddle_convert_dq), the workspace that they pass
+// to each other and the numbered key tiles. Change it together with backward_rows.cuh, row_statistics.cuh,
+// dq_accumulation.cuh and walk_items.cuh.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -45,7 +45,8 @@ struct Statistics {
 /// Appends the pointers to the gradients of what scores read, behind those of operands.
 void appendGradients(KernelLaunch &launch, const KernelRequest &request);
 
-/// Appends heddle_backward_preprocess, which also adds up the gradient of a sink; all gradients of arguments are cleared before it.
+/// Appends heddle_backward_preprocess, which also adds up the gradient of a sink; all gradients of arguments are
+/// cleared before it.
 void appendPreprocess(BackwardPlan &to, const Statistics &statistics);
 
 /// Words that are zero when a launch begins, in a region that lives through the launches from `first` to `last`.

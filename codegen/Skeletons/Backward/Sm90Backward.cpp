@@ -25,11 +25,11 @@ bool cutsSquares(const KernelRequest &request, int64_t blockM) {
   return grain > 1 && grain % blockM != 0;
 }
 
-// More heads side by side: fewer blocks of each wait for each other, and those that do read the same queries (causal 32k:
-// 19.7 ms, 20.8 with 64, 21.4 with 32). Rows of a class lie scattered among the sums, which then should stay in L2 (dilated
-// window 32k: 2.72 ms, 3.68 with 256).
+// More heads side by side: fewer blocks of each wait for each other, and those that do read the same queries (H200,
+// causal 32k: 19.7 ms, 20.8 with 64, 21.4 with 32). Rows of a class lie scattered among the sums, which then should
+// stay in L2 (dilated window 32k: 2.72 ms, 3.68 with 256).
 constexpr int64_t kOrderedRasterMib = 256, kScatteredRasterMib = 64;
-constexpr int64_t kTeam = 4; // longformer 32k: 834 us, 861 with 8
+constexpr int64_t kTeam = 4; // H200, longformer 32k: 834 us, 861 with 8
 
 class Sm90Backward final : public Skeleton {
 public:
@@ -71,8 +71,8 @@ public:
     return config;
   }
 
-  // Fewer queries a step, more registers of the producing threads, which ranges of many pieces want; then d_q by those who
-  // make scores, and by a walk of its own.
+  // Fewer queries a step, more registers of the producing threads, which ranges of many pieces want; then d_q by those
+  // who make scores, and by a walk of its own.
   std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override {
     std::vector<KernelConfig> spares;
     const KernelConfig tried = defaultConfig(request);

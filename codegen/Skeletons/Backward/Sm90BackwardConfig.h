@@ -71,8 +71,8 @@ bool passesWeights(const KernelRequest &request);
 int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &config);
 int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config);
 
-/// Columns that a consumer computes at a time of the query gradient: all, or a part that begins and ends in one column of
-/// 64 elements of the tile of keys, or at its borders.
+/// Columns that a consumer computes at a time of the query gradient: all, or a part that begins and ends in one column
+/// of 64 elements of the tile of keys, or at its borders.
 int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config);
 int64_t sumSplits(const KernelRequest &request, const Sm90BackwardConfig &config);
 

@@ -1,7 +1,7 @@
 //===- Sm90BackwardPlan.h - the launches of the Hopper backward skeleton -----------------------===//
 //
-// Statistics of all rows; of gradient(detached) the deltas of the branches; the walk over key tiles; and d_q from its sums
-// or by a walk over query tiles. Change it together with sm90_backward_params.cuh and backward_rows.cuh.
+// Statistics of all rows; of gradient(detached) the deltas of the branches; the walk over key tiles; and d_q from its
+// sums or by a walk over query tiles. Change it together with sm90_backward_params.cuh and backward_rows.cuh.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -1,9 +1,10 @@
-// Gradients of what scores read of the pattern's arguments: of every pair P (dP - delta) times the derivative of its score
-// by the argument, added to the element that the pair reads, in fp32. What one element gets is summed in a lane, then in a
-// warp, as far as the element shows: over all tiles of a head where no position chooses it, over a tile where one axis
-// does; of tables by distance where neighbours on a diagonal read the same. Launches clear before.
-// KernelTraits: of gradient_pointers.cuh, and for each gradient in kGradientIsStored[] 1 where every pair has an element of
-// its own, in kGradientIsShared[] 1 where pairs of a tile share them. Without any nothing here adds to a kernel.
+// Gradients of what scores read of the pattern's arguments: of every pair P (dP - delta) times the derivative of its
+// score by the argument, added to the element that the pair reads, in fp32. What one element gets is summed in a lane,
+// then in a warp, as far as the element shows: over all tiles of a head where no position chooses it, over a tile where
+// one axis does; of tables by distance where neighbours on a diagonal read the same. Launches clear before.
+// KernelTraits: of gradient_pointers.cuh, and for each gradient in kGradientIsStored[] 1 where every pair has an
+// element of its own, in kGradientIsShared[] 1 where pairs of a tile share them. Without any nothing here adds to a
+// kernel.
 #pragma once
 
 #include "Backward/params.cuh"
@@ -126,8 +127,8 @@ template <class Gradient, class Place, int Tiles> DEV bool readsOneElement(const
   return __all_sync(0xffffffffu, isOne);
 }
 
-// Elements that pairs share, as those of a table by distance: a tile far from its steps reads one. Row 8 of column 8 n + 8
-// lies on the diagonal of row 0 and column 8 n.
+// Elements that pairs share, as those of a table by distance: a tile far from its steps reads one. Row 8 of column 8 n
+// + 8 lies on the diagonal of row 0 and column 8 n.
 template <class Gradient, class Place, int Tiles>
 DEV void addShared(float *to, const float (&values)[Tiles][4], const Place &place) {
   if (readsOneElement<Gradient, Place, Tiles>(place)) {

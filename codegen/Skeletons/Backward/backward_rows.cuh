@@ -1,11 +1,13 @@
-// The launches around the backward kernel, a row at a time: heddle_backward_preprocess writes what row_statistics.cuh says, delta being
-// the sum over the value dimension of out * d_out less the gradient of lse; heddle_convert_dq turns the sums of
-// dq_accumulation.cuh into d_q, or adds them. Of gradient(detached) heddle_backward_preprocess leaves the gradient of lse in the place of delta, for
-// heddle_branch_deltas.
-// The gradient of a sink needs rows only: heddle_backward_preprocess adds -P of the sink times delta, which the product of a key
-// without a value does not change. KernelTraits::kSinkGradient: 0 not wanted, 1 one for all heads, 2 one for each.
-// Launch: heddle_backward_preprocess as row_dot.cuh with kPreprocessRows rows and kRowWarps warps a block, of as many rows as the tiles
-// of a head have; heddle_convert_dq with ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) / kConvertDqThreads) blocks.
+// The launches around the backward kernel, a row at a time: heddle_backward_preprocess writes what row_statistics.cuh
+// says, delta being the sum over the value dimension of out * d_out less the gradient of lse; heddle_convert_dq turns
+// the sums of dq_accumulation.cuh into d_q, or adds them. Of gradient(detached) heddle_backward_preprocess leaves the
+// gradient of lse in the place of delta, for heddle_branch_deltas.
+// The gradient of a sink needs rows only: heddle_backward_preprocess adds -P of the sink times delta, which the product
+// of a key without a value does not change. KernelTraits::kSinkGradient: 0 not wanted, 1 one for all heads, 2 one for
+// each.
+// Launch: heddle_backward_preprocess as row_dot.cuh with kPreprocessRows rows and kRowWarps warps a block, of as many
+// rows as the tiles of a head have; heddle_convert_dq with ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) /
+// kConvertDqThreads) blocks.
 #pragma once
 
 #include "Backward/argument_gradients.cuh"

@@ -1,6 +1,6 @@
-// What deltas of gradient(detached) are made of: of each branch and row the sums of P dP and of P over its keys, which a
-// walk over key tiles leaves before the gradients. In arrays as those of row_statistics.cuh, first the products of all
-// branches, then the weights.
+// What deltas of gradient(detached) are made of: of each branch and row the sums of P dP and of P over its keys, which
+// a walk over key tiles leaves before the gradients. In arrays as those of row_statistics.cuh, first the products of
+// all branches, then the weights.
 #pragma once
 
 #include "Backward/params.cuh"

@@ -1,7 +1,7 @@
 // The query gradient on its way to d_q: sums in fp32 in the workspace, which key tiles add to. Those of one head are
-// kSumSplits arrays of [rows, kSumColumns], in pieces of 16 bytes: groups of eight rows follow each other, in a group 16
-// columns follow each other, and of those the rows with four pieces each. Piece c of 16 columns holds columns 2c, 2c + 1,
-// 2c + 8 and 2c + 9, as a lane holds them, so that a warp adds 512 bytes in a row.
+// kSumSplits arrays of [rows, kSumColumns], in pieces of 16 bytes: groups of eight rows follow each other, in a group
+// 16 columns follow each other, and of those the rows with four pieces each. Piece c of 16 columns holds columns 2c, 2c
+// + 1, 2c + 8 and 2c + 9, as a lane holds them, so that a warp adds 512 bytes in a row.
 // KernelTraits: kBlockM, kSumColumns (a multiple of 16), kSumSplits, kOrderRate.
 #pragma once
 
@@ -18,7 +18,8 @@ DEV int32_t sumRows(int32_t seqlenQ) {
   return (seqlenQ + KernelTraits::kBlockM - 1) / KernelTraits::kBlockM * KernelTraits::kBlockM;
 }
 
-// Of the first piece of a row, in floats. `row` counts all rows of all heads and splits, which come one after the other.
+// Of the first piece of a row, in floats. `row` counts all rows of all heads and splits, which come one after the
+// other.
 DEV int64_t sumPlace(int32_t row) {
   return static_cast<int64_t>(row / kSumRowGroup) * (kSumRowGroup * kSumColumns) +
          row % kSumRowGroup * kSumGroupColumns;
@@ -28,8 +29,9 @@ DEV int32_t firstSumRow(int32_t batch, int32_t heads, int32_t head, int32_t spli
   return ((batch * heads + head) * kSumSplits + split) * sumRows(seqlenQ);
 }
 
-// Where they are added in order (sm90_dq_order.cuh), for each tile a word: twice as many as key tiles have had their turn,
-// plus kOrderHasSums if one of them had something to add. Behind those of all heads one more counts the blocks that began.
+// Where they are added in order (sm90_dq_order.cuh), for each tile a word: twice as many as key tiles have had their
+// turn, plus kOrderHasSums if one of them had something to add. Behind those of all heads one more counts the blocks
+// that began.
 constexpr uint32_t kOrderHasSums = 1;
 constexpr int32_t kOrderRate = KernelTraits::kOrderRate > 0 ? KernelTraits::kOrderRate : 1;
 

@@ -1,5 +1,5 @@
-// How rows of gradients leave registers: as elements of the call's type or, where calls accumulate, added to fp32. Nobody
-// else adds to an element, so bits do not depend on the order.
+// How rows of gradients leave registers: as elements of the call's type or, where calls accumulate, added to fp32.
+// Nobody else adds to an element, so bits do not depend on the order.
 // KernelTraits: kAccumulates.
 #pragma once
 

@@ -1,10 +1,10 @@
 // The portable backward skeleton: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
-// every key tile, on any GPU of compute capability 8.0 or later. One block has the keys of one kv head and walks the query
-// heads of its group, so that d_k and d_v stay in registers; every warp owns kBlockN / kWarps keys, and Q and d_out come
-// through a ring of asynchronous copies. Launched between heddle_backward_preprocess and heddle_convert_dq (backward_rows.cuh), or,
-// where d_q has a walk of its own, before heddle_query_walk; where branches are detached, behind heddle_branch_deltas too
-// (branch_sums.cuh). Needs, before it in the source: prelude.cuh, struct
-// KernelTraits, struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
+// every key tile, on any GPU of compute capability 8.0 or later. One block has the keys of one kv head and walks the
+// query heads of its group, so that d_k and d_v stay in registers; every warp owns kBlockN / kWarps keys, and Q and
+// d_out come through a ring of asynchronous copies. Launched between heddle_backward_preprocess and heddle_convert_dq
+// (backward_rows.cuh), or, where d_q has a walk of its own, before heddle_query_walk; where branches are detached,
+// behind heddle_branch_deltas too (branch_sums.cuh). Needs, before it in the source: prelude.cuh, struct KernelTraits,
+// struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
 //   kBlockM              queries of a step
@@ -25,8 +25,8 @@
 //   kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemStatistics   byte offsets in dynamic shared memory, multiples of
 //                        128; with kSmemStageBytes of each, of one slot
 //   kSmemRowBytesQK, kSmemRowBytesV, kSmemRowBytesScores             of one row
-// Launch: blocks of 32 * kWarps, kSmemBytes dynamic shared memory, all entries alike. Bases and strides are multiples of
-// 16 bytes.
+// Launch: blocks of 32 * kWarps, kSmemBytes dynamic shared memory, all entries alike. Bases and strides are multiples
+// of 16 bytes.
 #pragma once
 
 #include "Backward/backward_rows.cuh"

@@ -1,6 +1,7 @@
-// A warp with keys: scores are transposed, keys in rows and queries in columns, so that the weights P and dS are operands
-// of dV += P^T dOut and dK += dS^T Q from registers; dS goes through shared memory to dQ = dS K, of which every warp has 16
-// rows, or some columns of them. Where d_q has a walk of its own (portable_query_walk.cuh), it stays in registers.
+// A warp with keys: scores are transposed, keys in rows and queries in columns, so that the weights P and dS are
+// operands of dV += P^T dOut and dK += dS^T Q from registers; dS goes through shared memory to dQ = dS K, of which
+// every warp has 16 rows, or some columns of them. Where d_q has a walk of its own (portable_query_walk.cuh), it stays
+// in registers.
 #pragma once
 
 #include "Backward/dq_accumulation.cuh"

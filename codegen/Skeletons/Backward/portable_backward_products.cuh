@@ -1,5 +1,5 @@
-// What warps of the portable backward kernels multiply, and how the rows of a warp leave: kRowTiles x 16 rows of the item
-// and, of their gradients, all columns or a slice. Columns are those of a step.
+// What warps of the portable backward kernels multiply, and how the rows of a warp leave: kRowTiles x 16 rows of the
+// item and, of their gradients, all columns or a slice. Columns are those of a step.
 #pragma once
 
 #include "Backward/gradient_rows.cuh"

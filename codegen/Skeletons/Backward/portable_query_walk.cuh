@@ -1,6 +1,6 @@
 // Walks over the key tiles of a query item: warps have queries, whose scores have queries in rows. Nothing is added in
-// memory, so bits do not depend on the run. QueryWalk makes d_q, where key tiles do not add to its sums; DeltaWalk what the
-// deltas of detached branches are made of, before anything else.
+// memory, so bits do not depend on the run. QueryWalk makes d_q, where key tiles do not add to its sums; DeltaWalk what
+// the deltas of detached branches are made of, before anything else.
 #pragma once
 
 #include "Backward/portable_backward_products.cuh"

@@ -1,9 +1,10 @@
-// What weights and their derivatives need of each row, in the order in which query tiles take it, so that one copy brings
-// a tile's: arrays of lse in log2 units and of delta. In an array all rows come once for each set, which is a distinct
-// rate of queries, or of deltas of gradient(detached) a branch; in a set by head, tile of kBlockM rows and residue class.
-// Behind the last row of a class lse is infinite, so that weights are zero. Everywhere else it is not above what it would
-// be without rounding: at scores of 10^5 fp32 has steps of 2^-7, a weight would be off by as much, and by any factor at
-// higher ones. So a key that has all the weight gets 2^(s - lse) of 1 or more, and weights are cut at 1.
+// What weights and their derivatives need of each row, in the order in which query tiles take it, so that one copy
+// brings a tile's: arrays of lse in log2 units and of delta. In an array all rows come once for each set, which is a
+// distinct rate of queries, or of deltas of gradient(detached) a branch; in a set by head, tile of kBlockM rows and
+// residue class.
+// Behind the last row of a class lse is infinite, so that weights are zero. Everywhere else it is not above what it
+// would be without rounding: at scores of 10^5 fp32 has steps of 2^-7, a weight would be off by as much, and by any
+// factor at higher ones. So a key that has all the weight gets 2^(s - lse) of 1 or more, and weights are cut at 1.
 // KernelTraits: kBlockM, kQueryRates, kQueryRateCount.
 #pragma once
 

@@ -1,10 +1,11 @@
 // The backward skeleton of Hopper: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
-// every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v stay
-// in registers: kBlockN / 64 consumer warpgroups of 64 keys each (beyond head dims of 128 two, which share 64 keys by what
-// they sum), one producing warpgroup, whose first warp walks and copies and where sums are added in order two more see to
-// the turns, and where kReduce is 1 or 3 one that makes the query gradient. Launched between heddle_backward_preprocess and heddle_convert_dq (backward_rows.cuh), for gradient(detached) behind
-// heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern, struct
-// TransposedPattern (docs/architecture.md sections 2 and 3).
+// every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v
+// stay in registers: kBlockN / 64 consumer warpgroups of 64 keys each (beyond head dims of 128 two, which share 64 keys
+// by what they sum), one producing warpgroup, whose first warp walks and copies and where sums are added in order two
+// more see to the turns, and where kReduce is 1 or 3 one that makes the query gradient. Launched between
+// heddle_backward_preprocess and heddle_convert_dq (backward_rows.cuh), for gradient(detached) behind
+// heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern,
+// struct TransposedPattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
 //   kBlockM              queries of a step, 64 or 64 for each consumer

@@ -126,8 +126,8 @@ protected:
   }
 
   // Without the query gradient: scores start under the key gradient of the tile before; score gradients are made under
-  // the value gradient and, where registers hold both, weights under dP. Beside a reducer all is waited for before the key
-  // gradient starts, under which dS becomes visible to it: registers hold no more in flight.
+  // the value gradient and, where registers hold both, weights under dP. Beside a reducer all is waited for before the
+  // key gradient starts, under which dS becomes visible to it: registers hold no more in flight.
   DEV void walkTilesAlone(QueryTileHeader tile) {
     Scores scores;
     bool hasPrevious = false;

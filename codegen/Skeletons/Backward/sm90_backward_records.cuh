@@ -1,5 +1,5 @@
-// What the warps of a block of the Hopper backward kernel tell each other beside the tiles: the barriers of the rings, and
-// what is said of query tiles and turns. Read alike by NVRTC and by the host's compiler.
+// What the warps of a block of the Hopper backward kernel tell each other beside the tiles: the barriers of the rings,
+// and what is said of query tiles and turns. Read alike by NVRTC and by the host's compiler.
 #pragma once
 
 #include "Shared/shared_records.cuh"

@@ -1,5 +1,5 @@
-// Shared memory of the Hopper backward kernel: K and V of the item, rings of Q and d_out tiles, and dS on its way to the
-// query gradient.
+// Shared memory of the Hopper backward kernel: K and V of the item, rings of Q and d_out tiles, and dS on its way to
+// the query gradient.
 #pragma once
 
 #include "Backward/dq_accumulation.cuh"

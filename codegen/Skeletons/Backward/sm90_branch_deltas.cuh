@@ -1,6 +1,6 @@
-// Deltas of gradient(detached): that of a branch is what d_out * out would be of the branch alone, the sum of P dP over its
-// pairs divided by the sum of P, less the gradient of lse. A walk over key tiles as in sm90_query_walk.cuh, which takes
-// the branches one after the other, with S and dP alone.
+// Deltas of gradient(detached): that of a branch is what d_out * out would be of the branch alone, the sum of P dP over
+// its pairs divided by the sum of P, less the gradient of lse. A walk over key tiles as in sm90_query_walk.cuh, which
+// takes the branches one after the other, with S and dP alone.
 #pragma once
 
 #include "Backward/sm90_query_walk.cuh"

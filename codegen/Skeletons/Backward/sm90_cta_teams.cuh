@@ -60,8 +60,8 @@ template <class Item> DEV bool decodeShare(const KernelParams &p, int32_t index,
   return placeItem(p, share.team - number * pairs, number, item) && isLong(p, item);
 }
 
-// Sums of the consumers of a block, 16 bytes of a thread at a time. In the workspace a counter for each team lies before
-// those of all blocks.
+// Sums of the consumers of a block, 16 bytes of a thread at a time. In the workspace a counter for each team lies
+// before those of all blocks.
 template <int Pieces> class CtaTeamSums {
 public:
   DEV CtaTeamSums(const KernelParams &p, const CtaTeamShare &share, int32_t pairs)

@@ -1,7 +1,7 @@
-// The query tiles that a key tile visits, where query gradients are added in the order of the keys (sm90_dq_order.cuh): in
-// ascending order if the last key tile comes first, else in descending order. Where what key tiles visit begins, or ends,
-// further on from one to the next, each then finds the tile that it wants left by the one before, also if all begin at
-// once.
+// The query tiles that a key tile visits, where query gradients are added in the order of the keys (sm90_dq_order.cuh):
+// in ascending order if the last key tile comes first, else in descending order. Where what key tiles visit begins, or
+// ends, further on from one to the next, each then finds the tile that it wants left by the one before, also if all
+// begin at once.
 #pragma once
 
 #include "Backward/dq_accumulation.cuh"
@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-// The query tiles of an item, each in all heads of the group, which visit alike: a long item would hold up the others at
-// every head.
+// The query tiles of an item, each in all heads of the group, which visit alike: a long item would hold up the others
+// at every head.
 class OrderedWalk {
 public:
   static constexpr bool kAscends = KernelTraits::kRasterReversed;
@@ -33,8 +33,8 @@ public:
 
   DEV ClassTile place() const { return ClassTile{kOrderRate, residue(), number}; } // of the last tile
 
-  // The query tile from which on an item that walks towards it finds those of the tile before; beyond all: there is none,
-  // or it visits nothing.
+  // The query tile from which on an item that walks towards it finds those of the tile before; beyond all: there is
+  // none, or it visits nothing.
   DEV static int32_t edgeOfTileBefore(const KernelParams &p, const PatternContext &context, const KeyItem &item) {
     constexpr int32_t kStep = (kAscends ? 1 : -1) * kOrderRate * kBlockN;
     const int32_t first = item.first + kStep, last = min(first + kOrderRate * (kBlockN - 1), p.seqlenK - 1);

@@ -1,5 +1,5 @@
-// A warpgroup of its own for the query gradient: dQ = dS K of each step, a part after the other, added to its sums straight
-// from registers. Nobody waits for the additions but the warpgroup itself.
+// A warpgroup of its own for the query gradient: dQ = dS K of each step, a part after the other, added to its sums
+// straight from registers. Nobody waits for the additions but the warpgroup itself.
 #pragma once
 
 #include "Backward/sm90_backward_products.cuh"

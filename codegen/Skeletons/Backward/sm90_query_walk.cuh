@@ -1,7 +1,8 @@
-// d_q by a walk of its own, with neither sums in memory nor an order of additions: a consumer warpgroup has 64 queries and
-// walks the key tiles that they visit. Scores have queries in rows, so that dS is the register operand of d_q += dS K.
-// Shared memory is that of the walk over key tiles with the roles exchanged: Q and d_out of the item lie in the places of
-// K and V, the rings hold K and V in the places of Q and d_out.
+// d_q by a walk of its own, with neither sums in memory nor an order of additions: a consumer warpgroup has 64 queries
+// and walks the key tiles that they visit. Scores have queries in rows, so that dS is the register operand of d_q += dS
+// K.
+// Shared memory is that of the walk over key tiles with the roles exchanged: Q and d_out of the item lie in the places
+// of K and V, the rings hold K and V in the places of Q and d_out.
 #pragma once
 
 #include "Backward/sm90_backward_loader.cuh"

@@ -1,5 +1,5 @@
-// Consumers of wide heads, where no warpgroup can hold d_k and d_v of 64 keys: two share the keys of a block by what they
-// sum. ValueConsumer makes P for d_v, KeyConsumer dS for d_k and d_q. P reaches KeyConsumer through a ring of
+// Consumers of wide heads, where no warpgroup can hold d_k and d_v of 64 keys: two share the keys of a block by what
+// they sum. ValueConsumer makes P for d_v, KeyConsumer dS for d_k and d_q. P reaches KeyConsumer through a ring of
 // kScoreStages tiles; where a chain of scores needs the scores again, it makes P itself.
 #pragma once
 

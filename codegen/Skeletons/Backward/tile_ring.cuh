@@ -1,6 +1,6 @@
-// What an item visits: Q and d_out of query tiles, in all heads of the group, with lse and delta of their rows, or K and V
-// of key tiles. A ring of kStages slots in shared memory, which asynchronous copies fill ahead of use. Every thread walks,
-// every thread copies.
+// What an item visits: Q and d_out of query tiles, in all heads of the group, with lse and delta of their rows, or K
+// and V of key tiles. A ring of kStages slots in shared memory, which asynchronous copies fill ahead of use. Every
+// thread walks, every thread copies.
 #pragma once
 
 #include "Backward/branch_sums.cuh"
@@ -42,8 +42,8 @@ template <class Item> DEV void loadItem(const KernelParams &p, const Item &item,
   ItemValueRows::load(shared + KernelTraits::kSmemV, valueRowsOf<Item::kRowsAreKeys>(p, rows));
 }
 
-// The tiles of all heads that an item visits, one head after the other. The context is that of the first, and changes: not a
-// member, as an object that refers to itself stays in memory.
+// The tiles of all heads that an item visits, one head after the other. The context is that of the first, and changes:
+// not a member, as an object that refers to itself stays in memory.
 template <class Item> class GroupWalk {
 public:
   DEV GroupWalk(const KernelParams &p, const Item &item, PatternContext &context)

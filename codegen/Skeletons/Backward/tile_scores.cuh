@@ -1,6 +1,7 @@
-// The chain of scores, its derivative, and the masks of a tile. Branches are compile-time constants of each instance, so
-// the generated predicate folds. Tiles are seen through a place, which says what pair an element of a lane is: element
-// `slot` of score tile n lies in row slot / 2 (of the lane's two) and column 8 n + slot % 2 (from the lane's first).
+// The chain of scores, its derivative, and the masks of a tile. Branches are compile-time constants of each instance,
+// so the generated predicate folds. Tiles are seen through a place, which says what pair an element of a lane is:
+// element `slot` of score tile n lies in row slot / 2 (of the lane's two) and column 8 n + slot % 2 (from the lane's
+// first).
 #pragma once
 
 #include "Backward/argument_gradients.cuh"

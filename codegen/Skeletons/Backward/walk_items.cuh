@@ -1,7 +1,8 @@
-// Who computes what: the numbered items of a walk, each a tile of kBlockN rows, and the tiles of kBlockM columns that it
-// visits. Rows are the keys of a kv head and columns the queries of the heads of its group (KeyItem), or rows are the
-// queries of a head and columns its keys (QueryItem, where d_q has a walk of its own). Rows are addressed as rho + R * I:
-// row number I of residue class rho, R = rate; of keys the least multiple of the rates that the heads of the group have.
+// Who computes what: the numbered items of a walk, each a tile of kBlockN rows, and the tiles of kBlockM columns that
+// it visits. Rows are the keys of a kv head and columns the queries of the heads of its group (KeyItem), or rows are
+// the queries of a head and columns its keys (QueryItem, where d_q has a walk of its own). Rows are addressed as rho +
+// R * I: row number I of residue class rho, R = rate; of keys the least multiple of the rates that the heads of the
+// group have.
 // KernelTraits: kKeyItemRates[kKeyItemRateCount], ascending, with every common multiple of its elements.
 #pragma once
 
@@ -143,8 +144,8 @@ template <class Item> DEV bool placeItem(const KernelParams &p, int32_t pair, in
   return first < rowsInClass;
 }
 
-// Sections of at most p.raster consecutive pairs, as equal as can be: a short last one would leave multiprocessors idle at
-// the end. Inside a section all heads of one tile follow each other. False: the head has no such item.
+// Sections of at most p.raster consecutive pairs, as equal as can be: a short last one would leave multiprocessors idle
+// at the end. Inside a section all heads of one tile follow each other. False: the head has no such item.
 template <class Item> DEV bool decodeItem(const KernelParams &p, int32_t index, Item &item) {
   const int32_t items = Item::itemsPerHead(p), pairs = pairsOf<Item>(p);
   const int64_t sections = ceilDiv(pairs, min(p.raster, pairs));

@@ -1,5 +1,5 @@
-// Shared memory of the sm90 forward kernel: tiles and records (sm90_records.cuh). Addresses are constants: derived from a
-// symbol they would be computed again at every step.
+// Shared memory of the sm90 forward kernel: tiles and records (sm90_records.cuh). Addresses are constants: derived from
+// a symbol they would be computed again at every step.
 #pragma once
 
 #include "Forward/sm90_records.cuh"

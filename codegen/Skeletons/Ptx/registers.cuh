@@ -1,4 +1,5 @@
-// Registers of a warpgroup after launch (compute_90a): all four warps execute the same change. What is kept out of them.
+// Registers of a warpgroup after launch (compute_90a): all four warps execute the same change. What is kept out of
+// them.
 #pragma once
 
 namespace heddle {

@@ -43,8 +43,8 @@ template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uin
 //   ofShared:    A and B in shared memory, rows along the summed dimension
 //   ofSharedTransposed: A and B in shared memory, rows along M and N
 //   ofRegisters: A in registers, B in shared memory with rows along N
-// There are those for N = HEDDLE_SCORE_COLUMNS, HEDDLE_OUTPUT_COLUMNS and, where they are given, HEDDLE_HEAD_COLUMNS and
-// HEDDLE_QUERY_COLUMNS, macros of the including source.
+// There are those for N = HEDDLE_SCORE_COLUMNS, HEDDLE_OUTPUT_COLUMNS and, where they are given, HEDDLE_HEAD_COLUMNS
+// and HEDDLE_QUERY_COLUMNS, macros of the including source.
 template <int N, class Element> struct WarpgroupMma;
 
 // clang-format off

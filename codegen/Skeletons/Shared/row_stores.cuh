@@ -9,8 +9,8 @@ namespace heddle {
 
 DEV uint32_t exchange(uint32_t word, int distance) { return __shfl_xor_sync(0xffffffffu, word, distance); }
 
-// Exchanges, between the two lanes of each pair at a distance, the high word of the lane whose bit of the distance is clear
-// for the low word of the other one.
+// Exchanges, between the two lanes of each pair at a distance, the high word of the lane whose bit of the distance is
+// clear for the low word of the other one.
 DEV void exchangeHalves(uint32_t &low, uint32_t &high, int distance) {
   const bool isUpper = threadIdx.x & distance;
   const uint32_t other = exchange(isUpper ? low : high, distance);

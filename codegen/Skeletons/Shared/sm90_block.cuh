@@ -1,5 +1,5 @@
-// What blocks of Hopper kernels have in common: places in shared memory, columns of tiles, and words that all lanes of a
-// warp share.
+// What blocks of Hopper kernels have in common: places in shared memory, columns of tiles, and words that all lanes of
+// a warp share.
 #pragma once
 
 #include "Shared/elements.cuh"
