@@ -1,5 +1,5 @@
 # Every verb that writes, killed at calls by which it changes files: a few in every run, 300 among the long tests.
-if(TARGET heddle)
+if(TARGET heddle-recorded)
   find_package(Python3 COMPONENTS Interpreter QUIET)
   if(Python3_FOUND)
     # Preloaded into programs that are built as they are.
@@ -8,7 +8,7 @@ if(TARGET heddle)
       target_compile_options(heddle_counted_calls PRIVATE -fno-sanitize=all)
       target_link_options(heddle_counted_calls PRIVATE -fno-sanitize=all)
     endif()
-    set(HEDDLE_KILLS ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/kills/kills.py $<TARGET_FILE:heddle> $<TARGET_FILE:heddle_counted_calls>)
+    set(HEDDLE_KILLS ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/kills/kills.py $<TARGET_FILE:heddle-recorded> $<TARGET_FILE:heddle_counted_calls>)
     add_test(NAME kills.some COMMAND ${HEDDLE_KILLS} 9)
     add_test(NAME kills.verbs COMMAND ${HEDDLE_KILLS} 300)
     set_tests_properties(kills.some kills.verbs PROPERTIES TIMEOUT 3600 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0")

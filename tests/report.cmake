@@ -5,7 +5,7 @@ if(NOT TARGET heddle_report)
 endif()
 function(heddle_use_recorded_database target)
   target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RecordedWorkloads.cpp
-    ${CMAKE_SOURCE_DIR}/tests/unit/support/RecordedDatabase.cpp)
+    ${CMAKE_SOURCE_DIR}/tests/unit/support/RecordedDatabase.cpp ${HEDDLE_RECORDED})
   target_compile_definitions(${target} PRIVATE HEDDLE_TEST_PATTERNS="${CMAKE_SOURCE_DIR}/patterns" HEDDLE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   heddle_use_pch(${target} pattern_test)

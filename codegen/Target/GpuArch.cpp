@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuArch.h"
 #include "codegen/Target/GpuModel.h"
-#include "runtime/Core/Recorded.h"
 
 #include <algorithm>
 #include <cctype>
@@ -110,7 +109,7 @@ const GpuArch *archOrNull(std::string_view name) {
 }
 
 const GpuModel *modelOrNull(std::string_view name) {
-  const std::string wanted = squeezed(withoutMark(name));
+  const std::string wanted = squeezed(name);
   for (const GpuModel &model : gpuModels())
     if (squeezed(model.name) == wanted || squeezed(model.fullName) == wanted)
       return &model;

@@ -2,7 +2,6 @@
 #include "compiler/Plan/SweepJournal.h"
 #include "runtime/Core/Plausible.h"
 #include "runtime/Core/ReadFile.h"
-#include "runtime/Core/Recorded.h"
 #include "runtime/Core/SafeText.h"
 
 #include <nlohmann/json.hpp>
@@ -143,9 +142,6 @@ static std::vector<std::string> shardFiles(const std::string &folder, const std:
 std::vector<std::string> shardDatabases(const std::string &folder) { return shardFiles(folder, ".db"); }
 std::vector<std::string> shardJournals(const std::string &folder) { return shardFiles(folder, ".jsonl"); }
 
-/// Of two entries of one item the higher counts, of equally high ones the later.
-static int rank(const SweepEntry &entry) { return int(entry.isDone) + int(!isRecorded(entry.device)); }
-
 static Status checkListed(const std::string &folder) {
   std::error_code error;
   std::filesystem::directory_iterator(folder, error);
@@ -161,7 +157,7 @@ Result<std::vector<SweepEntry>> readSweep(const std::string &folder) {
     HEDDLE_ASSIGN(std::vector<SweepEntry> entries, readJournal(path));
     for (SweepEntry &entry : entries) {
       const auto [known, isNew] = last.try_emplace(entry.item, entry);
-      if (!isNew && rank(entry) >= rank(known->second))
+      if (!isNew && entry.isDone >= known->second.isDone)
         known->second = std::move(entry);
     }
   }

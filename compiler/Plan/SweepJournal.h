@@ -65,7 +65,7 @@ std::vector<std::string> shardDatabases(const std::string &folder);
 std::vector<std::string> shardJournals(const std::string &folder);
 
 /// The last entry of each item, of all journals of the folder, none if there is no folder. One that is done is never
-/// undone, and one that was measured not by recorded times. io: a journal cannot be read.
+/// undone. io: a journal cannot be read.
 Result<std::vector<SweepEntry>> readSweep(const std::string &folder);
 
 } // namespace heddle

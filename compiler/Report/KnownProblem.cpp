@@ -5,7 +5,7 @@
 #include "compiler/Session/TunePrior.h"
 #include "compiler/Views/Explanation.h"
 #include "runtime/Core/FieldText.h"
-#include "tuner/Model/RankReport.h"
+#include "tuner/Model/Spearman.h"
 #include "tuner/Space/Trial.h"
 
 namespace heddle::report {

@@ -1,7 +1,7 @@
 //===- ScheduleCost.h - the estimated time of a configuration ---*- C++ -*-===//
 // Owns what a cost model is told of a configuration: times of its tensor, exponential, memory and launch work on an
 // ideal GPU of the data sheet's rates, by tile class, and the choices that lengthen them. The parameters are data, in
-// CostParameters.cpp; `heddle model fit` makes them from recorded trials.
+// CostParameters.cpp; tests/recorded makes them from recorded trials.
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -21,16 +21,8 @@ struct ProblemShape;
 /// the skeleton's name. notFound: nobody has said what tells its configurations apart.
 Result<const tuner::CostModel *> costModelStart(const std::string &skeleton);
 
-/// What the shipped parameters were fitted on.
-struct ShippedCosts {
-  tuner::CostModel model;
-  std::string gpu; ///< GpuModel::name
-};
-/// Of a skeleton; null if there are none.
-const ShippedCosts *shippedCosts(const std::string &skeleton);
-
-/// Parameters that `heddle model fit` wrote. invalidArgument: not those of its family; io: no such file.
-Result<tuner::CostModel> loadCostModel(const std::string &path);
+/// The parameters of a skeleton's kernels; null if there are none.
+const tuner::CostModel *shippedCosts(const std::string &skeleton);
 
 /// The work of one call on one GPU. Counts what the analysis left, no IR: one thread at a time, but any.
 class ScheduleCost {

@@ -1,6 +1,5 @@
 //===- SweepShard.cpp - the items of one shard, one after the other -------===//
 #include "compiler/Session/SweepShard.h"
-#include "runtime/Core/Recorded.h"
 
 #include <chrono>
 #include <ctime>
@@ -24,10 +23,9 @@ public:
 
   Status choose(const WorkPlan &plan) {
     HEDDLE_ASSIGN(std::vector<SweepEntry> ended, readSweep(options.folder));
-    const bool plays = isRecorded(options.gpus.front().name);
-    std::set<std::string> done; // what a recording was played for is measured all the same
+    std::set<std::string> done;
     for (const SweepEntry &entry : ended)
-      if (entry.isDone && (plays || !isRecorded(entry.device)))
+      if (entry.isDone)
         done.insert(entry.item);
     const std::vector<TuneItem> items = plan.tuneItems();
     for (size_t i = 0; i < items.size(); ++i) {
@@ -59,9 +57,7 @@ public:
   }
 
 private:
-  static bool serves(const SweepGpu &gpu, const TuneItem &item) {
-    return item.gpu.empty() || item.gpu == withoutMark(gpu.name);
-  }
+  static bool serves(const SweepGpu &gpu, const TuneItem &item) { return item.gpu.empty() || item.gpu == gpu.name; }
   bool hasGpuFor(const TuneItem &item) const {
     for (const SweepGpu &gpu : options.gpus)
       if (serves(gpu, item))

@@ -6,19 +6,13 @@
 
 #include "compiler/Plan/SweepJournal.h"
 #include "compiler/Plan/WorkPlan.h"
+#include "compiler/Session/TuneHere.h"
 
 #include <atomic>
 #include <functional>
 #include <optional>
 
 namespace heddle {
-
-/// One GPU of this machine: its number among those that the driver shows, and its name. What recordings of GPUs with a
-/// mark in their names (runtime/Core/Recorded.h) did is done for such runs only.
-struct SweepGpu {
-  int ordinal = 0;
-  std::string name;
-};
 
 struct SweepProgress {
   size_t ended = 0, failed = 0, total = 0; ///< of the items that this run has

@@ -46,24 +46,15 @@ TunePrior distancePrior(std::shared_ptr<const TuneSpace> space) {
   return prior;
 }
 
-Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
-                           const DeviceIdentity &device, const std::optional<tuner::CostModel> &given) {
-  Result<GpuModel> rates = ratesOfDevice(device);
-  if (!given)
-    return shippedPrior(std::move(space), shape, rates);
-  HEDDLE_TRY(rates.status());
-  return modelPrior(std::move(space), shape, *rates, *given);
-}
-
 TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const Result<GpuModel> &gpu) {
-  const ShippedCosts *shipped = shippedCosts(space->familyName());
+  const tuner::CostModel *shipped = shippedCosts(space->familyName());
   std::string whyNot;
   if (!shipped) {
     whyNot = "no cost model is fitted for " + space->familyName();
   } else if (!gpu) {
     whyNot = gpu.status().message();
   } else {
-    Result<TunePrior> prior = modelPrior(space, shape, *gpu, shipped->model);
+    Result<TunePrior> prior = modelPrior(space, shape, *gpu, *shipped);
     if (prior)
       return prior.take();
     whyNot = prior.status().message();

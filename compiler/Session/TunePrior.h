@@ -32,9 +32,6 @@ Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const Probl
                              const tuner::CostModel &model);
 /// Each change from the default costs a little.
 TunePrior distancePrior(std::shared_ptr<const TuneSpace> space);
-/// modelPrior at the rates of the GPU with what is given, else shippedPrior.
-Result<TunePrior> priorFor(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape,
-                           const DeviceIdentity &device, const std::optional<tuner::CostModel> &given);
 /// modelPrior with the shipped parameters where they serve, else distancePrior, with the reason in its basis.
 TunePrior shippedPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const Result<GpuModel> &gpu);
 

@@ -150,7 +150,7 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   task.evaluator = std::make_shared<KernelEvaluator>(space, measurer);
   task.sink = &sink;
   task.strategy = request.strategy;
-  HEDDLE_ASSIGN(TunePrior prior, priorFor(space, request.shape, device.info().identity, request.model));
+  const TunePrior prior = shippedPrior(space, request.shape, ratesOfDevice(device.info().identity));
   task.prior = prior.cost;
   outcome.order = prior.basis;
   std::vector<const Store *> stores = request.shipped;

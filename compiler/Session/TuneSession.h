@@ -22,10 +22,9 @@ struct TuneRequest : MeasureSetup {
   /// end of the session.
   std::string measureProgram;
   std::string strategy = kTuneStrategy;
-  std::string skeleton; ///< whose configurations are searched; empty: the first that serves the request
-  std::optional<tuner::CostModel> model; ///< of `heddle model fit`; none: the shipped one, where it serves
-  std::vector<const Store *> shipped;    ///< beside the store that is written: their winners are tried as well
-  std::string name;                      ///< the pattern's name in the store; empty: the pattern's own
+  std::string skeleton;               ///< whose configurations are searched; empty: the first that serves the request
+  std::vector<const Store *> shipped; ///< beside the store that is written: their winners are tried as well
+  std::string name;                   ///< the pattern's name in the store; empty: the pattern's own
   tuner::TuningOptions options;
 };
 
@@ -33,8 +32,6 @@ struct TuneOutcome {
   tuner::TuningResult search;
   WinnerKey key;
   std::optional<KernelRecord> record; ///< of the winner; published
-  /// why there is a winner and no record: no compiler for a recorded one; else empty
-  std::string whyNoKernel;
   double medianUs = 0;
   double maxError = 0;
   std::string order;     ///< what the points were ordered by, in words

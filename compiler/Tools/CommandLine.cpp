@@ -107,23 +107,6 @@ std::vector<std::string> withoutHelp(std::vector<std::string> words, const CLI::
   return words;
 }
 
-/// `tune --fit` and `tune --predict` ask for what the verb model does.
-std::vector<std::string> withoutAliases(std::vector<std::string> words) {
-  const auto verb = verbIn(words);
-  if (verb == words.end() || *verb != "tune")
-    return words;
-  for (const char *operation : {"fit", "predict"}) {
-    const auto option = std::find(verb, words.end(), std::string("--") + operation);
-    if (option == words.end())
-      continue;
-    words.erase(option);
-    *verb = operation;
-    words.insert(verb, "model");
-    break;
-  }
-  return words;
-}
-
 /// What a command's help ends with.
 std::string footerOf(const CLI::App &command, const std::string &path) {
   const std::vector<const CLI::Option *> options = command.get_options();
@@ -163,7 +146,7 @@ public:
       std::cerr << app.help();
       return Usage;
     }
-    std::vector<std::string> words = withoutHelp(withoutAliases({argv + 1, argv + argc}), *app.get_subcommand("help"));
+    std::vector<std::string> words = withoutHelp({argv + 1, argv + argc}, *app.get_subcommand("help"));
     wantsJson = std::find(words.begin(), std::find(words.begin(), words.end(), "--"), "--json") !=
                 std::find(words.begin(), words.end(), "--");
     if (const std::optional<int> unknown = unknownVerb(words))

@@ -15,7 +15,6 @@ const std::vector<Verb> &verbs() {
       {"configs", "list the feasible configurations of a kernel, all or a random sample", addConfigs},
       {"tune", "find the fastest kernel on this machine's GPU", addTune},
       {"sweep", "tune every problem of a plan, on one machine or many", addSweep},
-      {"model", "fit, judge and ask the estimate of kernels' times that searches begin with", addModel},
       {"run", "compute attention on tensors from a file", addRun},
       {"bench", "measure kernels beside the roof of the same run", addBench},
       {"pack", "compile every kernel of a plan into one file to ship", addPack},

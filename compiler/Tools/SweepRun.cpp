@@ -3,11 +3,8 @@
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
-#include "compiler/Tools/Model.h"
 #include "compiler/Tools/Sweep.h"
 #include "runtime/Core/CountText.h"
-#include "runtime/Core/Recorded.h"
-#include "runtime/Device/Device.h"
 
 #include <CLI/CLI.hpp>
 
@@ -26,7 +23,6 @@ struct RunOptions : SweepPlanOptions {
   std::vector<int> gpus;
   int workers = 0;
   DatabaseOptions permissions;
-  RecordedOptions recorded;
 };
 
 std::atomic<bool> interrupted{false};
@@ -41,33 +37,6 @@ Result<Shard> shardOfMpi() {
       return Shard::parse(std::string(std::getenv(rank)) + "/" + std::getenv(size));
   return Status::invalidArgument("--shard=mpi: expected OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID in the "
                                  "environment, as mpirun and srun set them");
-}
-
-/// One of each name that tables are of, for each number that was given.
-Result<std::vector<SweepGpu>> playedGpus(const RunOptions &options) {
-  HEDDLE_ASSIGN(const std::vector<std::string> names, gpusOf(options.recorded));
-  std::vector<SweepGpu> gpus;
-  for (int ordinal : options.gpus.empty() ? std::vector<int>{0} : options.gpus)
-    for (const std::string &name : names)
-      gpus.push_back({ordinal, name + std::string(kRecordedMark)});
-  return gpus;
-}
-
-Result<std::vector<SweepGpu>> gpusOf(const RunOptions &options) {
-  if (options.recorded.isGiven())
-    return playedGpus(options);
-  std::vector<int> ordinals = options.gpus;
-  if (ordinals.empty()) {
-    HEDDLE_ASSIGN(int count, Device::count());
-    for (int i = 0; i < count; ++i)
-      ordinals.push_back(i);
-  }
-  std::vector<SweepGpu> gpus;
-  for (int ordinal : ordinals) {
-    HEDDLE_ASSIGN(Device device, Device::open(ordinal));
-    gpus.push_back({ordinal, device.info().identity.deviceName});
-  }
-  return gpus;
 }
 
 TuneCommand commandOf(const RunOptions &options, const Shard &shard, size_t gpus) {
@@ -108,7 +77,6 @@ size_t print(const RunOptions &options, const Shard &shard, const SweepResult &r
   }
   if (options.json)
     printJson(Json{{"shard", shard.str()},
-                   {"recorded", options.recorded.isGiven() ? Json(options.recorded.path) : Json()},
                    {"database", shardDatabase(options.folder, shard)},
                    {"items", result.items},
                    {"known", result.known},
@@ -119,14 +87,13 @@ size_t print(const RunOptions &options, const Shard &shard, const SweepResult &r
     std::cout << "shard " << shard.str() << ": " << counted(result.items, "item") << ", " << grouped(result.known)
               << " done before, " << grouped(result.entries.size() - failed) << " now, " << grouped(failed) << " failed"
               << (result.elsewhere ? ", " + grouped(result.elsewhere) + " for GPUs that are not here" : "")
-              << (interrupted ? ", interrupted" : "")
-              << (options.recorded.isGiven() ? "; times are recorded, not measured" : "") << '\n';
+              << (interrupted ? ", interrupted" : "") << '\n';
   return failed;
 }
 
 Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   HEDDLE_ASSIGN(WorkPlan plan, options.load());
-  HEDDLE_ASSIGN(std::vector<SweepGpu> gpus, gpusOf(options));
+  HEDDLE_ASSIGN(std::vector<SweepGpu> gpus, gpusHere(options.gpus));
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   if (error)
@@ -138,13 +105,7 @@ Result<size_t> sweep(const RunOptions &options, const Shard &shard) {
   running.shard = shard;
   running.gpus = gpus;
   running.cancel = &interrupted;
-  running.tune = [&](const TuneItem &item, const SweepGpu &gpu) {
-    TuneCommand here = command;
-    if (options.recorded.isGiven())
-      for (const std::string &word : options.recorded.wordsFor(gpu.name))
-        here.options.push_back(word);
-    return tuneElsewhere(here, item, gpu);
-  };
+  running.tune = [&](const TuneItem &item, const SweepGpu &gpu) { return tuneElsewhere(command, item, gpu); };
   running.progress = [&](const SweepProgress &now) {
     progress.show(now.total ? double(now.ended) / double(now.total) : 1,
                   grouped(now.ended) + "/" + counted(now.total, "item") + ", " + grouped(now.failed) + " failed, " +
@@ -169,8 +130,7 @@ Action addSweepRun(CLI::App &command) {
                   "I/N: the items whose number leaves I when divided by N; mpi: as the launcher of an MPI job numbers "
                   "this process")
       ->capture_default_str();
-  addValue(command, "--gpus", options->gpus, "N",
-           "Numbers of the GPUs to use [all that the driver shows; with --recorded 0]")
+  addValue(command, "--gpus", options->gpus, "N", "Numbers of the GPUs to use [all that the driver shows]")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--budget", options->budget, "time for the search of each item: 30, 30s, 2m")
@@ -179,7 +139,6 @@ Action addSweepRun(CLI::App &command) {
   command.add_option("--workers", options->workers, "threads that compile for each GPU [a share of the processors]")
       ->check(CLI::PositiveNumber);
   options->permissions.addPermissions(command);
-  options->recorded.add(command);
   return [options] {
     Result<Shard> shard = options->shard == "mpi" ? shardOfMpi() : Shard::parse(options->shard);
     if (!shard)

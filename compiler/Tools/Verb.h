@@ -44,7 +44,6 @@ Action addConfigs(CLI::App &command);
 Action addPack(CLI::App &command);
 Action addSweep(CLI::App &command);
 Action addTune(CLI::App &command);
-Action addModel(CLI::App &command);
 Action addRun(CLI::App &command);
 Action addBench(CLI::App &command);
 Action addCache(CLI::App &command);

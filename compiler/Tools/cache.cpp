@@ -4,7 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"
-#include "runtime/Core/Recorded.h"
 
 #include <CLI/CLI.hpp>
 

@@ -3,8 +3,9 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Report/Report.h"
 #include "compiler/Plan/WorkPlan.h"
-#include "compiler/Tools/Model.h"
+#include "compiler/Tools/CallOptions.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Tools/Verb.h"
 #include "runtime/Core/CountText.h"
 
 #include <CLI/CLI.hpp>
@@ -22,8 +23,8 @@ struct ReportOptions {
   bool json = false;
 };
 
-ModelProblem problemOf(const TuneItem &item) {
-  ModelProblem problem;
+CallOptions problemOf(const TuneItem &item) {
+  CallOptions problem;
   problem.pattern.file = item.pattern.file;
   problem.pattern.name = item.pattern.pattern;
   problem.problem.batch = item.problem.batch;
@@ -41,30 +42,30 @@ ModelProblem problemOf(const TuneItem &item) {
 }
 
 /// The calls of all plans, then the others, each once: a plan has an item for every GPU.
-Result<std::vector<ModelProblem>> callsOf(const ReportOptions &options) {
-  std::vector<ModelProblem> calls;
+Result<std::vector<CallOptions>> callsOf(const ReportOptions &options) {
+  std::vector<CallOptions> calls;
   for (const std::string &path : options.plans) {
     HEDDLE_ASSIGN(WorkPlan plan, WorkPlan::load(path));
     for (const TuneItem &item : plan.tuneItems())
       calls.push_back(problemOf(item));
   }
   for (const std::string &text : options.calls) {
-    HEDDLE_ASSIGN(ModelProblem call, ModelProblem::parse(text));
+    HEDDLE_ASSIGN(CallOptions call, CallOptions::parse(text));
     calls.push_back(std::move(call));
   }
   std::set<std::string> seen;
   calls.erase(std::remove_if(calls.begin(), calls.end(),
-                             [&](const ModelProblem &call) { return !seen.insert(call.text()).second; }),
+                             [&](const CallOptions &call) { return !seen.insert(call.text()).second; }),
               calls.end());
   return calls;
 }
 
 /// A page must not take the place of what it was made from.
 Status checkPage(const ReportOptions &options) {
-  HEDDLE_ASSIGN(const std::vector<ModelProblem> calls, callsOf(options));
+  HEDDLE_ASSIGN(const std::vector<CallOptions> calls, callsOf(options));
   std::vector<std::string> uses = options.plans;
   uses.insert(uses.end(), {options.database.path(), options.against});
-  for (const ModelProblem &call : calls)
+  for (const CallOptions &call : calls)
     for (const std::string &file : call.files())
       uses.push_back(file);
   return checkOutput("-o", options.output, uses);
@@ -73,7 +74,7 @@ Status checkPage(const ReportOptions &options) {
 /// Ok, or the exit code for what a --problem says wrong or names in vain.
 int checkCalls(const std::vector<std::string> &calls) {
   for (const std::string &text : calls) {
-    const Result<ModelProblem> call = ModelProblem::parse(text);
+    const Result<CallOptions> call = CallOptions::parse(text);
     if (!call)
       return failUsage(call.status());
     if (const int code = checkNames(*call); code != Ok)
@@ -83,7 +84,7 @@ int checkCalls(const std::vector<std::string> &calls) {
 }
 
 Result<Json> collect(const ReportOptions &options) {
-  HEDDLE_ASSIGN(const std::vector<ModelProblem> calls, callsOf(options));
+  HEDDLE_ASSIGN(const std::vector<CallOptions> calls, callsOf(options));
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
   report::ReportRequest request;
   request.store = &store;
@@ -92,7 +93,7 @@ Result<Json> collect(const ReportOptions &options) {
     HEDDLE_ASSIGN(against, Store::open(options.against, options.database.options(StoreMode::readOnly)));
     request.against = &*against;
   }
-  for (const ModelProblem &call : calls) {
+  for (const CallOptions &call : calls) {
     report::KnownProblem &known = request.problems.emplace_back();
     HEDDLE_ASSIGN(known.file, call.pattern.load());
     HEDDLE_ASSIGN(known.shape, call.problem.shape(*known.file));

@@ -1,13 +1,11 @@
 //===- tune.cpp - heddle tune ---------------------------------------------===//
-// Finds the fastest kernel for one problem on this machine's GPU, or on one that a table remembers, and publishes it.
+// Finds the fastest kernel for one problem on this machine's GPU and publishes it.
 //===----------------------------------------------------------------------===//
 #include "compiler/Measure/ChildProcess.h"
-#include "compiler/Session/ScheduleCost.h"
-#include "compiler/Session/TuneSession.h"
+#include "compiler/Session/TuneHere.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Options.h"
-#include "compiler/Tools/Model.h"
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/CountText.h"
@@ -29,8 +27,7 @@ struct TuneOptions {
   ShapeOptions shape;
   ConfigOptions config;
   DatabaseOptions database;
-  RecordedOptions recorded;
-  std::string budget = "20s", strategy = kTuneStrategy, model, name;
+  std::string budget = "20s", strategy = kTuneStrategy, name;
   int workers = 0, parent = 0;
   int64_t rows = 32;
   bool json = false;
@@ -46,16 +43,6 @@ Json outcomesJson(const tuner::TuningResult &search) {
   return json;
 }
 
-/// The GPU of this machine, or a table in its place.
-struct TunePlace {
-  std::optional<Device> device;
-  std::optional<tuner::RecordedTable> table;
-  std::string gpu() const { return table ? table->fact(kGpuFact) : device->info().identity.deviceName; }
-  Json recordedJson() const {
-    return table ? Json{{"table", table->space().name()}, {"when", table->fact("recorded")}} : Json();
-  }
-};
-
 Json winnerJson(const TuneOutcome &outcome, const std::optional<double> &tflops) {
   if (!outcome.search.winner)
     return Json();
@@ -69,11 +56,9 @@ Json winnerJson(const TuneOutcome &outcome, const std::optional<double> &tflops)
           {"arch", record ? Json(record->kernelArch) : Json()}};
 }
 
-Json describe(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops,
-              const std::string &database) {
+Json describe(const TuneOutcome &outcome, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
-  Json json = {{"device", place.gpu()},
-               {"recorded", place.recordedJson()},
+  Json json = {{"device", outcome.key.deviceName},
                {"database", database},
                {"end", tuner::endReasonName(search.end)},
                {"feasible", search.feasible},
@@ -90,13 +75,11 @@ Json describe(const TuneOutcome &outcome, const TunePlace &place, const std::opt
   return json;
 }
 
-void print(const TuneOutcome &outcome, const TunePlace &place, const std::optional<double> &tflops,
-           const std::string &database) {
+void print(const TuneOutcome &outcome, const std::optional<double> &tflops, const std::string &database) {
   const tuner::TuningResult &search = outcome.search;
-  printTo(std::cout, "%s%s: %s, %s known, %s tried now (%s) in %.1f s\n", place.gpu().c_str(),
-          place.table ? ", as recorded" : "", counted(search.feasible, "feasible configuration").c_str(),
-          grouped(search.known).c_str(), grouped(search.measuredNow).c_str(), tuner::endReasonName(search.end),
-          search.elapsedSeconds);
+  printTo(std::cout, "%s: %s, %s known, %s tried now (%s) in %.1f s\n", outcome.key.deviceName.c_str(),
+          counted(search.feasible, "feasible configuration").c_str(), grouped(search.known).c_str(),
+          grouped(search.measuredNow).c_str(), tuner::endReasonName(search.end), search.elapsedSeconds);
   printTo(std::cout, "  tried first: %zu, the default and winners nearby; then by %s\n", outcome.warmStarts,
           outcome.order.c_str());
   for (size_t i = 0; i < tuner::kOutcomeCount; ++i)
@@ -104,9 +87,8 @@ void print(const TuneOutcome &outcome, const TunePlace &place, const std::option
       printTo(std::cout, "  %-15s %s\n", tuner::outcomeName(static_cast<tuner::Outcome>(i)),
               grouped(search.outcomes[i]).c_str());
   if (search.winner)
-    printTo(std::cout, "winner: %.1f us%s, %s TFLOP/s on kept pairs, error %.2e\n  %s\n", outcome.medianUs,
-            place.table ? " (recorded)" : "", rateText(tflops).c_str(), outcome.maxError,
-            search.winner->config.c_str());
+    printTo(std::cout, "winner: %.1f us, %s TFLOP/s on kept pairs, error %.2e\n  %s\n", outcome.medianUs,
+            rateText(tflops).c_str(), outcome.maxError, search.winner->config.c_str());
   if (outcome.record)
     printTo(std::cout, "  published to %s\n", database.c_str());
 }
@@ -128,39 +110,17 @@ TuneRequest requestOf(const TuneOptions &options, const KernelShape &kernel, con
   return request;
 }
 
-Result<TunePlace> placeOf(const TuneOptions &options, const PatternFile &file, const ProblemShape &shape) {
-  TunePlace place;
-  if (!options.recorded.isGiven()) {
-    HEDDLE_ASSIGN(place.device, Device::open());
-    return place;
-  }
-  const ModelProblem problem{options.pattern, options.problem, options.shape, options.config};
-  HEDDLE_ASSIGN(place.table, findTable(options.recorded, problem, file, shape));
-  note("nothing is measured; times are those of " + place.table->space().name() + " (recorded " +
-       place.table->fact("recorded") + ")");
-  return place;
-}
-
-Result<TuneOutcome> tuneAt(const TunePlace &place, const PatternFile &file, const TuneRequest &request, double pace,
-                           Store &store) {
-  if (place.table)
-    return tuneRecorded(file, request, *place.table, pace, store);
-  return tune(file, request, *place.device, store);
-}
-
-int report(const TuneOptions &options, const TunePlace &place, const TuneOutcome &outcome,
-           const std::optional<double> &flops, const std::string &database) {
+int report(const TuneOptions &options, const TuneOutcome &outcome, const std::optional<double> &flops,
+           const std::string &database) {
   const std::optional<double> tflops = teraflops(flops, outcome.medianUs);
   if (options.json)
-    printJson(describe(outcome, place, tflops, database));
+    printJson(describe(outcome, tflops, database));
   else
-    print(outcome, place, tflops, database);
+    print(outcome, tflops, database);
   if (!outcome.search.winner)
     return fail(
         Status::unsupported("no configuration gave a correct, measured kernel within the budget; `heddle cache ls "
                             "--trials` shows why each failed"));
-  if (!outcome.whyNoKernel.empty())
-    note("the database gets no kernel of the winner: " + outcome.whyNoKernel);
   return Ok;
 }
 
@@ -177,13 +137,6 @@ int runTune(const TuneOptions &options) {
   Result<double> budget = parseSeconds(options.budget);
   if (!budget)
     return failUsage(budget.status());
-  std::optional<tuner::CostModel> model;
-  if (!options.model.empty()) {
-    Result<tuner::CostModel> given = loadCostModel(options.model);
-    if (!given)
-      return fail(given.status());
-    model = given.take();
-  }
   auto file = options.pattern.load();
   if (!file)
     return failNames(file.status());
@@ -195,9 +148,8 @@ int runTune(const TuneOptions &options) {
   const Result<KernelShape> kernel = options.shape.shape(**file, baselineGpuArch());
   if (!kernel)
     return failUsage(kernel.status());
-  Result<TunePlace> place = placeOf(options, **file, *shape);
-  if (!place)
-    return fail(place.status());
+  if (Status gpu = gpusHere({-1}).status(); !gpu.isOk())
+    return fail(gpu);
   Result<Store> store = options.database.open(StoreMode::readWrite);
   if (!store)
     return fail(store.status());
@@ -209,10 +161,9 @@ int runTune(const TuneOptions &options) {
   ProgressLine progress;
   TuneRequest request = requestOf(options, *kernel, *shape, *budget);
   request.options.progress = [&progress](const tuner::Progress &now) { progress.show(now); };
-  request.model = std::move(model);
   for (const Store &other : *shipped)
     request.shipped.push_back(&other);
-  Result<TuneOutcome> outcome = tuneAt(*place, **file, request, options.recorded.pace, *store);
+  Result<TuneOutcome> outcome = tuneHere(**file, request, *store);
   progress.finish();
   if (!outcome)
     return fail(outcome.status());
@@ -220,22 +171,19 @@ int runTune(const TuneOptions &options) {
       keptFlops(**file, *shape, request.kind.flopsOfPair(request.headDim, request.valueDim));
   if (!flops)
     return fail(flops.status());
-  return report(options, *place, *outcome, *flops, store->path());
+  return report(options, *outcome, *flops, store->path());
 }
 
 } // namespace
 
 Action addTune(CLI::App &command) {
   auto options = std::make_shared<TuneOptions>();
-  command.footer("'heddle tune --fit TABLES...' is 'heddle model fit', 'heddle tune --predict --gpu=NAME FILE' is "
-                 "'heddle model predict'.");
   options->pattern.add(command);
   options->problem.add(command, /*withSeqlen=*/true);
   options->shape.add(command);
   options->config.addSkeleton(command);
   options->database.add(command);
   options->database.addShipped(command);
-  options->recorded.add(command);
   std::string strategies;
   for (const tuner::Strategy &strategy : tuner::strategies())
     strategies += std::string(strategies.empty() ? "" : "; ") + strategy.name + ": " + strategy.summary;
@@ -243,8 +191,6 @@ Action addTune(CLI::App &command) {
   command.add_option("--strategy", options->strategy, "NAME or NAME:OPTION=N,...; " + strategies)
       ->check(strategyWords())
       ->capture_default_str();
-  addValue(command, "--model", options->model, "FILE",
-           "Parameters of the estimate that `heddle model fit` wrote [those shipped]");
   command.add_option("--workers", options->workers,
                      "threads that compile; default: one less than there are processors");
   takesCount(command.add_option("--rows", options->rows, "rows of each candidate compared with the definition"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# sweep.sh <heddle> <source folder>: examples/sweep.sbatch on a real Slurm, without a GPU: a job array over the recorded tables.
+# sweep.sh <heddle-recorded> <source folder>: examples/sweep.sbatch on a real Slurm, without a GPU: a job array over the recorded tables.
 # One node is killed with SIGKILL in the middle, Slurm notices and requeues what ran there, and it runs to the end. Then every
 # item is done, exactly once, nothing that was measured is lost, and nothing was measured again.
 # Without root, Slurm or munge the test is skipped, and says why. It takes two minutes, and gives up after five.
@@ -12,7 +12,8 @@ for program in slurmctld slurmd sbatch scontrol munged python3; do
   command -v "$program" >/dev/null || skip "no $program here; ./dev test --all installs slurmctld, slurmd and munge"
 done
 here=$source/tests/slurm
-plan=$source/tests/data/tuner/recorded.json tables=$source/tests/data/tuner
+plan=$source/tests/data/tuner/recorded.json
+export HEDDLE_RECORDED=$source/tests/data/tuner
 scratch=$(mktemp -d /tmp/heddle-slurm.XXXXXX)
 # shellcheck source=cluster.sh
 . "$here/cluster.sh"
@@ -32,7 +33,7 @@ trap 'exit 1' INT TERM HUP
 trials() { python3 "$here/trials.py" "$@"; }
 
 # ---------------------------------------------------------------- what a sweep without accidents finds
-"$heddle" sweep run "$plan" --dir="$scratch/whole" --recorded="$tables" --budget=10m >"$scratch/whole.out" 2>&1 || fail "the sweep without accidents"
+"$heddle" sweep run "$plan" --dir="$scratch/whole" --budget=10m >"$scratch/whole.out" 2>&1 || fail "the sweep without accidents"
 "$heddle" sweep status "$plan" --dir="$scratch/whole" --list >"$scratch/whole.status"
 items=$(grep -c '^done ' "$scratch/whole.status")
 [ "$items" = 6 ] || fail "expected 6 items done, got $items"
@@ -41,9 +42,9 @@ items=$(grep -c '^done ' "$scratch/whole.status")
 start_cluster
 mkdir "$scratch/out"
 sweep=$scratch/sweep
-export HEDDLE=$heddle
+export HEDDLE=$heddle HEDDLE_RECORDED_PACE=0.1
 job=$(cd "$scratch" && sbatch --parsable --array="0-$((items - 1))" --output="$scratch/out/%a" "$source/examples/sweep.sbatch" "$plan" "$sweep" \
-  --recorded="$tables" --recorded-pace=0.1 --workers=2 --budget=10m)
+  --workers=2 --budget=10m)
 task_nodes() { squeue -h -r -j "$job" -t running -o '%K %N' 2>/dev/null | sort; }
 tasks_of() { task_nodes | awk -v node="$1" '$2 == node { print $1 }'; }
 

@@ -1,8 +1,9 @@
 //===- cost_model_test.cpp ------------------------------------------------------===//
-// Promises of tuner/Model: the text of parameters, what a fit finds, how an order of points is judged.
+// Promises of tuner/Model: what a fit finds, how an order of points is judged.
 #include "tests/unit/tuner_fixture.h"
-#include "tuner/Model/CostModel.h"
-#include "tuner/Model/RankReport.h"
+#include "tests/recorded/Fit.h"
+#include "tests/recorded/RankReport.h"
+#include "tuner/Model/Spearman.h"
 
 #include <cmath>
 
@@ -23,8 +24,6 @@ std::vector<CostSample> samples() {
   return result;
 }
 
-std::string parseMessage(const std::string &text) { return CostModel::parse(startModel(), text).status().message(); }
-
 } // namespace
 
 TEST_CASE("a fit finds the parameters that made the times, and leaves alone what no trial speaks of") {
@@ -35,7 +34,9 @@ TEST_CASE("a fit finds the parameters that made the times, and leaves alone what
   CHECK(fit->model.terms[1].value == doctest::Approx(0.5).epsilon(0.02));
   CHECK(fit->model.factors[0].value == doctest::Approx(std::log(1.5)).epsilon(0.05));
   CHECK(fit->model.factors[1].value == 0.25);
-  CHECK(fitCostModel(startModel(), samples())->model.text() == fit->model.text());
+  const Result<CostFit> again = fitCostModel(startModel(), samples());
+  CHECK(again->model.terms == fit->model.terms);
+  CHECK(again->model.factors == fit->model.factors);
 }
 
 TEST_CASE("a fit is refused without samples, without work and with features of another model") {
@@ -46,41 +47,11 @@ TEST_CASE("a fit is refused without samples, without work and with features of a
   CHECK(message({{{{1, 1}, {0, 0}}, 0}}) == "cost model: expected times and terms above 0");
 }
 
-TEST_CASE("parameters survive being written and read") {
+TEST_CASE("parameters are found by name") {
   CostModel model = startModel();
-  model.terms[0].value = 0.1 + 0.2;
-  model.factors[0].value = -1e-9;
-  Result<CostModel> back = CostModel::parse(startModel(), "# made by a test\n\n" + model.text());
-  REQUIRE_MESSAGE(back.isOk(), back.status().message());
-  CHECK(back->terms == model.terms);
-  CHECK(back->factors == model.factors);
-}
-
-TEST_CASE("parameters say whose points they are for") {
-  CostModel model = startModel();
-  model.family = "round";
-  CHECK(CostModel::familyOf(model.text()) == "round");
-  CHECK(CostModel::parse(model, model.text()).isOk());
-  CHECK(CostModel::parse(model, startModel().text()).isOk()); // older texts name none
-  CHECK(CostModel::familyOf(startModel().text()).empty());
-  CHECK(parseMessage("# a fit\n" + model.text()) == "line 2: the parameters are of 'round', expected ''");
-}
-
-TEST_CASE("a factor that begins at 0 may be missing, as in texts from before it") {
-  Result<CostModel> model = CostModel::parse(startModel(), "term work 2\nterm wait 1\nfactor unseen 0.5\n");
-  REQUIRE_MESSAGE(model.isOk(), model.status().message());
-  CHECK(model->factors[0].value == 0);
-  CHECK(model->factors[1].value == 0.5);
-}
-
-TEST_CASE("a text that is not of this model is refused with its line") {
-  CHECK(parseMessage("term work 2\nterm work 3\n") == "line 2: term 'work' is given twice");
-  CHECK(parseMessage("term speed 2\n") == "line 1: the model has no term 'speed'");
-  CHECK(parseMessage("factor work 2\n") == "line 1: the model has no factor 'work'");
-  CHECK(parseMessage("term work two\n") == "line 1: term 'work': expected a number, got 'two'");
-  CHECK(parseMessage("term work -2\n") == "line 1: term 'work': expected a weight above 0, got -2");
-  CHECK(parseMessage("work 2\n") == "line 1: expected 'term NAME VALUE' or 'factor NAME VALUE', got 'work 2'");
-  CHECK(parseMessage("term work 2\nterm wait 1\nfactor slow 0\n") == "the model lacks a value for 'unseen'");
+  CHECK(model.find("wait") == &model.terms[1]);
+  CHECK(model.find("unseen") == &model.factors[1]);
+  CHECK(!model.find("speed"));
 }
 
 TEST_CASE("rank correlation is that of ranks, and ties share theirs") {

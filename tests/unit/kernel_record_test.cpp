@@ -1,7 +1,6 @@
 //===- kernel_record_test.cpp - keys, buckets and field lists ---------------===//
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/KernelRecord.h"
-#include "runtime/Core/Recorded.h"
 
 #include <doctest/doctest.h>
 
@@ -103,13 +102,4 @@ TEST_CASE("which architectures run which code") {
   for (const char *bad : {"", "sm_", "sm_x", "sm_90ab", "sm_9", "90", "gfx90a", "compute_"})
     CHECK_FALSE(kernelRunsOn(bad, "sm_90"));
   CHECK_FALSE(kernelRunsOn("sm_90", "H200"));
-}
-
-TEST_CASE("the mark of recorded times is the end of a GPU's name") {
-  CHECK(isRecorded("NVIDIA H200 (recorded)"));
-  CHECK(withoutMark("NVIDIA H200 (recorded)") == "NVIDIA H200");
-  for (const char *name : {"", "NVIDIA H200", "(recorded)", " (recorded) 2"}) {
-    CHECK_FALSE(isRecorded(name));
-    CHECK(withoutMark(name) == name);
-  }
 }

@@ -1,11 +1,11 @@
 //===- recorded_workloads.h - what was measured on an H200 ---------------------===//
 // The tables of tests/data/tuner that are trials of `heddle tune --strategy=random` on an NVIDIA H200, 2026-11-22, as
-// `heddle model table` wrote them, and the problems that they say they are of.
+// files, and the problems that they say they are of.
 #ifndef HEDDLE_TESTS_UNIT_RECORDED_WORKLOADS_H
 #define HEDDLE_TESTS_UNIT_RECORDED_WORKLOADS_H
 
 #include "compiler/Pattern/ProblemKey.h"
-#include "compiler/Session/CostTraining.h"
+#include "tests/recorded/CostTraining.h"
 
 #include <memory>
 #include <string>

@@ -2,7 +2,6 @@
 #include "compiler/Session/SweepShard.h"
 #include "kill_fixture.h"
 #include "scratch_fixture.h"
-#include "runtime/Core/Recorded.h"
 
 #include <doctest/doctest.h>
 
@@ -148,34 +147,6 @@ TEST_CASE("items for a GPU go to it, and wait where it is not there") {
   REQUIRE(tunes.devices.size() == 4);
   for (const auto &seen : tunes.devices)
     CHECK_MESSAGE(seen.second == std::set<std::string>{"Two"}, seen.first);
-}
-
-TEST_CASE("what is done with recorded times is done for such runs only") {
-  ScratchFolder folder;
-  const WorkPlan plan = planOf(3);
-  SweepOptions recorded = optionsFor(folder.path()), real = optionsFor(folder.path(), {0, 2});
-  recorded.tune = real.tune = [](const TuneItem &, const SweepGpu &) { return done(); };
-  for (SweepGpu &gpu : recorded.gpus)
-    gpu.name += kRecordedMark;
-  CHECK(run(plan, recorded).entries.size() == 3);
-  CHECK(run(plan, recorded).known == 3);
-  CHECK(run(plan, real).entries.size() == 2);
-  CHECK(run(plan, real).known == 2);
-  CHECK(run(plan, recorded).known == 3);
-  real.shard = {1, 2};
-  real.tune = [](const TuneItem &, const SweepGpu &) { return failed("no luck"); };
-  CHECK(run(plan, real).entries.size() == 1);
-  CHECK(doneIn(folder.path()) == 2); // what failed when it was measured is not done because a table has it
-}
-
-TEST_CASE("a recording serves the items of the GPU that was recorded") {
-  ScratchFolder folder;
-  SweepOptions options = optionsFor(folder.path());
-  options.gpus = {{0, "Two (recorded)"}};
-  options.tune = [](const TuneItem &, const SweepGpu &) { return done(); };
-  const SweepResult result = run(planOf(2, ", \"gpus\": [\"Two\", \"Three\"]"), options);
-  CHECK(result.entries.size() == 2);
-  CHECK(result.elsewhere == 2);
 }
 
 TEST_CASE("a journal that cannot be read is an error, not a shard that has done nothing") {

@@ -5,7 +5,8 @@
 #ifndef HEDDLE_TESTS_UNIT_TUNER_TABLES_H
 #define HEDDLE_TESTS_UNIT_TUNER_TABLES_H
 
-#include "tuner/Measure/RecordedTable.h"
+#include "tests/recorded/MemoryTrialSink.h"
+#include "tests/recorded/RecordedTable.h"
 #include "tuner/Search/Strategies.h"
 
 #include <doctest/doctest.h>

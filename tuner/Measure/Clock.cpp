@@ -2,7 +2,6 @@
 #include "tuner/Measure/Clock.h"
 
 #include <chrono>
-#include <cmath>
 #include <thread>
 
 namespace heddle::tuner {
@@ -15,11 +14,6 @@ double SteadyClock::now() const {
 void SteadyClock::wait(double seconds) const {
   if (seconds > 0)
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-}
-
-void ManualClock::wait(double seconds) const {
-  if (seconds > 0)
-    microseconds += int64_t(std::llround(seconds * 1e6));
 }
 
 } // namespace heddle::tuner

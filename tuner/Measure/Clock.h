@@ -1,7 +1,6 @@
 //===- Clock.h - the time that budgets and limits are counted in ------------===//
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 namespace heddle::tuner {
@@ -20,18 +19,6 @@ class SteadyClock : public Clock {
 public:
   double now() const override;
   void wait(double seconds) const override;
-};
-
-// A clock that only moves when told to: simulated time of recorded tables. Thread-safe.
-class ManualClock : public Clock {
-public:
-  double now() const override { return double(microseconds.load()) * 1e-6; }
-  // Moves forward by whole microseconds, rounded to nearest; negative times do not move it.
-  void advance(double seconds) { wait(seconds); }
-  void wait(double seconds) const override;
-
-private:
-  mutable std::atomic<int64_t> microseconds{0};
 };
 
 } // namespace heddle::tuner

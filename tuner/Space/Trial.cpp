@@ -54,25 +54,4 @@ Result<PointTrial> fromRecord(const SearchSpace &space, const heddle::Trial &rec
   return trial;
 }
 
-Result<std::vector<PointTrial>> MemoryTrialSink::known(const SearchSpace &space) {
-  std::vector<PointTrial> inSpace;
-  for (const PointTrial &trial : kept) {
-    Result<Point> point = space.parse(trial.config);
-    if (!point)
-      continue;
-    inSpace.push_back(trial);
-    inSpace.back().point = *point;
-  }
-  return inSpace;
-}
-
-Status MemoryTrialSink::record(const SearchSpace &, const PointTrial &trial) {
-  auto same = std::find_if(kept.begin(), kept.end(), [&](const PointTrial &old) { return old.config == trial.config; });
-  if (same == kept.end())
-    kept.push_back(trial);
-  else
-    *same = trial;
-  return Status();
-}
-
 } // namespace heddle::tuner

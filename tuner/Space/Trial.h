@@ -65,16 +65,4 @@ public:
   virtual Status record(const SearchSpace &space, const PointTrial &trial) = 0;
 };
 
-// Keeps trials in memory, in the order of arrival.
-class MemoryTrialSink : public TrialSink {
-public:
-  Result<std::vector<PointTrial>> known(const SearchSpace &space) override;
-  Status record(const SearchSpace &space, const PointTrial &trial) override;
-
-  const std::vector<PointTrial> &trials() const { return kept; }
-
-private:
-  std::vector<PointTrial> kept;
-};
-
 } // namespace heddle::tuner

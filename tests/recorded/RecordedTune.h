@@ -6,7 +6,7 @@
 #pragma once
 
 #include "compiler/Session/TuneSession.h"
-#include "tuner/Measure/RecordedTable.h"
+#include "tests/recorded/RecordedTable.h"
 
 namespace heddle {
 
@@ -15,7 +15,7 @@ inline constexpr const char *kGpuFact = "gpu", *kSmCountFact = "sm_count", *kMem
 
 /// Facts that deviceOf reads back.
 void setDevice(tuner::RecordedTable &table, const DeviceIdentity &device);
-/// The GPU of the table, its name with the mark of runtime/Core/Recorded.h. SMs that it does not count are those of the data sheet, memory is then 0. invalidArgument: it
+/// The GPU of the table. SMs that it does not count are those of the data sheet, memory is then 0. invalidArgument: it
 /// names no GPU; notFound: one that has no data sheet here.
 Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table);
 

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "compiler/Session/TunePrior.h"
-#include "tuner/Model/CostModel.h"
-#include "tuner/Model/RankReport.h"
+#include "tests/recorded/Fit.h"
+#include "tests/recorded/RankReport.h"
 
 #include <optional>
 

@@ -1,7 +1,7 @@
 //===- RecordedText.cpp - reading and writing recorded tables ---------------===//
 #include "runtime/Core/Plausible.h"
 #include "runtime/Core/ReadFile.h"
-#include "tuner/Measure/RecordedTable.h"
+#include "tests/recorded/RecordedTable.h"
 
 #include <charconv>
 #include <sstream>

@@ -1,8 +1,9 @@
 //===- Fit.cpp - damped Gauss-Newton steps -------------------------------------===//
-#include "tuner/Model/CostModel.h"
+#include "tests/recorded/Fit.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 
 namespace heddle::tuner {
@@ -158,6 +159,17 @@ Result<CostFit> fitCostModel(const CostModel &start, const std::vector<CostSampl
     fit.model.factors[i].value = at[start.terms.size() + i];
   fit.rms = std::sqrt(problem.misfit(at) / double(samples.size()));
   return fit;
+}
+
+std::string listOf(const CostModel &model) {
+  std::string list;
+  for (const auto *part : {&model.terms, &model.factors})
+    for (const CostParameter &parameter : *part) {
+      char value[32];
+      std::snprintf(value, sizeof value, "%.4g", parameter.value);
+      list += "{\"" + parameter.name + "\", " + value + "},\n";
+    }
+  return list;
 }
 
 } // namespace heddle::tuner

@@ -1,5 +1,5 @@
 //===- RecordedEvaluator.cpp ------------------------------------------------===//
-#include "tuner/Measure/RecordedTable.h"
+#include "tests/recorded/RecordedTable.h"
 
 #include <algorithm>
 #include <chrono>

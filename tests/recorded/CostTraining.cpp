@@ -1,5 +1,5 @@
 //===- CostTraining.cpp - recorded tables that a cost model learns from ---===//
-#include "compiler/Session/CostTraining.h"
+#include "tests/recorded/CostTraining.h"
 #include "codegen/Config/KernelConfig.h"
 
 namespace heddle {

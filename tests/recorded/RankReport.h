@@ -2,7 +2,7 @@
 // Compares costs that were estimated beforehand with the recorded times of a table.
 #pragma once
 
-#include "tuner/Measure/RecordedTable.h"
+#include "tests/recorded/RecordedTable.h"
 
 #include <functional>
 #include <string>
@@ -21,9 +21,6 @@ struct RankReport {
 
 // How far from the best time of a table counts as found.
 constexpr double kGoodMargin = 0.02;
-
-// The rank correlation of two lists of one length; 0 if either has no two different values.
-double spearman(const std::vector<double> &a, const std::vector<double> &b);
 
 // The order of `cost` against the table, equal costs in the table's order. The table must have a usable trial.
 RankReport rankReport(const RecordedTable &table, const std::function<double(const Point &)> &cost);

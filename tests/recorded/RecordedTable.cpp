@@ -1,6 +1,6 @@
 //===- RecordedTable.cpp ----------------------------------------------------===//
 // The space that a table spans, and look-ups. The text form is in RecordedText.cpp.
-#include "tuner/Measure/RecordedTable.h"
+#include "tests/recorded/RecordedTable.h"
 
 #include <algorithm>
 #include <charconv>

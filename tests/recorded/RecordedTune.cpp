@@ -1,11 +1,10 @@
 //===- RecordedTune.cpp - a search that a table answers -------------------===//
-#include "compiler/Session/RecordedTune.h"
+#include "tests/recorded/RecordedTune.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TunePrior.h"
 #include "runtime/Core/Plausible.h"
-#include "runtime/Core/Recorded.h"
 #include "tuner/Search/StoreSink.h"
 
 #include <algorithm>
@@ -87,7 +86,7 @@ Result<std::vector<std::string>> firstOf(const TuneRequest &request, const Store
 } // namespace
 
 void setDevice(tuner::RecordedTable &table, const DeviceIdentity &device) {
-  table.setFact(kGpuFact, std::string(withoutMark(device.deviceName)));
+  table.setFact(kGpuFact, device.deviceName);
   table.setFact(kSmCountFact, std::to_string(device.smCount));
   table.setFact(kMemoryFact, std::to_string(device.memoryGib));
 }
@@ -96,13 +95,11 @@ Result<DeviceIdentity> deviceOf(const tuner::RecordedTable &table) {
   DeviceIdentity device;
   device.deviceName = table.fact(kGpuFact);
   if (device.deviceName.empty())
-    return Status::invalidArgument(table.space().name() + ": expected a line '# " + kGpuFact +
-                                   ": ...', as `heddle model table` writes it");
+    return Status::invalidArgument(table.space().name() + ": expected a line '# " + kGpuFact + ": ...'");
   HEDDLE_ASSIGN(const GpuModel *model, findGpuModel(device.deviceName));
   device.arch = deviceArch(std::string(model->arch));
   HEDDLE_ASSIGN(device.smCount, countOf(table, kSmCountFact, model->smCount));
   HEDDLE_ASSIGN(device.memoryGib, countOf(table, kMemoryFact, 0));
-  device.deviceName += kRecordedMark;
   return device;
 }
 
@@ -124,7 +121,7 @@ Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &req
   task.evaluator = std::shared_ptr<tuner::Evaluator>(playback, &playback->evaluator);
   task.sink = &sink;
   task.strategy = request.strategy;
-  HEDDLE_ASSIGN(TunePrior prior, priorFor(space, request.shape, device, request.model));
+  const TunePrior prior = shippedPrior(space, request.shape, ratesOfDevice(device));
   task.prior = [&](const tuner::Point &point) { return prior.cost(playback->compiled.at(point)); };
   outcome.order = prior.basis;
   HEDDLE_ASSIGN(task.first, firstOf(request, store, outcome.key, *space, playback->table));
@@ -138,10 +135,8 @@ Result<TuneOutcome> tuneRecorded(const PatternFile &file, const TuneRequest &req
   outcome.maxError = outcome.search.winner->maxError;
   HEDDLE_ASSIGN(tuner::Point point, space->space().parse(outcome.search.winner->config));
   Result<CompiledVariant> variant = space->compile(point);
-  if (!variant && variant.status().code() == StatusCode::unavailable) {
-    outcome.whyNoKernel = variant.status().message();
+  if (!variant && variant.status().code() == StatusCode::unavailable) // no compiler here
     return outcome;
-  }
   HEDDLE_TRY(variant.status());
   outcome.record = std::move(variant->record);
   HEDDLE_TRY(publishTuned(store, outcome, /*driverVersion=*/0, space->pattern(), request));

@@ -8,7 +8,7 @@
 // Times and errors are such as a measurement can give (runtime/Core/Plausible.h), also where nothing was measured.
 #pragma once
 
-#include "tuner/Measure/Clock.h"
+#include "tests/recorded/ManualClock.h"
 #include "tuner/Measure/Evaluator.h"
 
 #include <map>
