@@ -144,7 +144,7 @@ TEST_CASE("plans and stores keep the elements of calls by name, and refuse other
     REQUIRE(store.publish(record, someWinner(record)).isOk());
     CHECK(store.kernel(element.name)->dtype == element.dtype);
 
-    LaunchPlan plan{PlanService("forward")};
+    LaunchPlan plan{PlanService(Kind())};
     TensorMapSpec map;
     map.source = Role::k;
     map.dtype = element.dtype;
@@ -168,7 +168,7 @@ TEST_CASE("kernels compute with what has a struct of the device, and with nothin
   for (const ElementTraits &element : kElements) {
     CAPTURE(element.name);
     KernelRequest request;
-    request.setTypes(element.dtype);
+    request.elements = CallElements(element.dtype);
     CHECK(request.checkTypes().isOk() == element.isComputed());
     if (!element.isComputed()) {
       CHECK(request.checkTypes().message() == "serves bf16 and fp16, not " + std::string(element.name));
