@@ -33,7 +33,7 @@ Beginning beginningOf(const std::string &kind, const std::string &arch) {
   auto pattern = preparePattern(**file, PassFunctions::ofDefaults, isForward ? Walk::queries : Walk::both);
   REQUIRE_MESSAGE(pattern.isOk(), pattern.status().message());
   KernelShape shape;
-  shape.kind = kind;
+  shape.kind = *Kind::parse(kind);
   shape.arch = *findGpuArch(arch);
   const KernelRequest request = makeRequest(*pattern, shape);
   auto config = defaultConfig(request);
