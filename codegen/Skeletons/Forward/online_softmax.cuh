@@ -69,28 +69,20 @@ DEV void scaleRow(RowState &rows, int i, int half, float factor) {
   }
 }
 
-// The largest score meets row_max up to the rounding of their multiplication by the scale and of ex2. A lane's sum that
-// close to 1 is a weight of a row with one key, or as good as one: it is 1, or at scores of thousands what the product
-// with v has in its place, `rounded`.
-DEV float roundLoneWeight(float &sum, float rowMax) {
-  if (fabsf(sum - 1.f) > fmaf(fabsf(rowMax), 0x1p-24f, 0x1p-22f))
-    return sum;
-  float rounded, same;
-  Element::unpack(pack(sum, sum), rounded, same);
-  if (rounded == 1.f)
-    sum = 1.f;
-  return rounded;
-}
-
 // Of a row, the same in all lanes of the quad: what its output is divided by, and what its lse is made of.
 struct RowSum {
   float ofProducts, ofWeights;
 };
 
+// The largest score meets row_max up to the rounding of their multiplication by the scale and of ex2. A sum that close
+// to 1 is the weight of the one key that counts. The product with v has it rounded, to 1 but for scores of thousands:
+// divided by the same, it is v itself.
 DEV RowSum rowSum(const RowState &rows, int i, int half) {
-  float sum = rows.sum[i][half];
-  const float rounded = roundLoneWeight(sum, rows.rowMax[i][half]);
-  return {quadSum(rounded), quadSum(sum)};
+  const float sum = quadSum(rows.sum[i][half]);
+  const float rounding = fmaf(fabsf(rows.rowMax[i][half]), 0x1p-24f, 0x1p-22f);
+  float rounded, same;
+  Element::unpack(pack(sum, sum), rounded, same);
+  return {fabsf(sum - 1.f) <= rounding ? rounded : sum, sum};
 }
 
 DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float scaleLog2) {
