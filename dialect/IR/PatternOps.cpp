@@ -209,6 +209,16 @@ LogicalResult PatternOp::verify() {
   return success();
 }
 
+/// Asked here, as MLIR asks it only behind all verifiers of ops: chains of masks and scores end at their first op.
+static LogicalResult verifyOrder(Block &block) {
+  for (Operation &op : block)
+    for (OpOperand &operand : op.getOpOperands())
+      if (Operation *made = operand.get().getDefiningOp();
+          made && (made->getBlock() != &block || !made->isBeforeInBlock(&op)))
+        return op.emitError("operand #") << operand.getOperandNumber() << " does not dominate this use";
+  return success();
+}
+
 LogicalResult PatternOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.empty() || !isa<SoftmaxOp>(block.back()))
@@ -216,8 +226,8 @@ LogicalResult PatternOp::verifyRegions() {
   for (Operation &op : block.without_terminator())
     if (!isa<MaskOpInterface, ScoreOpInterface>(op))
       return op.emitOpError("expected a mask op or a score op in attn.pattern");
-  return failure(failed(verifyLimits(*this)) || failed(verifyOperands(*this)) || failed(verifyWholePositions(*this)) ||
-                 failed(verifyScoreDocuments(*this)));
+  return failure(failed(verifyOrder(block)) || failed(verifyLimits(*this)) || failed(verifyOperands(*this)) ||
+                 failed(verifyWholePositions(*this)) || failed(verifyScoreDocuments(*this)));
 }
 
 SoftmaxOp PatternOp::getSoftmax() { return cast<SoftmaxOp>(getBody().front().back()); }

@@ -447,3 +447,22 @@ attn.pattern @bad(i32 {attn.default = 1 : i32}) {
   %m = attn.full
   attn.softmax union(%m)
 }
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.causal
+  // expected-error @+1 {{operand #0 does not dominate this use}}
+  %s = attn.alibi %s
+  attn.softmax union(%m) of %s
+}
+
+// -----
+
+attn.pattern @bad() {
+  %m = attn.causal
+  // expected-error @+1 {{operand #0 does not dominate this use}}
+  %s = attn.alibi %t
+  %t = attn.alibi %s
+  attn.softmax union(%m) of %t
+}
