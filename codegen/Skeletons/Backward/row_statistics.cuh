@@ -19,6 +19,7 @@ namespace heddle {
 DEV float weightOf(float distance) { return ptx::smallerOf(ptx::exp2Approx(distance), 1.f); }
 
 constexpr int kStatisticsRows = KernelTraits::kBlockM;
+static_assert(kStatisticsRows % 32 == 0, "a warp looks at the statistics of 32 rows at a time");
 
 // Roundings of a smaller lse, and of scores up to it, make no weight pass 1 by more than its own rounding takes away.
 constexpr float kLeastLseThatCuts = 256.f;
