@@ -11,6 +11,15 @@ ArgumentBound boundOfSize(attn::PatternOp pattern, unsigned argument) {
   bound.argument = argument;
   bound.value = LaunchExpr::param(argument);
   bound.least = pattern.getParameterMinimum(argument);
+  const QOriginRule rule = originRuleOf(pattern);
+  auto endOfCall = [&](attn::Symbol::Kind origin, attn::Symbol::Kind rows) {
+    bound.least = launchExprOf(attn::symbol(origin) + attn::symbol(rows), rule);
+    bound.reason = "where this part of the whole ends";
+  };
+  if (pattern.getWholeArgument(attn::WholeAxis::Queries) == argument)
+    endOfCall(attn::Symbol::QOrigin, attn::Symbol::SeqlenQ);
+  if (pattern.getWholeArgument(attn::WholeAxis::Keys) == argument)
+    endOfCall(attn::Symbol::KOrigin, attn::Symbol::SeqlenK);
   return bound;
 }
 

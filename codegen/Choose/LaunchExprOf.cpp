@@ -17,6 +17,8 @@ LaunchExpr symbolOf(const attn::Symbol &symbol, QOriginRule rule) {
     return LaunchSymbol::seqlenK;
   case attn::Symbol::QOrigin:
     return qOriginExpr(rule);
+  case attn::Symbol::KOrigin:
+    return LaunchSymbol::kOrigin;
   default:
     llvm_unreachable("sizes of a call depend on no head, row or tile");
   }

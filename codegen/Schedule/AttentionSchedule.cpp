@@ -216,13 +216,15 @@ private:
   Value buildBranchPredicate(FunctionBuilder &f, const attn::Variant &variant, unsigned branch, Pair position,
                              const attn::ArgumentValues &arguments) {
     using Context = FunctionBuilder;
-    auto sum = [&](Value a, Value b) -> Value { return arith::AddIOp::create(f.builder, f.loc, a, b); };
+    attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
+    Value endQ = expressions.integer(attn::endOf(pattern, attn::WholeAxis::Queries));
+    Value endK = expressions.integer(attn::endOf(pattern, attn::WholeAxis::Keys));
     attn::PredicateFrame frame{f.builder,
                                f.loc,
                                position.q,
                                position.k,
-                               sum(f.context(Context::QOrigin), f.context(Context::SeqlenQ)),
-                               sum(f.context(Context::KOrigin), f.context(Context::SeqlenK)),
+                               endQ,
+                               endK,
                                f.context(Context::Batch),
                                f.context(Context::Head),
                                f.context(Context::Heads),

@@ -6,17 +6,72 @@
 #include "compiler/Pattern/BindWords.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
+#include "dialect/Geometry/GroupPlanner.h"
 #include "dialect/IR/Operands.h"
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
+#include "runtime/Core/ParseCount.h"
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
 namespace heddle {
 namespace {
+
+/// "0:64,192:256;64:192"
+Result<attn::ShardLayout> parseLayout(const std::string &text) {
+  attn::ShardLayout layout;
+  const char *at = text.data(), *end = at + text.size();
+  auto number = [&](int64_t &value) {
+    const auto [next, error] = std::from_chars(at, end, value);
+    at = next;
+    return error == std::errc();
+  };
+  for (char before = ';'; before == ';' || before == ',';) {
+    if (before == ';')
+      layout.ranks.emplace_back();
+    attn::IndexRange range{0, 0};
+    const bool isRange = number(range.begin) && at != end && *at++ == ':' && number(range.end);
+    layout.ranks.back().push_back(range);
+    before = at == end ? '\0' : *at++;
+    if (!isRange || (before != '\0' && before != ';' && before != ','))
+      return Status::invalidArgument(
+          "layout: expected contiguous, zigzag, striped, striped:ROWS or ranges as in \"0:64;64:128\", got \"" + text +
+          "\"");
+  }
+  return layout;
+}
+
+Result<attn::ShardLayout> layoutOf(const heddle_group_options &options) {
+  const std::string name = options.layout ? options.layout : "contiguous";
+  if (name == "contiguous")
+    return attn::contiguousLayout(options.seqlen, options.ranks);
+  if (name == "zigzag")
+    return attn::zigzagLayout(options.seqlen, options.ranks);
+  if (name == "striped")
+    return attn::stripedLayout(options.seqlen, options.ranks, attn::defaultStripe(options.seqlen, options.ranks));
+  const std::string striped = "striped:";
+  if (name.rfind(striped, 0) == 0)
+    if (const std::optional<int64_t> stripe = parseCount(name.substr(striped.size())); stripe && *stripe > 0)
+      return attn::stripedLayout(options.seqlen, options.ranks, *stripe);
+  HEDDLE_ASSIGN(attn::ShardLayout layout, parseLayout(name));
+  if (layout.ranks.size() != size_t(options.ranks))
+    return Status::invalidArgument("layout: expected ranges of " + std::to_string(options.ranks) + " ranks, got " +
+                                   std::to_string(layout.ranks.size()));
+  return layout;
+}
+
+Result<attn::GroupForm> formOf(const char *form) {
+  const std::string name = form ? form : "gather";
+  if (name == "gather")
+    return attn::GroupForm::Gather;
+  if (name == "ring")
+    return attn::GroupForm::Ring;
+  return Status::invalidArgument("form: expected gather or ring, got " + name);
+}
 
 constexpr size_t kMostBuckets = 4096; // then all are forgotten: programs may never call twice with one length
 
@@ -41,6 +96,12 @@ Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::stri
   made->label = label;
   made->describe();
   return made;
+}
+
+Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::part() {
+  std::lock_guard<std::mutex> lock(mutex);
+  HEDDLE_ASSIGN(const std::string text, file->partText());
+  return create(text, label, facts.name);
 }
 
 void EmbeddedPattern::describeDimensions(unsigned argument) {
@@ -235,6 +296,47 @@ Status EmbeddedPattern::checkIntegers(const CpuCall &call) {
   std::lock_guard<std::mutex> lock(mutex);
   const Status status = heddle::checkIntegers(*file, asked);
   return status.isOk() ? status : badArguments("operands: " + status.message());
+}
+
+/// Of the tensors of integers among the operands of a call.
+attn::TensorData EmbeddedPattern::integersOf(const heddle_operand *operands, uint64_t count,
+                                             const CpuCall &call) const {
+  attn::TensorData data(described.size());
+  for (uint64_t i = 0; i < count; ++i)
+    if (operands[i].kind == HEDDLE_OPERAND_POINTER && operands[i].value.ptr && operands[i].id >= 0 &&
+        size_t(operands[i].id) < tensors.size())
+      if (const Tensor &tensor = tensors[size_t(operands[i].id)]; tensor.isOfIntegers)
+        data[size_t(operands[i].id)] =
+            integersAt(operands[i].value.ptr, elementsOf(operands[i].id, call), tensor.elementBytes);
+  return data;
+}
+
+Result<GroupPlan> EmbeddedPattern::groupPlan(const heddle_group_options &options) {
+  HEDDLE_ASSIGN(std::vector<int64_t> words, parameters(options.operands, options.operand_count, /*needsLengths=*/true));
+  HEDDLE_ASSIGN(const std::shared_ptr<EmbeddedPattern> ofParts, part());
+  CpuCall call;
+  call.batch = 1, call.heads = int32_t(options.heads);
+  call.seqlenQ = call.seqlenK = int32_t(options.seqlen);
+  call.params.assign(words.begin(), words.end());
+  attn::ProblemSizes sizes;
+  sizes.heads = options.heads;
+  sizes.seqlenQ = sizes.seqlenK = options.seqlen;
+  sizes.parameters = words;
+  sizes.tensors = integersOf(options.operands, options.operand_count, call);
+  std::lock_guard<std::mutex> lock(mutex);
+  HEDDLE_ASSIGN(const attn::ShardLayout layout, layoutOf(options));
+  attn::GroupPlanRequest request{file->analysis(), sizes, layout};
+  request.kvHeads = options.kv_heads;
+  request.digest = ofParts->info().digest;
+  for (unsigned argument : attn::maskTensorsOf(file->pattern()))
+    request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
+  HEDDLE_ASSIGN(request.form, formOf(options.form));
+  request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
+  request.fromFirstColumn = file->pattern().getSoftmax().isDetached();
+  if (options.farthest_gap)
+    request.farthestGap = options.farthest_gap;
+  request.columnStep = options.column_step ? options.column_step : 256;
+  return attn::makeGroupPlan(request);
 }
 
 Result<CpuCall::ArgumentGradient> EmbeddedPattern::gradientOf(const heddle_gradient &wanted,

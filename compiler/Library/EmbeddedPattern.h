@@ -11,6 +11,7 @@
 #include "compiler/Library/heddle_compiler.h"
 #include "dialect/IR/Operands.h"
 #include "runtime/Core/CallChecks.h"
+#include "runtime/Core/GroupPlan.h"
 #include "runtime/Api/HandleLife.h"
 
 #include <deque>
@@ -29,6 +30,9 @@ public:
   static Result<std::shared_ptr<EmbeddedPattern>> create(const std::string &text, const std::string &label,
                                                          const std::string &name);
 
+  /// The same whose calls are parts of a whole (attn-part). unsupported: why they cannot be.
+  Result<std::shared_ptr<EmbeddedPattern>> part();
+
   const heddle_pattern_info &info() const { return facts; }
   const std::vector<heddle_pattern_argument> &arguments() const { return described; }
 
@@ -45,6 +49,9 @@ public:
   Status checkWords(const LaunchSymbols &symbols) const;
   /// Of a call whose words passed: what its tensors of integers hold, in the words of tensors from files.
   Status checkIntegers(const CpuCall &call);
+  /// Over a whole call: who keeps what of it, and which rank sends it to whom (dialect/Geometry/GroupPlanner.h). Tensors of
+  /// integers, in host memory, are read. invalidArgument: sizes or tensors are none of the pattern.
+  Result<GroupPlan> groupPlan(const heddle_group_options &options);
   /// Bytes of a tensor in a call.
   int64_t bytesOf(int32_t argument, const CpuCall &call) const;
 
@@ -82,6 +89,7 @@ private:
   };
   std::vector<Tensor> tensors; ///< by argument
   int64_t elementsOf(int32_t argument, const CpuCall &call) const;
+  attn::TensorData integersOf(const heddle_operand *operands, uint64_t count, const CpuCall &call) const;
   std::deque<std::string> texts; ///< what facts and described point to
 
   std::mutex mutex; ///< guards the use of file, and what follows

@@ -63,6 +63,11 @@ HEDDLE_API heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, 
 /* Of argument 0 to argument_count - 1. argument->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index,
                                                      heddle_pattern_argument *argument);
+/* The pattern whose calls are parts of one call of `pattern`, of as many queries as keys: q_origin and k_origin are given
+ * per call, and two more arguments, "whole_queries" and "whole_keys", say where the positions of the whole end. What a
+ * part keeps is what the whole keeps of its pairs. A pattern of parts gives itself. UNSUPPORTED, with the reason: calls
+ * cannot be parts (a bias with an entry for each pair, offsets of documents that count rows). */
+HEDDLE_API heddle_status heddle_pattern_part(const heddle_pattern *pattern, heddle_pattern **part);
 /* Promise 12. Work in the background keeps what it needs (promise 9). */
 HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
 
@@ -81,6 +86,44 @@ HEDDLE_API heddle_status heddle_cpu_run(const heddle_pattern *pattern, const cha
 /* What heddle_cpu_run would refuse now; computes nothing. */
 HEDDLE_API heddle_status heddle_cpu_check(const heddle_pattern *pattern, const char *kind,
                                           const heddle_attention_args *args);
+
+/* How a call lies over the ranks of a group. */
+typedef struct heddle_group_options {
+  uint32_t struct_size;
+  int32_t ranks;
+  int64_t seqlen, heads, kv_heads; /* of the whole; as many queries as keys, which lie alike */
+  /* null or "contiguous"; "zigzag": chunks r and 2 * ranks - 1 - r; "striped": stripes of 128 rows or more, in turn,
+   * "striped:16": of 16; or the ranges of every rank, "0:64,192:256;64:192": ranks by semicolons, BEGIN:END by commas */
+  const char *layout;
+  /* null or "gather": keys that a rank asks for come at once, before the rows that need them; "ring": one peer a step,
+   * in the memory of two steps */
+  const char *form;
+  uint32_t flags; /* HEDDLE_GROUP_* */
+  int32_t reserved;
+  int64_t farthest_gap; /* keys further apart are met in launches of their own; 0: 4096 */
+  int64_t
+      column_step; /* PLACEMENT_FREE: launches begin at a multiple of so many keys, that of the kernels' tiles; 0: 256 */
+  /* Sizes that differ from their defaults; tensors of integers, in host memory, with their lengths. */
+  const heddle_operand *operands;
+  uint64_t operand_count;
+} heddle_group_options;
+
+enum {
+  /* The bits of results do not depend on the number of ranks, nor on which rows they have. Only "gather". Gradients are
+   * computed twice: those of queries where these lie, and those of keys and values where these do. */
+  HEDDLE_GROUP_PLACEMENT_FREE = 1
+};
+
+/* Plans calls of the pattern, forward and of gradients, over the ranks of a group: for heddle_pattern_part of it. The
+ * pattern keeps the same pairs whatever the plan. INVALID_ARGUMENT: a rank without rows, a layout that is none.
+ * UNSUPPORTED: what heddle_pattern_part says; a tensor that masks read is not given. */
+HEDDLE_API heddle_status heddle_group_plan_make(const heddle_pattern *pattern, const heddle_group_options *options,
+                                                heddle_group_plan **plan);
+/* One rank's share on this machine's processors, of a group of threads (heddle_group_open_local): every rank calls it,
+ * with the pattern of parts. args: as heddle_group_launch says, in host memory; workspace is not looked at. */
+HEDDLE_API heddle_status heddle_group_run(heddle_group *group, const heddle_group_plan *plan,
+                                          const heddle_pattern *part, const char *kind,
+                                          const heddle_attention_args *args, int32_t threads);
 
 enum {
   /* Never writes a database: what is compiled lives in memory, 32 MiB of it beside the kernels that are open; what was

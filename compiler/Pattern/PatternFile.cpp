@@ -259,11 +259,22 @@ Result<AttentionSchedule> PatternFile::schedule(const Pass &pass) const {
   return std::move(*schedule);
 }
 
-std::string PatternFile::text() const {
+static std::string textOf(attn::PatternOp pattern) {
   std::string printed;
   llvm::raw_string_ostream stream(printed);
-  attn::PatternOp(chosen)->print(stream);
+  pattern->print(stream);
   return printed + "\n";
+}
+
+std::string PatternFile::text() const { return textOf(chosen); }
+
+Result<std::string> PatternFile::partText() const {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&source->context));
+  auto pattern = cast<attn::PatternOp>(attn::PatternOp(chosen)->clone());
+  module->push_back(pattern);
+  if (failed(attn::makePart(pattern)))
+    return Status::unsupported(source->diagnostics.take());
+  return textOf(pattern);
 }
 
 std::string PatternFile::takeDiagnostics() const { return source->diagnostics.take(); }
@@ -277,6 +288,8 @@ static SmallVector<NamedAttribute> boundsOf(attn::PatternOp pattern, unsigned in
     return bounds;
   if (!pattern.isRealParameter(index)) {
     bound("attn.min", builder.getI64IntegerAttr(pattern.getParameterMinimum(index)));
+    if (Attribute whole = pattern.getArgAttr(index, attn::kWhole))
+      bound(attn::kWhole, whole);
     return bounds;
   }
   bound("attn.min", builder.getF64FloatAttr(pattern.getRealMinimum(index)));

@@ -73,6 +73,8 @@ public:
 
   /// The verified pattern as MLIR text, ending with a newline.
   std::string text() const;
+  /// Text of the pattern whose calls are parts of one (attn-part). unsupported: why they cannot be.
+  Result<std::string> partText() const;
 
   /// Hex digest of the canonical pattern without names and locations: equal for two spellings of one pattern, also
   /// with its ops in another order. The order of arguments counts: calls give them by number.

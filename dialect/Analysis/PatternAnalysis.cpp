@@ -20,11 +20,10 @@ std::vector<unsigned> headCounts(PatternOp pattern) {
   return counts;
 }
 
-Frame rootFrame(CellTable &cells, const std::map<unsigned, unsigned> &groupOfCount) {
+Frame rootFrame(PatternOp pattern, CellTable &cells, const std::map<unsigned, unsigned> &groupOfCount) {
   Frame frame;
-  IntExpr qOrigin = symbol(Symbol::QOrigin), kOrigin = symbol(Symbol::KOrigin);
-  frame.extentQ = qOrigin + symbol(Symbol::SeqlenQ);
-  frame.extentK = kOrigin + symbol(Symbol::SeqlenK);
+  frame.extentQ = endOf(pattern, WholeAxis::Queries);
+  frame.extentK = endOf(pattern, WholeAxis::Keys);
   frame.groupOfCount = &groupOfCount;
   frame.cells = &cells;
   return frame;
@@ -34,7 +33,7 @@ Variant analyzeVariant(PatternOp pattern, std::map<unsigned, unsigned> groupOfCo
   Variant variant;
   variant.groupOfCount = std::move(groupOfCount);
   CellTable cells;
-  Frame frame = rootFrame(cells, variant.groupOfCount);
+  Frame frame = rootFrame(pattern, cells, variant.groupOfCount);
   SoftmaxOp softmax = pattern.getSoftmax();
   if (softmax.getCombine() == Combine::set_union)
     variant.branches.emplace_back();
@@ -83,7 +82,7 @@ std::vector<GroupOfCount> variantsOf(const std::vector<unsigned> &counts) {
 std::vector<PieceList> piecesOf(PatternOp pattern, mlir::Value mask, CellTable &cells) {
   std::vector<PieceList> result;
   for (const GroupOfCount &groupOfCount : variantsOf(headCounts(pattern))) {
-    Frame frame = rootFrame(cells, groupOfCount);
+    Frame frame = rootFrame(pattern, cells, groupOfCount);
     mask.getDefiningOp<MaskOpInterface>().pieces(frame, result.emplace_back());
     dropEmpty(result.back());
   }

@@ -52,6 +52,8 @@ std::vector<LatticeColumns> within(const std::vector<LatticeColumns> &columns, c
     for (const IndexRange &range : ranges) {
       const TileRun inside{ofClassBelow(range.begin, of.rate, of.residue),
                            ofClassBelow(range.end, of.rate, of.residue)};
+      if (inside.begin >= inside.end)
+        continue;
       auto run = std::upper_bound(of.runs.begin(), of.runs.end(), inside.begin,
                                   [](int64_t number, const TileRun &other) { return number < other.end; });
       for (; run != of.runs.end() && run->begin < inside.end; ++run)

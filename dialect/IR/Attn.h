@@ -9,6 +9,7 @@
 #include "dialect/IR/Operands.h"
 #include "dialect/IR/PredicateFrame.h"
 #include "dialect/IR/ScoreFrame.h"
+#include "dialect/IR/Whole.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"

@@ -64,10 +64,12 @@ static std::optional<SmallVector<IntExpr>> blocksAround(Value mask) {
   return std::nullopt;
 }
 
+static PatternOp patternOf(Value mask) { return mask.getParentRegion()->getParentOfType<PatternOp>(); }
+
 /// One beyond the last row of `mask`; absent where coordinates are neither those of the call nor blocks of them.
 static IntExpr rowsExpr(Value mask) {
   const std::optional<SmallVector<IntExpr>> sizes = blocksAround(mask);
-  IntExpr rows = sizes ? symbol(Symbol::QOrigin) + symbol(Symbol::SeqlenQ) : IntExpr();
+  IntExpr rows = sizes ? endOf(patternOf(mask), WholeAxis::Queries) : IntExpr();
   for (const IntExpr &size : sizes.value_or(SmallVector<IntExpr>()))
     rows = ceilDiv(rows, max(1, size));
   return rows;
@@ -118,12 +120,16 @@ struct Extents {
   int64_t q, k;
 };
 
+Extents callExtents(Value mask, const TensorCall &call) {
+  return {endOf(patternOf(mask), WholeAxis::Queries, call), endOf(patternOf(mask), WholeAxis::Keys, call)};
+}
+
 /// Where the coordinates of `mask` end, as rowsExpr says.
 std::optional<Extents> extentsOf(Value mask, const TensorCall &call) {
   const std::optional<SmallVector<IntExpr>> sizes = blocksAround(mask);
   if (!sizes)
     return std::nullopt;
-  Extents extents{call.qOrigin + call.seqlenQ, call.kOrigin + call.seqlenK};
+  Extents extents = callExtents(mask, call);
   for (const IntExpr &size : *sizes) {
     const auto fixed = size.constant();
     const int64_t number = std::max<int64_t>(1, fixed ? *fixed : call.parameters[size.get()->symbol.index]);
@@ -201,8 +207,7 @@ std::string CsrOp::checkTensors(const TensorCall &call) {
 }
 
 std::vector<int64_t> CsrOp::makeTensor(unsigned index, const TensorCall &call, uint64_t seed) {
-  const Extents extents =
-      extentsOf(getMask(), call).value_or(Extents{call.qOrigin + call.seqlenQ, call.kOrigin + call.seqlenK});
+  const Extents extents = extentsOf(getMask(), call).value_or(callExtents(getMask(), call));
   const int64_t cells = std::max<int64_t>(extents.k, 0), lists = std::max<int64_t>(listsOf(*this, call), 1);
   const int64_t inType = offsetsType(*this).getDimSize(Offsets);
   const int64_t rows = ShapedType::isDynamic(inType) ? std::max<int64_t>(extents.q, 1) + 1 : inType;

@@ -68,7 +68,7 @@ LogicalResult verifyTensor(PatternOp pattern, unsigned index) {
 /// An attribute that nobody reads would only look as if it did something.
 LogicalResult verifyAttributes(PatternOp pattern, unsigned index) {
   static constexpr StringLiteral ofReals[] = {kDefault, kMinimum, kMaximum, kDoc},
-                                 ofSizes[] = {kDefault, kMinimum, kDoc}, ofTensors[] = {kDoc};
+                                 ofSizes[] = {kDefault, kMinimum, kDoc, kWhole}, ofTensors[] = {kDoc};
   const bool isReal = pattern.isRealParameter(index), isTensor = pattern.isOperand(index);
   const ArrayRef<StringLiteral> known = isReal ? ArrayRef(ofReals) : isTensor ? ArrayRef(ofTensors) : ArrayRef(ofSizes);
   for (NamedAttribute attribute : function_interface_impl::getArgAttrs(pattern, index))
@@ -206,7 +206,7 @@ LogicalResult PatternOp::verify() {
     if (failed(verifyName(*this, getParameterName(index))) || failed(verifyParameter(*this, index)) ||
         failed(verifyAttributes(*this, index)))
       return failure();
-  return success();
+  return verifyWhole(*this);
 }
 
 /// Asked here, as MLIR asks it only behind all verifiers of ops: chains of masks and scores end at their first op.

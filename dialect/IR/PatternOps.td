@@ -16,7 +16,9 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
     Arguments are i32 sizes, f32 numbers and tensors in device memory, `memref`s of i32, i64, f32, bf16 or f16 whose `?` extents
     mean what the op that reads them says; argument attributes: `attn.default` (used when the caller gives none; not of
     tensors), `attn.min`, of numbers also `attn.max`, and `attn.doc`. `q_origin` says where query row 0 stands: `start` 0, `end` seqlen_k - seqlen_q (decode, chunked
-    prefill), `given` per call.
+    prefill), `given` per call. Calls of a pattern may be parts of a whole, such as one rank's rows and another one's keys: i32
+    arguments with `attn.whole = "queries"` and `attn.whole = "keys"` say where the positions of the whole end, and extents
+    (of `rows`, `cols`, `random` and lists) are those of the whole. Such a pattern has q_origin(given).
     ```mlir
     attn.pattern @sliding_window(%left: i32 {attn.default = 1023 : i32}) {
       %w = attn.window [%left, 0]
@@ -52,6 +54,8 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
     double getRealMaximum(unsigned index);
     /// A word of run-time size `index` for people: "1023", "0.5".
     std::string getParameterText(unsigned index, int64_t word);
+    /// The argument that says where the positions of `axis` of the whole end, of which calls are parts.
+    std::optional<unsigned> getWholeArgument(::heddle::attn::WholeAxis axis);
     /// `attn.doc` of run-time size `index`, or the empty string.
     llvm::StringRef getParameterDoc(unsigned index);
   }];

@@ -30,6 +30,9 @@ void splitUnion(PatternOp pattern);
 /// by pair, and walked at no stride, where the union, whose analysis is given, is not.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> withSplitUnion(PatternOp pattern, const PatternAnalysis &analysis);
 
+/// attn-part on one pattern; failure with a diagnostic where its calls cannot be parts, and the pattern stays as it is.
+llvm::LogicalResult makePart(PatternOp pattern);
+
 /// The passes of a pattern whose masks lie on different row lattices: patterns that keep its pairs between them, each
 /// as often as the pattern does, to be computed in this order, every one from the second on continuing the softmax of
 /// the one before. The coarsest lattice comes first.
@@ -48,6 +51,7 @@ ChainedPasses chainedPasses(PatternOp pattern, const PatternAnalysis &analysis);
 inline void registerPasses() {
   registerAttnCanonicalSets();
   registerAttnNormalize();
+  registerAttnPart();
   registerAttnSplitUnion();
 }
 

@@ -65,4 +65,22 @@ def AttnSplitUnion : Pass<"attn-split-union", "::heddle::attn::PatternOp"> {
   }];
 }
 
+def AttnPart : Pass<"attn-part", "::heddle::attn::PatternOp"> {
+  let summary = "let calls be parts of one whole call";
+  let description = [{
+    Of a pattern of as many queries as keys: positions are given per call, and two arguments behind those of the pattern
+    say where the positions of the whole end. What a call of some of the queries on some of the keys keeps are then those
+    pairs of the whole call, whose extents `rows`, `cols`, `random`, lists and draft tokens count.
+    ```mlir
+    attn.pattern @p(%g: i32) {              // before
+    ```
+    ```mlir
+    attn.pattern @p(%g: i32, %whole_queries: i32 {attn.whole = "queries"}, %whole_keys: i32 {attn.whole = "keys"})
+        q_origin(given) {                   // after
+    ```
+    A pattern of parts stays as it is. Fails where offsets of documents count rows (`q_origin(end)`, two tensors), for
+    tensors with an entry for each query or key of a call (`bias`), and for draft tokens (`tree`).
+  }];
+}
+
 #endif

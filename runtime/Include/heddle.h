@@ -253,6 +253,40 @@ HEDDLE_API heddle_status heddle_prepared_launch(const heddle_prepared *prepared,
 /* Promise 12. Work that was launched must have finished. */
 HEDDLE_API void heddle_prepared_close(heddle_prepared *prepared);
 
+/* A group of ranks computes one call together: each has some rows of queries and of the keys alike, and receives what its
+ * rows keep of the keys of others. A plan says who has what, and what travels in which step; it is data that ranks share
+ * (heddle_compiler.h makes it, from a pattern; its text may be stored and sent). A group is one rank's end of it. */
+typedef struct heddle_group heddle_group;
+typedef struct heddle_group_plan heddle_group_plan;
+
+typedef struct heddle_group_plan_info {
+  uint32_t struct_size;
+  int32_t ranks;
+  int64_t rows, heads, kv_heads; /* of the whole */
+  /* Rows of k that travel in a forward call, of all ranks together, each as often as heads of it do; as many of v. */
+  int64_t travelling;
+  const char *pattern; /* digest of the pattern of parts; lives as long as the plan */
+  const char *text;    /* that heddle_group_plan_parse takes; lives as long as the plan */
+} heddle_group_plan_info;
+
+/* CORRUPT: no text of a plan. */
+HEDDLE_API heddle_status heddle_group_plan_parse(const char *text, heddle_group_plan **plan);
+/* info->struct_size is read, the rest written. */
+HEDDLE_API heddle_status heddle_group_plan_get_info(const heddle_group_plan *plan, heddle_group_plan_info *info);
+/* How many rows a rank has. */
+HEDDLE_API heddle_status heddle_group_plan_rows(const heddle_group_plan *plan, int32_t rank, int64_t *rows);
+/* Promise 12. */
+HEDDLE_API void heddle_group_plan_close(heddle_group_plan *plan);
+
+/* A group of threads of this process, for calls on its processors: writes as many handles as ranks, each for one thread.
+ * limit_seconds: a rank that waits longer for others says that they are lost; 0: 30. */
+HEDDLE_API heddle_status heddle_group_open_local(int32_t ranks, double limit_seconds, heddle_group **groups);
+/* From any thread: the rank leaves. Calls that wait end with UNAVAILABLE, here and on the other ranks, with `why` (may be
+ * null). */
+HEDDLE_API heddle_status heddle_group_abort(heddle_group *group, const char *why);
+/* Promise 12. Ranks that still wait for this one are told. */
+HEDDLE_API void heddle_group_close(heddle_group *group);
+
 #ifdef __cplusplus
 }
 #endif

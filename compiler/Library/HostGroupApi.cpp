@@ -1,0 +1,111 @@
+//===- HostGroupApi.cpp - plans over ranks, and ranks that are threads ----===//
+#include "compiler/Library/HostShard.h"
+#include "runtime/Api/GroupHandles.h"
+#include "runtime/Distributed/GroupCall.h"
+
+#include <cstddef>
+
+using namespace heddle;
+
+namespace {
+
+Status checkOptions(const char *what, const heddle_group_options &options) {
+  constexpr int64_t kMostRows = int64_t(1) << 30;
+  const std::string who = std::string(what) + ": ";
+  auto expect = [&](const char *field, const std::string &range, int64_t got, bool isFine) {
+    return isFine ? Status()
+                  : Status::invalidArgument(who + field + ": expected " + range + ", got " + std::to_string(got));
+  };
+  HEDDLE_TRY(expect("ranks", "1 or more", options.ranks, options.ranks >= 1));
+  HEDDLE_TRY(expect("seqlen", "1 to 2^30", options.seqlen, options.seqlen >= 1 && options.seqlen <= kMostRows));
+  HEDDLE_TRY(expect("heads", "1 to 2^20", options.heads, options.heads >= 1 && options.heads <= (1 << 20)));
+  HEDDLE_TRY(expect("kv_heads", "a divisor of heads", options.kv_heads,
+                    options.kv_heads >= 1 && options.heads % options.kv_heads == 0));
+  HEDDLE_TRY(
+      expect("flags", "HEDDLE_GROUP_*", options.flags, (options.flags & ~uint32_t(HEDDLE_GROUP_PLACEMENT_FREE)) == 0));
+  HEDDLE_TRY(expect("reserved", "0", options.reserved, options.reserved == 0));
+  HEDDLE_TRY(expect("farthest_gap", "0 or more", options.farthest_gap, options.farthest_gap >= 0));
+  return expect("column_step", "0 or more", options.column_step, options.column_step >= 0);
+}
+
+/// With the sizes of the whole, which calls over a group need not say.
+class PartOperands {
+public:
+  PartOperands(const EmbeddedPattern &part, const heddle_attention_args &args, const GroupPlan &plan) {
+    operands.assign(args.operands, args.operands + args.operand_count);
+    for (const heddle_pattern_argument &argument : part.arguments())
+      if (std::string(argument.name) == "whole_queries" || std::string(argument.name) == "whole_keys")
+        operands.push_back(sizeOf(argument.id, plan.rows));
+  }
+  void give(heddle_attention_args &args) const {
+    args.operands = operands.data();
+    args.operand_count = operands.size();
+  }
+
+private:
+  static heddle_operand sizeOf(int32_t id, int64_t value) {
+    heddle_operand operand = {};
+    operand.id = id, operand.kind = HEDDLE_OPERAND_INT, operand.value.i64 = value;
+    return operand;
+  }
+  std::vector<heddle_operand> operands;
+};
+
+Status run(const char *what, heddle_group &group, const GroupPlan &plan, std::shared_ptr<EmbeddedPattern> part,
+           const char *kind, const heddle_attention_args &given, int32_t threads) {
+  HEDDLE_ASSIGN(const KindText text, KindText::parse(kind ? kind : "forward"));
+  if (plan.digest != part->info().digest)
+    return Status::invalidArgument(std::string(what) + ": plan: it is of another pattern of parts (" +
+                                   plan.digest.substr(0, 12) + ", not " +
+                                   std::string(part->info().digest).substr(0, 12) + ")");
+  heddle_attention_args args;
+  HEDDLE_TRY(readArguments(given, args));
+  const std::optional<DType> dtype = dtypeOfCode(args.q.dtype);
+  if (!dtype)
+    return badArguments("q: " + expectedElement(&ElementTraits::isOfCalls, args.q.dtype));
+  const PartOperands operands(*part, args, plan);
+  operands.give(args);
+  HostShard shard(std::move(part), threads);
+  GroupRequest request{plan, text.kind, CallElements(*dtype, text.outFloat32 ? kAccumulator : *dtype), args};
+  const Result<uint64_t> bytes = groupWorkspace(request, group.transport->rank(), shard);
+  const std::unique_ptr<char[]> workspace(
+      new char[bytes ? *bytes : 0]); // where it failed the call says so, to all ranks
+  request.args.workspace = workspace.get();
+  request.args.workspace_bytes = bytes ? *bytes : 0;
+  return runGroupCall(request, *group.transport, shard);
+}
+
+} // namespace
+
+extern "C" {
+
+heddle_status heddle_group_plan_make(const heddle_pattern *pattern, const heddle_group_options *options,
+                                     heddle_group_plan **plan) {
+  constexpr const char *what = "plan a group";
+  return guarded([&]() -> Status {
+    HEDDLE_TRY(checkOpen(what, "pattern", pattern));
+    if (!options || !plan)
+      return missing(what, options ? "plan" : "options");
+    heddle_group_options known;
+    HEDDLE_TRY(readVersioned(what, *options, offsetof(heddle_group_options, layout), known));
+    HEDDLE_TRY(checkOptions(what, known));
+    HEDDLE_ASSIGN(GroupPlan made, pattern->pattern->groupPlan(known));
+    *plan = new heddle_group_plan(std::move(made));
+    return {};
+  });
+}
+
+heddle_status heddle_group_run(heddle_group *group, const heddle_group_plan *plan, const heddle_pattern *part,
+                               const char *kind, const heddle_attention_args *args, int32_t threads) {
+  constexpr const char *what = "call over a group";
+  return guarded([&]() -> Status {
+    HEDDLE_TRY(checkOpen(what, "group", group));
+    HEDDLE_TRY(checkOpen(what, "plan", plan));
+    HEDDLE_TRY(checkOpen(what, "pattern", part));
+    if (!args)
+      return missing(what, "args");
+    return run(what, *group, *plan->plan, part->pattern, kind, *args, threads);
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,29 @@
+//===- HostShard.h - a rank that computes on processors ---------*- C++ -*-===//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/Library/EmbeddedPattern.h"
+#include "runtime/Distributed/ShardDevice.h"
+
+namespace heddle {
+
+/// Everything has happened on return: there are no queues.
+class HostShard : public ShardDevice {
+public:
+  /// `part` is the pattern of parts.
+  HostShard(std::shared_ptr<EmbeddedPattern> part, int32_t threads) : part(std::move(part)), threads(threads) {}
+
+  void *stream(Queue) override { return nullptr; }
+  Status follow(Queue, Queue) override { return {}; }
+  Status clear(void *address, uint64_t bytes, Queue) override;
+  Status copy(const RowCopy &copy, Queue) override;
+  Status add(const RowCopy &sum, Queue) override;
+  Result<uint64_t> workspaceBytes(const KindText &, const heddle_attention_args &) override { return uint64_t(0); }
+  Status launch(const KindText &kind, const heddle_attention_args &args) override;
+
+private:
+  std::shared_ptr<EmbeddedPattern> part;
+  int32_t threads;
+};
+
+} // namespace heddle

@@ -1,0 +1,270 @@
+//===- GroupPlanner.cpp - from a pattern to a plan over ranks -------------===//
+// A range of rows is visited once, against all columns; windows and messages are cut from what it keeps.
+//===----------------------------------------------------------------------===//
+#include "dialect/Geometry/GroupPlanner.h"
+#include "dialect/Geometry/Counts.h"
+#include "dialect/Geometry/TravelRuns.h"
+
+#include <algorithm>
+
+namespace heddle::attn {
+namespace {
+
+RowRange rowRange(const IndexRange &range) { return {range.begin, range.end}; }
+bool isInside(const RowRange &range, const RowRange &of) { return of.begin <= range.begin && range.end <= of.end; }
+
+/// What the rows of one range keep.
+struct RangeNeeds {
+  std::vector<std::vector<LatticeColumns>> ofHeads; ///< by head of columns
+  std::vector<RowRange> clusters;                   ///< columns that lie near each other: hulls, ascending
+};
+
+/// Makes the walk of one direction.
+class WalkPlanner {
+public:
+  WalkPlanner(const GroupPlanRequest &request, Direction direction)
+      : request(request), visitor(request.analysis, direction, request.sizes),
+        columnHeads(direction == Direction::Forward ? request.kvHeads : request.sizes.heads),
+        rows(request.sizes.seqlenQ) {
+    for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
+      std::vector<RangeNeeds> &ofRank = needs.emplace_back();
+      for (const IndexRange &range : ranges)
+        ofRank.push_back(needsOf(range));
+    }
+  }
+
+  GroupWalk gather() {
+    GroupWalk walk;
+    walk.steps.resize(2);
+    for (GroupStep &step : walk.steps)
+      step.ranks.resize(ranks());
+    std::vector<std::vector<size_t>> waiting(ranks());
+    for (size_t rank = 0; rank < ranks(); ++rank)
+      for (size_t range = 0; range < needs[rank].size(); ++range)
+        if (!meetOwn(rank, range, walk.steps[0].ranks[rank]))
+          waiting[rank].push_back(range);
+    for (size_t rank = 0; rank < ranks(); ++rank) {
+      ShardStep &share = walk.steps[1].ranks[rank];
+      for (size_t range : waiting[rank])
+        addWindows(share.windows, needs[rank][range].clusters);
+      for (size_t range : waiting[rank])
+        for (const RowRange &cluster : needs[rank][range].clusters)
+          share.launches.push_back({int32_t(range), windowWith(share, cluster), 0, cluster});
+      for (size_t peer = 0; peer < ranks(); ++peer)
+        if (peer != rank)
+          addHop(walk.steps[1], peer, rank, waiting[rank]);
+    }
+    if (std::all_of(waiting.begin(), waiting.end(), [](const auto &ranges) { return ranges.empty(); }))
+      walk.steps.pop_back();
+    return walk;
+  }
+
+  GroupWalk ring() {
+    GroupWalk walk;
+    walk.steps.resize(ranks());
+    for (size_t step = 0; step < ranks(); ++step) {
+      walk.steps[step].ranks.resize(ranks());
+      for (size_t rank = 0; rank < ranks(); ++rank)
+        meet(rank, (rank + ranks() - step) % ranks(), walk.steps[step]);
+    }
+    for (size_t rank = 0; rank < ranks(); ++rank)
+      for (size_t range = 0; range < needs[rank].size(); ++range)
+        if (needs[rank][range].clusters.empty())
+          meetOwn(rank, range, walk.steps[0].ranks[rank]);
+    return walk;
+  }
+
+private:
+  size_t ranks() const { return request.layout.ranks.size(); }
+  const std::vector<IndexRange> &rangesOf(size_t rank) const { return request.layout.ranks[rank]; }
+
+  RangeNeeds needsOf(IndexRange range) const {
+    RangeNeeds found;
+    const int64_t heads = request.sizes.heads, ofColumn = heads / columnHeads;
+    RunsByClass all;
+    std::map<std::vector<int64_t>, std::vector<LatticeColumns>> visited; // heads of equal values are alike
+    for (int64_t column = 0; column < columnHeads; ++column) {
+      RunsByClass classes;
+      for (int64_t head = column * ofColumn; head < (column + 1) * ofColumn; ++head) {
+        const auto [place, isNew] = visited.try_emplace(visitor.headValues(head));
+        if (isNew)
+          place->second = visitor.visit(head, range, {0, rows}).columns;
+        addColumns(classes, place->second);
+      }
+      found.ofHeads.push_back(latticeColumns(std::move(classes)));
+      addColumns(all, found.ofHeads.back());
+    }
+    found.clusters = clustersOf(hullsOf(latticeColumns(std::move(all))));
+    return found;
+  }
+
+  bool isOneLaunch() const { return request.isPlacementFree || request.fromFirstColumn; }
+
+  std::vector<RowRange> clustersOf(const std::vector<IndexRange> &hulls) const {
+    std::vector<RowRange> clusters;
+    for (const IndexRange &hull : hulls)
+      if (!clusters.empty() && (isOneLaunch() || hull.begin - clusters.back().end <= request.farthestGap))
+        clusters.back().end = hull.end;
+      else
+        clusters.push_back(rowRange(hull));
+    for (RowRange &cluster : clusters)
+      if (isOneLaunch())
+        cluster.begin = request.fromFirstColumn ? 0 : cluster.begin / request.columnStep * request.columnStep;
+    return clusters;
+  }
+
+  /// The range meets nothing but columns of one range of its own rank, if that is so.
+  bool meetOwn(size_t rank, size_t range, ShardStep &share) const {
+    const std::vector<RowRange> &clusters = needs[rank][range].clusters;
+    if (clusters.empty()) { // its rows are written all the same
+      const int64_t begin = rangesOf(rank)[range].begin;
+      share.launches.push_back({int32_t(range), -1, int32_t(range), {begin, begin}});
+      return true;
+    }
+    for (size_t own = 0; own < rangesOf(rank).size(); ++own)
+      if (std::all_of(clusters.begin(), clusters.end(),
+                      [&](const RowRange &cluster) { return isInside(cluster, rowRange(rangesOf(rank)[own])); })) {
+        for (const RowRange &cluster : clusters)
+          share.launches.push_back({int32_t(range), -1, int32_t(own), cluster});
+        return true;
+      }
+    return false;
+  }
+
+  static void addWindows(std::vector<RowRange> &windows, const std::vector<RowRange> &clusters) {
+    windows.insert(windows.end(), clusters.begin(), clusters.end());
+    std::sort(windows.begin(), windows.end(), [](const RowRange &a, const RowRange &b) { return a.begin < b.begin; });
+    std::vector<RowRange> joined;
+    for (const RowRange &window : windows)
+      if (!joined.empty() && window.begin <= joined.back().end)
+        joined.back().end = std::max(joined.back().end, window.end);
+      else
+        joined.push_back(window);
+    windows = std::move(joined);
+  }
+
+  static int32_t windowWith(const ShardStep &share, const RowRange &cluster) {
+    int32_t window = 0;
+    while (!isInside(cluster, share.windows[size_t(window)]))
+      ++window;
+    return window;
+  }
+
+  /// What `from` has of what those ranges of `to` keep, as far as windows of the step hold it.
+  void addHop(GroupStep &step, size_t from, size_t to, const std::vector<size_t> &ranges) const {
+    std::vector<IndexRange> places;
+    for (const IndexRange &own : rangesOf(from))
+      for (const RowRange &window : step.ranks[to].windows)
+        if (const IndexRange common{std::max(own.begin, window.begin), std::min(own.end, window.end)};
+            common.begin < common.end)
+          places.push_back(common);
+    Hop hop{int32_t(from), int32_t(to), {}};
+    for (int64_t head = 0; head < columnHeads; ++head) {
+      HeadRows part{head, 1, {}};
+      RunsByClass classes;
+      for (size_t range : ranges)
+        addColumns(classes, needs[to][range].ofHeads[size_t(head)]);
+      const std::vector<LatticeColumns> asked = latticeColumns(std::move(classes));
+      for (const IndexRange &place : places)
+        for (const RowRun &run : travelRuns(within(asked, {place})))
+          part.rows.push_back(run);
+      addPart(hop, std::move(part));
+    }
+    if (!hop.parts.empty())
+      step.hops.push_back(std::move(hop));
+  }
+
+  static bool areEqual(const std::vector<RowRun> &a, const std::vector<RowRun> &b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const RowRun &x, const RowRun &y) {
+      return x.first == y.first && x.rate == y.rate && x.count == y.count;
+    });
+  }
+
+  static void addPart(Hop &hop, HeadRows part) {
+    if (part.rows.empty())
+      return;
+    HeadRows *last = hop.parts.empty() ? nullptr : &hop.parts.back();
+    if (last && last->firstHead + last->heads == part.firstHead && areEqual(last->rows, part.rows))
+      ++last->heads;
+    else
+      hop.parts.push_back(std::move(part));
+  }
+
+  /// Clusters of what a range keeps of one range of a peer.
+  std::vector<RowRange> clustersIn(const RangeNeeds &of, const IndexRange &place) const {
+    RunsByClass all;
+    for (const std::vector<LatticeColumns> &columns : of.ofHeads)
+      addColumns(all, within(columns, {place}));
+    return clustersOf(hullsOf(latticeColumns(std::move(all))));
+  }
+
+  /// The rows of a rank meet what a peer has.
+  void meet(size_t rank, size_t peer, GroupStep &step) const {
+    ShardStep &share = step.ranks[rank];
+    std::vector<size_t> ranges;
+    for (size_t range = 0; range < needs[rank].size(); ++range)
+      for (size_t place = 0; place < rangesOf(peer).size(); ++place)
+        for (const RowRange &cluster : clustersIn(needs[rank][range], rangesOf(peer)[place])) {
+          share.launches.push_back({int32_t(range), -1, int32_t(place), cluster});
+          if (ranges.empty() || ranges.back() != range)
+            ranges.push_back(range);
+        }
+    if (rank == peer)
+      return;
+    for (const ShardLaunch &launch : share.launches)
+      addWindows(share.windows, {launch.columns});
+    for (ShardLaunch &launch : share.launches)
+      launch.window = windowWith(share, launch.columns), launch.own = 0;
+    addHop(step, peer, rank, ranges);
+  }
+
+  const GroupPlanRequest &request;
+  ShardVisitor visitor;
+  int64_t columnHeads, rows;
+  std::vector<std::vector<RangeNeeds>> needs; ///< by rank, then by its range
+};
+
+Status checkRequest(const GroupPlanRequest &request) {
+  const ProblemSizes &sizes = request.sizes;
+  if (sizes.seqlenQ != sizes.seqlenK)
+    return Status::unsupported("queries and keys are laid out alike: expected as many, got " +
+                               std::to_string(sizes.seqlenQ) + " and " + std::to_string(sizes.seqlenK));
+  if (request.kvHeads < 1 || sizes.heads % request.kvHeads)
+    return Status::invalidArgument("expected query heads that are a multiple of the " +
+                                   std::to_string(request.kvHeads) + " kv heads, got " + std::to_string(sizes.heads));
+  if (lacksTensors(request.analysis, sizes))
+    return Status::unsupported("a mask reads a tensor that is not given: what ranks ask for depends on it");
+  if (request.form == GroupForm::Ring && (request.isPlacementFree || request.fromFirstColumn))
+    return Status::invalidArgument("a ring adds up what each rank computes of its own: expected a gather where every "
+                                   "row meets its columns in one launch");
+  if (request.isPlacementFree && request.fromFirstColumn)
+    return Status::unsupported(
+        "the pattern says gradient(detached): gradients of keys need all keys of their queries, so "
+        "that they depend on where these lie; gradient(full) does not");
+  return checkLayout(request.layout, sizes.seqlenQ);
+}
+
+} // namespace
+
+Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
+  HEDDLE_TRY(checkRequest(request));
+  GroupPlan plan;
+  plan.digest = request.digest;
+  plan.rows = request.sizes.seqlenQ;
+  plan.heads = request.sizes.heads;
+  plan.kvHeads = request.kvHeads;
+  plan.batches = request.batches;
+  for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
+    std::vector<RowRange> &own = plan.layout.emplace_back();
+    for (const IndexRange &range : ranges)
+      own.push_back(rowRange(range));
+  }
+  WalkPlanner forward(request, Direction::Forward);
+  plan.forward = request.form == GroupForm::Ring ? forward.ring() : forward.gather();
+  if (request.isPlacementFree)
+    plan.transposed = WalkPlanner(request, Direction::Transposed).gather();
+  HEDDLE_TRY(plan.check());
+  return plan;
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,40 @@
+//===- GroupPlanner.h - from a pattern to a plan over ranks -----*- C++ -*-===//
+// Owns how the shares of an attention call over ranks are made: which columns a rank's rows meet, in which windows they
+// lie, and in which step they travel. What follows the plan is runtime/Distributed.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dialect/Geometry/Shard.h"
+#include "dialect/Geometry/ShardLayout.h"
+#include "runtime/Core/GroupPlan.h"
+
+namespace heddle::attn {
+
+enum class GroupForm : uint8_t {
+  Gather, ///< everything that a rank asks for travels at once; its rows meet it in few launches
+  Ring    ///< one peer a step, so that memory is that of two steps; launches continue each other
+};
+
+struct GroupPlanRequest {
+  const PatternAnalysis &analysis; ///< of the whole call
+  const ProblemSizes &sizes;       ///< of the whole call: seqlenQ = seqlenK, origins 0
+  const ShardLayout &layout;
+  int64_t kvHeads = 1;
+  int64_t batches = 0;     ///< that the tensors of `sizes` are of; 0: what is kept does not depend on the batch
+  std::string digest = {}; ///< of the pattern of parts
+  GroupForm form = GroupForm::Gather;
+  /// Columns further apart lie in windows, and are met in launches, of their own.
+  int64_t farthestGap = 4096;
+  /// Bits of results do not depend on the layout: every row meets its columns in one launch whose columns begin at a
+  /// multiple of columnStep, and gradients of columns are computed where these lie.
+  bool isPlacementFree = false;
+  int64_t columnStep = 1;
+  /// Every row meets its columns in one launch that begins with column 0: gradients of patterns of gradient(detached).
+  bool fromFirstColumn = false;
+};
+
+/// invalidArgument: the layout is none of these rows, or placement cannot be free in a ring. unsupported: lengths of
+/// queries and keys differ, or a tensor that a mask reads is not given.
+Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request);
+
+} // namespace heddle::attn

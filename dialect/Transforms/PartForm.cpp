@@ -1,0 +1,69 @@
+//===- PartForm.cpp - patterns whose calls are parts of a whole -----------===//
+#include "dialect/IR/DocumentTensors.h"
+#include "dialect/IR/PatternOperands.h"
+#include "dialect/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace heddle::attn {
+#define GEN_PASS_DEF_ATTNPART
+#include "dialect/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Why a call of the pattern cannot be taken apart; success: it can.
+LogicalResult verifyCanBeParts(PatternOp pattern) {
+  bool countsRows = false, hasDrafts = false;
+  pattern.walk([&](MaskOpInterface mask) {
+    DocumentTensors documents = DocumentTensors::of(mask);
+    countsRows |= documents && documents.countRows();
+    hasDrafts |= mask.fewQueries() > 0;
+  });
+  if (hasDrafts)
+    return pattern.emitOpError("expected a pattern of as many queries as keys, got draft tokens behind a cache");
+  if (countsRows)
+    return pattern.emitOpError("expected offsets of documents that count positions, got q_origin(end) with offsets of "
+                               "queries and of keys, which count rows of one call");
+  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
+    for (Extent extent : {Extent::SeqlenQ, Extent::SeqlenK})
+      if (pattern.isOperand(argument) && hasExtent(pattern, argument, extent))
+        return pattern.emitOpError("expected tensors without an entry for each query or key of a call, got '")
+               << pattern.getParameterName(argument) << "', with " << extentName(extent)
+               << " entries; attn.relative says what depends on the distance";
+  return success();
+}
+
+void addWholeArgument(PatternOp pattern, WholeAxis axis) {
+  Builder builder(pattern.getContext());
+  const std::string name = ("whole_" + wholeName(axis)).str();
+  const StringRef doc = axis == WholeAxis::Queries ? "queries of the whole" : "keys of the whole";
+  auto attribute = [&](StringRef key, StringRef value) {
+    return builder.getNamedAttr(key, builder.getStringAttr(value));
+  };
+  DictionaryAttr attributes = builder.getDictionaryAttr(
+      {attribute("attn.name", name), attribute("attn.doc", doc), attribute(kWhole, wholeName(axis))});
+  (void)pattern.insertArgument(pattern.getNumArguments(), builder.getI32Type(), attributes, pattern.getLoc());
+}
+
+struct AttnPartPass : impl::AttnPartBase<AttnPartPass> {
+  void runOnOperation() override {
+    if (failed(makePart(getOperation())))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+LogicalResult makePart(PatternOp pattern) {
+  if (pattern.getWholeArgument(WholeAxis::Queries) && pattern.getWholeArgument(WholeAxis::Keys))
+    return success();
+  if (failed(verifyCanBeParts(pattern)))
+    return failure();
+  pattern.setQOrigin(Origin::given);
+  for (WholeAxis axis : {WholeAxis::Queries, WholeAxis::Keys})
+    if (!pattern.getWholeArgument(axis))
+      addWholeArgument(pattern, axis);
+  return success();
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,20 @@
+//===- GroupHandles.h - what the handles of groups hold ---------------------===//
+#pragma once
+
+#include "runtime/Api/Handles.h"
+#include "runtime/Core/GroupPlan.h"
+#include "runtime/Distributed/Transport.h"
+
+struct heddle_group_plan {
+  explicit heddle_group_plan(heddle::GroupPlan made)
+      : plan(std::make_unique<heddle::GroupPlan>(std::move(made))), text(std::make_unique<std::string>(plan->text())) {}
+
+  std::unique_ptr<const heddle::GroupPlan> plan;
+  std::unique_ptr<const std::string> text;
+  heddle::HandleLife life{};
+};
+
+struct heddle_group {
+  std::unique_ptr<heddle::Transport> transport;
+  heddle::HandleLife life{};
+};

@@ -1,0 +1,163 @@
+//===- GroupPlan.cpp - what a plan over ranks must be ---------------------===//
+#include "runtime/Core/GroupPlan.h"
+
+#include <algorithm>
+#include <set>
+
+namespace heddle {
+namespace {
+
+std::string num(int64_t value) { return std::to_string(value); }
+std::string textOf(const RowRange &range) { return num(range.begin) + " to " + num(range.end); }
+Status wrong(const std::string &what) { return Status::invalidArgument("group plan: " + what); }
+
+bool isInside(const RowRange &range, const RowRange &of) {
+  return of.begin <= range.begin && range.begin <= range.end && range.end <= of.end;
+}
+
+bool lastIsInside(const RowRun &run, int64_t rows) {
+  return run.first >= 0 && run.rate > 0 && run.count > 0 && run.first < rows &&
+         run.count - 1 <= (rows - 1 - run.first) / run.rate;
+}
+
+Status checkLayout(const GroupPlan &plan) {
+  std::vector<RowRange> all;
+  for (int32_t rank = 0; rank < plan.ranks(); ++rank) {
+    if (plan.rowsOf(rank) < 1)
+      return wrong("rank " + num(rank) + " has no row");
+    int64_t behind = -1;
+    for (const RowRange &range : plan.layout[size_t(rank)]) {
+      if (range.begin <= behind || range.end <= range.begin)
+        return wrong("rank " + num(rank) + ": expected ranges that ascend and are not adjacent, got " + textOf(range));
+      behind = range.end;
+      all.push_back(range);
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const RowRange &a, const RowRange &b) { return a.begin < b.begin; });
+  int64_t next = 0;
+  for (const RowRange &range : all) {
+    if (range.begin != next)
+      return wrong("expected every row on one rank, got " + textOf(range) + " behind row " + num(next));
+    next = range.end;
+  }
+  return next == plan.rows ? Status() : wrong("expected " + num(plan.rows) + " rows, the ranks have " + num(next));
+}
+
+// Of one walk: what is checked needs the plan's layout.
+class WalkCheck {
+public:
+  WalkCheck(const GroupPlan &plan, int64_t heads) : plan(plan), heads(heads) {}
+
+  Status check(const GroupWalk &walk) const {
+    for (const GroupStep &step : walk.steps) {
+      if (step.ranks.size() != size_t(plan.ranks()))
+        return wrong("a step has " + num(int64_t(step.ranks.size())) + " ranks, the layout " + num(plan.ranks()));
+      std::set<std::pair<int32_t, int32_t>> pairs;
+      for (const Hop &hop : step.hops) {
+        HEDDLE_TRY(checkHop(hop, step));
+        if (!pairs.insert({hop.from, hop.to}).second)
+          return wrong("two hops from rank " + num(hop.from) + " to rank " + num(hop.to) + " in a step");
+      }
+      for (int32_t rank = 0; rank < plan.ranks(); ++rank)
+        for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
+          HEDDLE_TRY(checkLaunch(launch, step.ranks[size_t(rank)], rank));
+    }
+    return {};
+  }
+
+private:
+  bool isRank(int32_t rank) const { return rank >= 0 && rank < plan.ranks(); }
+
+  Status checkHop(const Hop &hop, const GroupStep &step) const {
+    const std::string who = "hop from rank " + num(hop.from) + " to rank " + num(hop.to);
+    if (!isRank(hop.from) || !isRank(hop.to) || hop.from == hop.to)
+      return wrong(who + ": expected two of " + num(plan.ranks()) + " ranks");
+    for (const HeadRows &part : hop.parts) {
+      if (part.firstHead < 0 || part.heads < 1 || part.firstHead + part.heads > heads)
+        return wrong(who + ": heads " + num(part.firstHead) + " and " + num(part.heads - 1) + " more of " + num(heads));
+      for (const RowRun &run : part.rows)
+        if (!lastIsInside(run, plan.rows) || !areOwn(hop.from, run) || !hasWindow(step.ranks[size_t(hop.to)], run))
+          return wrong(who + ": rows " + num(run.first) + " and " + num(run.count - 1) + " more at a stride of " +
+                       num(run.rate) + " are not the sender's, or have no window");
+    }
+    return {};
+  }
+
+  bool areOwn(int32_t rank, const RowRun &run) const {
+    return plan.ownRow(rank, run.first) >= 0 &&
+           plan.ownRow(rank, run.last()) == plan.ownRow(rank, run.first) + run.last() - run.first;
+  }
+  static bool hasWindow(const ShardStep &step, const RowRun &run) {
+    return std::any_of(step.windows.begin(), step.windows.end(),
+                       [&](const RowRange &window) { return isInside({run.first, run.last() + 1}, window); });
+  }
+
+  Status checkLaunch(const ShardLaunch &launch, const ShardStep &step, int32_t rank) const {
+    const std::vector<RowRange> &own = plan.layout[size_t(rank)];
+    const std::string who = "launch of rank " + num(rank);
+    if (launch.rows < 0 || size_t(launch.rows) >= own.size())
+      return wrong(who + ": expected one of its " + num(int64_t(own.size())) + " ranges, got " + num(launch.rows));
+    const bool isOfWindow = launch.window >= 0;
+    const std::vector<RowRange> &places = isOfWindow ? step.windows : own;
+    const int32_t place = isOfWindow ? launch.window : launch.own;
+    if (place < 0 || size_t(place) >= places.size() || !isInside(launch.columns, places[size_t(place)]))
+      return wrong(who + ": columns " + textOf(launch.columns) + " are not in the " +
+                   (isOfWindow ? "window" : "range") + " that they are taken from");
+    return {};
+  }
+
+  const GroupPlan &plan;
+  int64_t heads;
+};
+
+} // namespace
+
+int64_t HeadRows::rowCount() const {
+  int64_t count = 0;
+  for (const RowRun &run : rows)
+    count += run.count;
+  return count;
+}
+
+int64_t Hop::headRows() const {
+  int64_t count = 0;
+  for (const HeadRows &part : parts)
+    count += part.heads * part.rowCount();
+  return count;
+}
+
+int64_t GroupWalk::headRows() const {
+  int64_t count = 0;
+  for (const GroupStep &step : steps)
+    for (const Hop &hop : step.hops)
+      count += hop.headRows();
+  return count;
+}
+
+int64_t GroupPlan::rowsOf(int32_t rank) const {
+  int64_t count = 0;
+  for (const RowRange &range : layout[size_t(rank)])
+    count += range.size();
+  return count;
+}
+
+int64_t GroupPlan::ownRow(int32_t rank, int64_t row) const {
+  int64_t before = 0;
+  for (const RowRange &range : layout[size_t(rank)]) {
+    if (range.begin <= row && row < range.end)
+      return before + row - range.begin;
+    before += range.size();
+  }
+  return -1;
+}
+
+Status GroupPlan::check() const {
+  if (rows < 1 || heads < 1 || kvHeads < 1 || batches < 0 || heads % kvHeads != 0)
+    return wrong("expected rows, and heads that are a multiple of kv heads, got " + num(rows) + ", " + num(heads) +
+                 " and " + num(kvHeads));
+  HEDDLE_TRY(checkLayout(*this));
+  HEDDLE_TRY(WalkCheck(*this, kvHeads).check(forward));
+  return WalkCheck(*this, heads).check(transposed);
+}
+
+} // namespace heddle

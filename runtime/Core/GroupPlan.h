@@ -1,0 +1,98 @@
+//===- GroupPlan.h - one attention call over the ranks of a group, as data --===//
+// Owns the plan that ranks follow: whose rows lie where, which keys travel from whom to whom in which step, and which
+// rows meet which keys. Whoever has a pattern makes it (compiler/Group); ranks need no pattern to follow it. Numbers of
+// rows are positions of the whole sequence, of which queries and keys lie alike.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/Core/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+struct RowRange {
+  int64_t begin = 0, end = 0;
+
+  int64_t size() const { return end - begin; }
+};
+
+// Rows first + rate * n, n < count.
+struct RowRun {
+  int64_t first = 0, rate = 1, count = 0;
+
+  int64_t last() const { return first + rate * (count - 1); }
+};
+
+// Rows of some consecutive heads.
+struct HeadRows {
+  int64_t firstHead = 0, heads = 0;
+  std::vector<RowRun> rows; // ascending by their first; no row is in two of them
+
+  int64_t rowCount() const;
+};
+
+// What one rank sends another in a step: in the order of `parts`, and in it of batches, runs, rows and heads.
+struct Hop {
+  int32_t from = 0, to = 0;
+  std::vector<HeadRows> parts;
+
+  int64_t headRows() const; // rows, each as often as heads of it travel
+};
+
+// A launch: rows of one of the rank's own ranges meet consecutive columns. Launches of the same rows follow each other
+// by the carry. Columns lie in an own range (window none), or in a window of the step.
+struct ShardLaunch {
+  int32_t rows = 0;
+  int32_t window = -1; // of the step; none: in own range number `own`
+  int32_t own = 0;
+  RowRange columns;
+};
+
+// What one rank computes in a step, once everything that travels to it in the step is there. A window is memory for
+// consecutive columns: those that came, and the rank's own among them; others are zero.
+struct ShardStep {
+  std::vector<RowRange> windows;
+  std::vector<ShardLaunch> launches;
+};
+
+struct GroupStep {
+  std::vector<Hop> hops;        // at most one for each ordered pair of ranks
+  std::vector<ShardStep> ranks; // by rank
+};
+
+// Rows are queries and columns keys: what travels is k and v. Transposed, rows are keys and columns queries: what
+// travels is q, d_out, and with them out and lse.
+struct GroupWalk {
+  std::vector<GroupStep> steps;
+
+  int64_t headRows() const; // that travel in all
+};
+
+struct GroupPlan {
+  std::string digest; // of the pattern of parts that launches are of
+  int64_t rows = 0;   // of the whole
+  int64_t heads = 0, kvHeads = 0;
+  int64_t batches = 0; // that calls have; 0: any number, as what is kept does not depend on the batch
+  std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
+  GroupWalk forward;
+  // Of gradients whose bits do not depend on the layout: d_k and d_v are computed where the keys lie, of queries that
+  // travel. Empty: they are summed where the queries lie, and travel home.
+  GroupWalk transposed;
+
+  int32_t ranks() const { return int32_t(layout.size()); }
+  int64_t rowsOf(int32_t rank) const;
+  // Number of the row in the rank's own tensors, which hold its ranges one behind the other; -1: it is not its own.
+  int64_t ownRow(int32_t rank, int64_t row) const;
+
+  // invalidArgument: a plan that ranks cannot follow, with what is wrong and where.
+  Status check() const;
+
+  // One line for each part; parse is the inverse. corrupt: no such text.
+  std::string text() const;
+  static Result<GroupPlan> parse(const std::string &text);
+};
+
+} // namespace heddle

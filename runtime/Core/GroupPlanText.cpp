@@ -1,0 +1,193 @@
+//===- GroupPlanText.cpp - the text of a plan over ranks ------------------===//
+// One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
+//   heddle-group-plan 1 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | rank RANGE ...
+//   walk forward|transposed, then for each step
+//   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | launch ROWS window|own INDEX RANGE
+#include "runtime/Core/GroupPlan.h"
+
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+
+namespace heddle {
+namespace {
+
+constexpr const char *kHeader = "heddle-group-plan 1";
+
+std::string num(int64_t value) { return std::to_string(value); }
+std::string textOf(const RowRange &range) { return num(range.begin) + ":" + num(range.end); }
+
+void printStep(std::string &text, const GroupStep &step) {
+  text += "step\n";
+  for (const Hop &hop : step.hops) {
+    text += "hop " + num(hop.from) + " " + num(hop.to) + "\n";
+    for (const HeadRows &part : hop.parts) {
+      text += "part " + num(part.firstHead) + " " + num(part.heads);
+      for (const RowRun &run : part.rows)
+        text += " " + num(run.first) + ":" + num(run.rate) + ":" + num(run.count);
+      text += "\n";
+    }
+  }
+  for (size_t rank = 0; rank < step.ranks.size(); ++rank) {
+    text += "of " + num(int64_t(rank)) + "\n";
+    for (const RowRange &window : step.ranks[rank].windows)
+      text += "window " + textOf(window) + "\n";
+    for (const ShardLaunch &launch : step.ranks[rank].launches)
+      text += "launch " + num(launch.rows) +
+              (launch.window >= 0 ? " window " + num(launch.window) : " own " + num(launch.own)) + " " +
+              textOf(launch.columns) + "\n";
+  }
+}
+
+// The words of one line, taken from the front.
+class Words {
+public:
+  explicit Words(std::string_view line) : rest(line) {}
+
+  bool isEnd() const { return rest.empty(); }
+  std::string_view word() {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return word;
+  }
+  int64_t number() { return numbers(word(), 1)[0]; }
+  RowRange range() {
+    const std::vector<int64_t> ends = numbers(word(), 2);
+    return {ends[0], ends[1]};
+  }
+  RowRun run() {
+    const std::vector<int64_t> parts = numbers(word(), 3);
+    return {parts[0], parts[1], parts[2]};
+  }
+  bool isWrong = false;
+
+private:
+  // As many as wanted, separated by colons; else zeros, and the line is wrong.
+  std::vector<int64_t> numbers(std::string_view text, size_t count) {
+    std::vector<int64_t> values(count, 0);
+    const char *at = text.data(), *end = at + text.size();
+    for (size_t i = 0; i < count; ++i) {
+      const auto [next, error] = std::from_chars(at, end, values[i]);
+      const bool isLast = i + 1 == count;
+      if (error != std::errc() || (isLast ? next != end : next == end || *next != ':')) {
+        isWrong = true;
+        return std::vector<int64_t>(count, 0);
+      }
+      at = next + 1;
+    }
+    return values;
+  }
+  std::string_view rest;
+};
+
+class PlanReader {
+public:
+  Result<GroupPlan> read(const std::string &text) {
+    size_t begin = 0;
+    for (int number = 1; begin < text.size(); ++number) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      if (!readLine(std::string_view(text).substr(begin, end - begin), number == 1))
+        return Status::corrupt("group plan: line " + num(number) + ": not understood");
+      begin = end + 1;
+    }
+    if (!plan.rows)
+      return Status::corrupt("group plan: expected " + std::string(kHeader) + " and sizes, got neither");
+    HEDDLE_TRY(plan.check());
+    return std::move(plan);
+  }
+
+private:
+  bool readLine(std::string_view line, bool isFirst) {
+    if (isFirst)
+      return line == kHeader;
+    Words words(line);
+    const std::string_view name = words.word();
+    return (readHead(name, words) || readWalk(name, words)) && !words.isWrong && words.isEnd();
+  }
+
+  bool readHead(std::string_view name, Words &words) {
+    if (name == "pattern")
+      plan.digest = words.word();
+    else if (name == "sizes")
+      plan.rows = words.number(), plan.heads = words.number(), plan.kvHeads = words.number(),
+      plan.batches = words.number();
+    else if (name == "rank")
+      for (plan.layout.emplace_back(); !words.isEnd();)
+        plan.layout.back().push_back(words.range());
+    else
+      return false;
+    return true;
+  }
+
+  bool readWalk(std::string_view name, Words &words) {
+    if (name == "walk") {
+      const std::string_view which = words.word();
+      walk = which == "forward" ? &plan.forward : which == "transposed" ? &plan.transposed : nullptr;
+      return walk;
+    }
+    if (!walk)
+      return false;
+    if (name == "step") {
+      walk->steps.emplace_back().ranks.resize(plan.layout.size());
+      ofRank = nullptr;
+      return true;
+    }
+    return !walk->steps.empty() && readStep(name, words, walk->steps.back());
+  }
+
+  bool readStep(std::string_view name, Words &words, GroupStep &step) {
+    if (name == "hop") {
+      Hop &hop = step.hops.emplace_back();
+      hop.from = int32_t(words.number()), hop.to = int32_t(words.number());
+    } else if (name == "part" && !step.hops.empty()) {
+      HeadRows &part = step.hops.back().parts.emplace_back();
+      part.firstHead = words.number(), part.heads = words.number();
+      while (!words.isEnd())
+        part.rows.push_back(words.run());
+    } else if (name == "of") {
+      const int64_t rank = words.number();
+      if (rank < 0 || size_t(rank) >= step.ranks.size())
+        return false;
+      ofRank = &step.ranks[size_t(rank)];
+    } else if (name == "window" && ofRank) {
+      ofRank->windows.push_back(words.range());
+    } else if (name == "launch" && ofRank) {
+      ShardLaunch &launch = ofRank->launches.emplace_back();
+      launch.rows = int32_t(words.number());
+      const bool isOfWindow = words.word() == "window";
+      (isOfWindow ? launch.window : launch.own) = int32_t(words.number());
+      launch.columns = words.range();
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  GroupPlan plan;
+  GroupWalk *walk = nullptr;
+  ShardStep *ofRank = nullptr;
+};
+
+} // namespace
+
+std::string GroupPlan::text() const {
+  std::string text = std::string(kHeader) + "\npattern " + digest + "\nsizes " + num(rows) + " " + num(heads) + " " +
+                     num(kvHeads) + " " + num(batches) + "\n";
+  for (const std::vector<RowRange> &ranges : layout) {
+    text += "rank";
+    for (const RowRange &range : ranges)
+      text += " " + textOf(range);
+    text += "\n";
+  }
+  for (const auto &[name, walk] : {std::pair("forward", &forward), std::pair("transposed", &transposed)}) {
+    text += std::string("walk ") + name + "\n";
+    for (const GroupStep &step : walk->steps)
+      printStep(text, step);
+  }
+  return text;
+}
+
+Result<GroupPlan> GroupPlan::parse(const std::string &text) { return PlanReader().read(text); }
+
+} // namespace heddle

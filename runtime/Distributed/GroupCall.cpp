@@ -1,0 +1,437 @@
+//===- GroupCall.cpp - one rank's part of a call over a group -------------===//
+// A rank's arguments are cut into those of launches: rows of one of its ranges, columns of a window or of a range.
+//===----------------------------------------------------------------------===//
+#include "runtime/Distributed/GroupCall.h"
+#include "runtime/Core/CallArguments.h"
+#include "runtime/Core/Digest.h"
+#include "runtime/Distributed/WalkRun.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace heddle {
+namespace {
+
+std::string num(int64_t value) { return std::to_string(value); }
+
+heddle_tensor rowsOf(const heddle_tensor &tensor, int64_t elementBytes, int64_t first, int64_t count) {
+  heddle_tensor rows = tensor;
+  rows.ptr = static_cast<char *>(tensor.ptr) + first * tensor.stride[1] * elementBytes;
+  rows.size[1] = count;
+  return rows;
+}
+
+/// Of columns in memory of `place`.
+heddle_tensor tensorAt(const RowPlace &place, const heddle_tensor &like, DType dtype, int64_t count) {
+  heddle_tensor tensor = like;
+  const int64_t bytes = dtypeBytes(dtype);
+  tensor.ptr = place.base;
+  tensor.dtype = traitsOf(dtype).code;
+  tensor.size[1] = count;
+  tensor.stride[0] = place.batchStride / bytes;
+  tensor.stride[1] = place.rowStride / bytes;
+  tensor.stride[2] = place.headStride / bytes;
+  tensor.stride[3] = 1;
+  return tensor;
+}
+
+// Hands out a workspace.
+class Memory {
+public:
+  explicit Memory(char *base) : base(base) {}
+  char *take(int64_t bytes) {
+    char *place = base + used;
+    used += (uint64_t(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+    return place;
+  }
+  float *takeFloats(int64_t count) { return reinterpret_cast<float *>(take(count * int64_t(sizeof(float)))); }
+  uint64_t bytes() const { return used; }
+
+private:
+  static constexpr uint64_t kAlignment = 256;
+  char *base;
+  uint64_t used = 0;
+};
+
+class GroupCall {
+public:
+  /// `base`: of the workspace; any multiple of 256 while only its size is asked for.
+  GroupCall(const GroupRequest &request, int32_t rank, char *base)
+      : plan(request.plan), request(request), rank(rank), args(request.args), ranges(request.plan.layout[size_t(rank)]),
+        memory(base) {}
+
+  Status lay(ShardDevice &device);
+  uint64_t workspaceBytes() const { return memory.bytes(); }
+  Status run(Transport &transport, ShardDevice &device);
+
+private:
+  struct Launch {
+    KindText kind;
+    heddle_attention_args args;
+  };
+  struct Carry {
+    float *out = nullptr, *lse = nullptr;
+  };
+  // What a launch on one of the rank's ranges needs beside the caller's tensors.
+  struct OwnRange {
+    RowRange rows;
+    int64_t first = 0;    // its first row in the rank's tensors
+    size_t launches = 0;  // of the forward walk
+    Carry carries[2];     // from launch to launch, in turn
+    float *lse = nullptr; // of its rows alone, where the rank has other rows
+    float *dLse = nullptr;
+  };
+
+  bool isBackward() const { return request.kind.isBackward(); }
+  bool isTransposed() const { return isBackward() && !plan.transposed.steps.empty(); }
+  int64_t bytesOf(Role role) const { return dtypeBytes(request.elements.of(specOf(role).element)); }
+  WalkField fieldOf(Role role) const { return {RowPlace::ofTensor(tensorOf(args, role), bytesOf(role)), false}; }
+  static WalkField sumOf(const heddle_tensor &tensor) { return {RowPlace::ofTensor(tensor, sizeof(float)), false}; }
+  WalkField arrayOf(const float *array) const { return {RowPlace::ofArray(array, plan.heads, args.q.size[1]), true}; }
+
+  Status check() const;
+  void layRanges();
+  void layWalks();
+  Status layLaunches(ShardDevice &device);
+
+  heddle_attention_args argsOfRange(const OwnRange &range) const;
+  Launch forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const;
+  Launch backwardLaunch(size_t step, const ShardLaunch &launch) const;
+  Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
+  Status copyArray(float *rowsAlone, const float *array, const OwnRange &range, bool isToRows,
+                   ShardDevice &device) const;
+  Status runForward(Transport &transport, ShardDevice &device);
+  Status runBackward(Transport &transport, ShardDevice &device);
+  Status runTransposed(Transport &transport, ShardDevice &device);
+
+  const GroupPlan &plan;
+  const GroupRequest &request;
+  const int32_t rank;
+  heddle_attention_args args;
+  const std::vector<RowRange> &ranges;
+  Memory memory;
+  std::vector<OwnRange> own;
+  std::optional<WalkRun> forward, transposed;
+  float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
+  float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
+  char *kernelWorkspace = nullptr;
+  uint64_t kernelBytes = 0;
+};
+
+//===-- layout ----------------------------------------------------------------===//
+
+Status GroupCall::check() const {
+  const int64_t rows = plan.rowsOf(rank);
+  auto expect = [&](const char *what, int64_t expected, int64_t got) {
+    return expected == got ? Status()
+                           : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +
+                                          num(rank) + ", got " + num(got));
+  };
+  HEDDLE_TRY(expect("q: rows", rows, args.q.size[1]));
+  HEDDLE_TRY(expect("k: rows", rows, args.k.size[1]));
+  HEDDLE_TRY(expect("q: heads", plan.heads, args.q.size[2]));
+  HEDDLE_TRY(expect("k: heads", plan.kvHeads, args.k.size[2]));
+  if (plan.batches)
+    HEDDLE_TRY(expect("q: batch", plan.batches, args.q.size[0]));
+  HEDDLE_TRY(expect("q_origin", 0, args.q_origin));
+  HEDDLE_TRY(expect("k_origin", 0, args.k_origin));
+  if (args.carry_out || args.carry_lse)
+    return badArguments("carry_out: calls over a group continue nothing; leave it zero");
+  for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
+    if (isBackward() && gradient->dtype != HEDDLE_FP32)
+      return badArguments("d_q, d_k, d_v: expected fp32 in a call over a group, got dtype " + num(gradient->dtype));
+  return {};
+}
+
+void GroupCall::layRanges() {
+  const int64_t batch = args.q.size[0], valueDim = args.v.size[3];
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    OwnRange &range = own.emplace_back();
+    range.rows = ranges[i];
+    range.first = plan.ownRow(rank, range.rows.begin);
+    for (const GroupStep &step : plan.forward.steps)
+      for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
+        range.launches += size_t(launch.rows) == i;
+    const int64_t arrayCount = batch * plan.heads * range.rows.size();
+    for (size_t carry = 0; !isBackward() && carry < 2 && carry + 1 < range.launches; ++carry)
+      range.carries[carry] = {memory.takeFloats(arrayCount * valueDim), memory.takeFloats(arrayCount)};
+    if (ranges.size() > 1 && args.lse)
+      range.lse = memory.takeFloats(arrayCount);
+    if (ranges.size() > 1 && args.d_lse)
+      range.dLse = memory.takeFloats(arrayCount);
+  }
+}
+
+void GroupCall::layWalks() {
+  const int64_t batch = args.q.size[0];
+  std::vector<WalkField> sums;
+  if (isBackward() && !isTransposed())
+    sums = {sumOf(args.d_k), sumOf(args.d_v)};
+  forward.emplace(plan, plan.forward, rank, batch, plan.kvHeads,
+                  std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)}, sums);
+  forward->setWorkspace(memory.take(int64_t(forward->workspaceBytes())));
+  if (!isTransposed())
+    return;
+  std::vector<WalkField> fields = {fieldOf(Role::q), fieldOf(Role::dOut), fieldOf(Role::out), arrayOf(args.lse)};
+  if (args.d_lse)
+    fields.push_back(arrayOf(args.d_lse));
+  transposed.emplace(plan, plan.transposed, rank, batch, plan.heads, fields, std::vector<WalkField>());
+  transposed->setWorkspace(memory.take(int64_t(transposed->workspaceBytes())));
+  auto mostColumns = [&](const GroupWalk &walk) {
+    int64_t most = 0;
+    for (const GroupStep &step : walk.steps)
+      for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
+        most = std::max(most, launch.columns.size());
+    return most;
+  };
+  const int64_t keys = mostColumns(plan.forward), queries = mostColumns(plan.transposed);
+  scratchK = memory.takeFloats(batch * keys * plan.kvHeads * args.k.size[3]);
+  scratchV = memory.takeFloats(batch * keys * plan.kvHeads * args.v.size[3]);
+  scratchQ = memory.takeFloats(batch * queries * plan.heads * args.q.size[3]);
+  scratchLse = memory.takeFloats(batch * queries * plan.heads);
+  scratchDLse = memory.takeFloats(batch * queries * plan.heads);
+}
+
+/// Room for the largest workspace of a launch.
+Status GroupCall::layLaunches(ShardDevice &device) {
+  auto make = [&](const Launch &launch) -> Status {
+    HEDDLE_ASSIGN(const uint64_t bytes, device.workspaceBytes(launch.kind, launch.args));
+    kernelBytes = std::max(kernelBytes, bytes);
+    return {};
+  };
+  std::vector<size_t> numbers(own.size(), 0);
+  for (size_t step = 0; step < plan.forward.steps.size(); ++step)
+    for (const ShardLaunch &launch : plan.forward.steps[step].ranks[size_t(rank)].launches)
+      HEDDLE_TRY(make(isBackward() ? backwardLaunch(step, launch)
+                                   : forwardLaunch(step, launch, numbers[size_t(launch.rows)]++)));
+  for (size_t step = 0; isTransposed() && step < plan.transposed.steps.size(); ++step)
+    for (const ShardLaunch &launch : plan.transposed.steps[step].ranks[size_t(rank)].launches)
+      HEDDLE_TRY(make(transposedLaunch(step, launch)));
+  kernelWorkspace = memory.take(int64_t(kernelBytes));
+  return {};
+}
+
+Status GroupCall::lay(ShardDevice &device) {
+  HEDDLE_TRY(check());
+  layRanges();
+  layWalks();
+  return layLaunches(device);
+}
+
+//===-- arguments of launches -------------------------------------------------===//
+
+/// The caller's, with the queries of a range.
+heddle_attention_args GroupCall::argsOfRange(const OwnRange &range) const {
+  heddle_attention_args of = args;
+  const int64_t count = range.rows.size();
+  of.q = rowsOf(args.q, bytesOf(Role::q), range.first, count);
+  of.out = rowsOf(args.out, bytesOf(Role::out), range.first, count);
+  of.q_origin = range.rows.begin;
+  of.lse = range.lse ? range.lse : args.lse;
+  of.workspace = kernelBytes ? kernelWorkspace : nullptr;
+  of.workspace_bytes = kernelBytes;
+  return of;
+}
+
+GroupCall::Launch GroupCall::forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const {
+  const OwnRange &range = own[size_t(launch.rows)];
+  const bool isLast = number + 1 == range.launches;
+  Launch made{{request.kind, !isLast || args.out.dtype == HEDDLE_FP32}, argsOfRange(range)};
+  made.args.k = tensorAt(forward->columns(step, launch, 0), args.k, request.elements.k, launch.columns.size());
+  made.args.v = tensorAt(forward->columns(step, launch, 1), args.v, request.elements.v, launch.columns.size());
+  made.args.k_origin = launch.columns.begin;
+  if (number > 0) {
+    made.args.carry_out = range.carries[(number - 1) % 2].out;
+    made.args.carry_lse = range.carries[(number - 1) % 2].lse;
+  }
+  if (!isLast) {
+    const Carry &carry = range.carries[number % 2];
+    const int64_t dim = args.v.size[3];
+    made.args.out = tensorAt(RowPlace::ofRows(carry.out, range.rows.size(), plan.heads, dim * int64_t(sizeof(float))),
+                             args.out, DType::fp32, range.rows.size());
+    made.args.lse = carry.lse;
+  }
+  return made;
+}
+
+/// Gradients of own queries and of columns.
+GroupCall::Launch GroupCall::backwardLaunch(size_t step, const ShardLaunch &launch) const {
+  const OwnRange &range = own[size_t(launch.rows)];
+  Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, argsOfRange(range)};
+  made.kind.kind.accumulates = true;
+  const int64_t queries = range.rows.size(), keys = launch.columns.size();
+  made.args.k = tensorAt(forward->columns(step, launch, 0), args.k, request.elements.k, keys);
+  made.args.v = tensorAt(forward->columns(step, launch, 1), args.v, request.elements.v, keys);
+  made.args.k_origin = launch.columns.begin;
+  made.args.d_out = rowsOf(args.d_out, bytesOf(Role::dOut), range.first, queries);
+  made.args.d_lse = range.dLse ? range.dLse : args.d_lse;
+  made.args.d_q = rowsOf(args.d_q, sizeof(float), range.first, queries);
+  auto sums = [&](const heddle_tensor &like, size_t field, float *scratch) {
+    const int64_t heads = plan.kvHeads, bytes = like.size[3] * int64_t(sizeof(float));
+    const RowPlace place =
+        isTransposed() ? RowPlace::ofRows(scratch, keys, heads, bytes) : forward->sums(step, launch, field);
+    return tensorAt(place, like, DType::fp32, keys);
+  };
+  made.args.d_k = sums(args.d_k, 0, scratchK);
+  made.args.d_v = sums(args.d_v, 1, scratchV);
+  return made;
+}
+
+/// Gradients of own keys, of queries that came.
+GroupCall::Launch GroupCall::transposedLaunch(size_t step, const ShardLaunch &launch) const {
+  const OwnRange &range = own[size_t(launch.rows)];
+  Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, args};
+  made.kind.kind.accumulates = true;
+  const int64_t keys = range.rows.size(), queries = launch.columns.size();
+  auto queriesOf = [&](const heddle_tensor &like, size_t field, DType dtype) {
+    return tensorAt(transposed->columns(step, launch, field), like, dtype, queries);
+  };
+  made.args.q = queriesOf(args.q, 0, request.elements.q);
+  made.args.d_out = queriesOf(args.d_out, 1, request.elements.out);
+  made.args.out = queriesOf(args.out, 2, request.elements.out);
+  made.args.lse = scratchLse;
+  made.args.d_lse = args.d_lse ? scratchDLse : nullptr;
+  made.args.q_origin = launch.columns.begin;
+  made.args.k = rowsOf(args.k, bytesOf(Role::k), range.first, keys);
+  made.args.v = rowsOf(args.v, bytesOf(Role::v), range.first, keys);
+  made.args.k_origin = range.rows.begin;
+  made.args.d_q = tensorAt(RowPlace::ofRows(scratchQ, queries, plan.heads, args.q.size[3] * int64_t(sizeof(float))),
+                           args.d_q, DType::fp32, queries);
+  made.args.d_k = rowsOf(args.d_k, sizeof(float), range.first, keys);
+  made.args.d_v = rowsOf(args.d_v, sizeof(float), range.first, keys);
+  made.args.workspace = kernelBytes ? kernelWorkspace : nullptr;
+  made.args.workspace_bytes = kernelBytes;
+  return made;
+}
+
+//===-- the call --------------------------------------------------------------===//
+
+/// Between an array of all rows of the rank and one of the rows of a range.
+Status GroupCall::copyArray(float *rowsAlone, const float *array, const OwnRange &range, bool isToRows,
+                            ShardDevice &device) const {
+  const RowPlace alone = RowPlace::ofArray(rowsAlone, plan.heads, range.rows.size());
+  const RowPlace all = RowPlace::ofArray(array, plan.heads, args.q.size[1]).at(range.first, 0);
+  const RowPlace &to = isToRows ? alone : all, &from = isToRows ? all : alone;
+  return device.copy({to, from, args.q.size[0], range.rows.size(), plan.heads}, Queue::compute);
+}
+
+Status GroupCall::runForward(Transport &transport, ShardDevice &device) {
+  std::vector<size_t> numbers(own.size(), 0);
+  HEDDLE_TRY(forward->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
+    const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
+    return device.launch(made.kind, made.args);
+  }));
+  for (const OwnRange &range : own)
+    if (range.lse)
+      HEDDLE_TRY(copyArray(range.lse, args.lse, range, /*isToRows=*/false, device));
+  return {};
+}
+
+static Status clearTensor(const heddle_tensor &tensor, ShardDevice &device) {
+  const RowPlace place = RowPlace::ofTensor(tensor, sizeof(float));
+  const int64_t rows = tensor.size[1], heads = tensor.size[2];
+  if (place.isRun(heads) && (tensor.size[0] == 1 || place.batchStride == rows * place.rowStride))
+    return device.clear(place.base, uint64_t(tensor.size[0] * rows * place.rowStride), Queue::compute);
+  return badArguments("d_q, d_k, d_v: expected tensors without gaps in a call over a group");
+}
+
+Status GroupCall::runBackward(Transport &transport, ShardDevice &device) {
+  for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
+    HEDDLE_TRY(clearTensor(*gradient, device));
+  for (const OwnRange &range : own) {
+    if (range.lse)
+      HEDDLE_TRY(copyArray(range.lse, args.lse, range, /*isToRows=*/true, device));
+    if (range.dLse)
+      HEDDLE_TRY(copyArray(range.dLse, args.d_lse, range, /*isToRows=*/true, device));
+  }
+  HEDDLE_TRY(forward->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
+    const Launch made = backwardLaunch(step, launch);
+    return device.launch(made.kind, made.args);
+  }));
+  return isTransposed() ? runTransposed(transport, device) : Status();
+}
+
+Status GroupCall::runTransposed(Transport &transport, ShardDevice &device) {
+  return transposed->run(transport, device, [&](size_t step, const ShardLaunch &launch) -> Status {
+    const int64_t queries = launch.columns.size();
+    auto copyColumns = [&](float *to, size_t field) {
+      const RowPlace from = transposed->columns(step, launch, field);
+      return device.copy({RowPlace::ofArray(to, plan.heads, queries), from, args.q.size[0], queries, plan.heads},
+                         Queue::compute);
+    };
+    HEDDLE_TRY(copyColumns(scratchLse, 3));
+    if (args.d_lse)
+      HEDDLE_TRY(copyColumns(scratchDLse, 4));
+    const Launch made = transposedLaunch(step, launch);
+    return device.launch(made.kind, made.args);
+  });
+}
+
+Status GroupCall::run(Transport &transport, ShardDevice &device) {
+  return isBackward() ? runBackward(transport, device) : runForward(transport, device);
+}
+
+/// Sizes do not depend on where a workspace lies.
+char *anyWorkspace() { return reinterpret_cast<char *>(uintptr_t(1) << 20); }
+
+/// What all ranks of a call have in common, for people who are told where they differ.
+std::string agreementOf(const GroupRequest &request) {
+  const heddle_attention_args &args = request.args;
+  std::string text = "kind " + KindText{request.kind, args.out.dtype == HEDDLE_FP32}.str();
+  text += "\nq " + std::string(dtypeName(request.elements.q)) + "\nbatch " + num(args.q.size[0]) + "\nhead_dim " +
+          num(args.q.size[3]) + "\nvalue_dim " + num(args.v.size[3]) + "\nd_lse " + num(args.d_lse != nullptr);
+  return text + "\nplan " + sha256Hex(request.plan.text()) + "\nversion " + heddle_version();
+}
+
+/// "rank 2: batch 3, rank 0 has batch 4"
+Status checkAgreement(const std::vector<std::string> &texts) {
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    size_t begin = 0;
+    while (texts[rank] != texts[0]) {
+      auto lineOf = [&](const std::string &text) { return text.substr(begin, text.find('\n', begin) - begin); };
+      if (const std::string mine = lineOf(texts[0]), other = lineOf(texts[rank]); mine != other)
+        return Status::invalidArgument("the ranks of a group disagree: rank " + std::to_string(rank) + " has " + other +
+                                       ", rank 0 has " + mine);
+      begin = texts[0].find('\n', begin) + 1;
+    }
+  }
+  return {};
+}
+
+Status checkRequest(const GroupRequest &request, const Transport &transport) {
+  if (transport.ranks() == request.plan.ranks())
+    return {};
+  return Status::invalidArgument("the plan is of " + num(request.plan.ranks()) + " ranks, the group has " +
+                                 num(transport.ranks()));
+}
+
+} // namespace
+
+Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, ShardDevice &device) {
+  GroupCall call(request, rank, anyWorkspace());
+  HEDDLE_TRY(call.lay(device));
+  return call.workspaceBytes();
+}
+
+Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevice &device) {
+  HEDDLE_TRY(checkRequest(request, transport));
+  GroupCall call(request, transport.rank(), static_cast<char *>(request.args.workspace));
+  Status own = call.lay(device);
+  if (own.isOk() && call.workspaceBytes() > request.args.workspace_bytes)
+    own = badArguments("workspace: expected " + std::to_string(call.workspaceBytes()) + " bytes, got " +
+                       std::to_string(request.args.workspace_bytes));
+  // A rank that cannot take part says so before anything is sent.
+  HEDDLE_ASSIGN(const std::vector<std::string> texts,
+                transport.gather(own.isOk() ? agreementOf(request) : "refused " + own.message()));
+  HEDDLE_TRY(own);
+  for (size_t rank = 0; rank < texts.size(); ++rank)
+    if (texts[rank].rfind("refused ", 0) == 0)
+      return Status::unavailable("rank " + std::to_string(rank) + " takes no part: " + texts[rank].substr(8));
+  HEDDLE_TRY(checkAgreement(texts));
+  const Status status = call.run(transport, device);
+  if (!status.isOk()) // the others need not wait for what will not come
+    transport.abort(status.message());
+  return status;
+}
+
+} // namespace heddle

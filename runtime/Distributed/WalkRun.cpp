@@ -1,0 +1,283 @@
+//===- WalkRun.cpp - what travels along a walk over ranks -----------------===//
+#include "runtime/Distributed/WalkRun.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+uint64_t roundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+Status atStep(size_t step, const Status &status) {
+  return status.isOk() ? status : Status(status.code(), "step " + std::to_string(step) + ": " + status.message());
+}
+
+} // namespace
+
+WalkRun::WalkRun(const GroupPlan &plan, const GroupWalk &walk, int32_t rank, int64_t batches, int64_t heads,
+                 std::vector<WalkField> fieldsOfColumns, std::vector<WalkField> sumsOfColumns)
+    : plan(plan), walk(walk), rank(rank), batches(batches), heads(heads), fields(std::move(fieldsOfColumns)),
+      sumFields(std::move(sumsOfColumns)) {
+  for (const GroupStep &step : walk.steps) {
+    uint64_t used = 0, usedByHome = 0;
+    layStep(step, memory.emplace_back(), used, usedByHome);
+    slotBytes = std::max(slotBytes, used);
+    homeBytes = std::max(homeBytes, usedByHome);
+  }
+}
+
+uint64_t WalkRun::workspaceBytes() const { return kSlots * (slotBytes + homeBytes); }
+
+//===-- memory ----------------------------------------------------------------===//
+
+/// Offsets are within a slot; those of messages home lie behind all slots, as they live longer.
+void WalkRun::layStep(const GroupStep &step, StepMemory &memory, uint64_t &used, uint64_t &usedByHome) const {
+  for (const RowRange &window : step.ranks[size_t(rank)].windows)
+    for (const auto &[of, offsets] : {std::pair(&fields, &memory.windows), std::pair(&sumFields, &memory.sums)}) {
+      std::vector<uint64_t> &ofWindow = offsets->emplace_back();
+      for (const WalkField &field : *of) {
+        ofWindow.push_back(used);
+        used += roundUp(uint64_t(batches * window.size() * heads * field.own.headBytes), kAlignment);
+      }
+    }
+  for (const Hop &hop : step.hops) {
+    const bool isSender = hop.from == rank;
+    if (!isSender && hop.to != rank)
+      continue;
+    (isSender ? memory.sent : memory.received).push_back(layWire(hop, fields, isWhole(hop), used));
+    if (!sumFields.empty())
+      (isSender ? memory.cameHome : memory.sentHome).push_back(layWire(hop, sumFields, false, usedByHome));
+  }
+}
+
+WalkRun::Wire WalkRun::layWire(const Hop &hop, const std::vector<WalkField> &of, bool isDirect, uint64_t &used) const {
+  Wire wire{&hop, {}};
+  const bool isRun = std::all_of(of.begin(), of.end(), [&](const WalkField &field) {
+    return hop.to == rank ? !field.isArray : !field.isArray && field.own.isRun(heads);
+  });
+  if (isDirect && isRun)
+    return wire;
+  for (const WalkField &field : of) {
+    wire.offsets.push_back(used);
+    used += roundUp(uint64_t(batches * hop.headRows() * field.own.headBytes), kAlignment);
+  }
+  return wire;
+}
+
+/// Consecutive rows of all heads: one run of bytes in a tensor without gaps.
+bool WalkRun::isWhole(const Hop &hop) const {
+  return batches == 1 && hop.parts.size() == 1 && hop.parts[0].heads == heads && hop.parts[0].rows.size() == 1 &&
+         hop.parts[0].rows[0].rate == 1;
+}
+
+RowPlace WalkRun::windowOf(const std::vector<WalkField> &of, size_t field, const RowRange &window,
+                           uint64_t offset) const {
+  const int64_t headBytes = of[field].own.headBytes;
+  if (of[field].isArray)
+    return RowPlace::ofArray(reinterpret_cast<const float *>(base + offset), heads, window.size());
+  return RowPlace::ofRows(base + offset, window.size(), heads, headBytes);
+}
+
+RowPlace WalkRun::fieldWindow(size_t step, size_t window, size_t field) const {
+  return windowOf(fields, field, own(step).windows[window],
+                  step % kSlots * slotBytes + memory[step].windows[window][field]);
+}
+
+RowPlace WalkRun::sumWindow(size_t step, size_t window, size_t field) const {
+  return windowOf(sumFields, field, own(step).windows[window],
+                  step % kSlots * slotBytes + memory[step].sums[window][field]);
+}
+
+RowPlace WalkRun::ownFrom(const WalkField &field, int64_t row) const { return field.own.at(plan.ownRow(rank, row), 0); }
+
+RowPlace WalkRun::columns(size_t step, const ShardLaunch &launch, size_t field) const {
+  if (launch.window < 0)
+    return ownFrom(fields[field], launch.columns.begin);
+  const size_t window = size_t(launch.window);
+  return fieldWindow(step, window, field).at(launch.columns.begin - own(step).windows[window].begin, 0);
+}
+
+RowPlace WalkRun::sums(size_t step, const ShardLaunch &launch, size_t field) const {
+  if (launch.window < 0)
+    return ownFrom(sumFields[field], launch.columns.begin);
+  const size_t window = size_t(launch.window);
+  return sumWindow(step, window, field).at(launch.columns.begin - own(step).windows[window].begin, 0);
+}
+
+size_t WalkRun::windowWith(size_t step, const RowRun &run) const {
+  const std::vector<RowRange> &windows = own(step).windows;
+  size_t window = 0;
+  while (run.first < windows[window].begin || run.last() >= windows[window].end)
+    ++window;
+  return window;
+}
+
+//===-- messages --------------------------------------------------------------===//
+
+Status WalkRun::forEachRun(const Hop &hop, const WalkField &of, char *message, const PlaceOfRun &here,
+                           const CopyRows &copy) const {
+  const int64_t headBytes = of.own.headBytes;
+  for (const HeadRows &part : hop.parts)
+    for (const RowRun &run : part.rows) {
+      const RowPlace packed = of.isArray ? RowPlace::ofArray(reinterpret_cast<float *>(message), part.heads, run.count)
+                                         : RowPlace::ofRows(message, run.count, part.heads, headBytes);
+      HEDDLE_TRY(copy(packed, here(run).at(0, part.firstHead).withRowStep(run.rate), run.count, part.heads));
+      message += batches * run.count * part.heads * headBytes;
+    }
+  return {};
+}
+
+char *WalkRun::fetchedAt(size_t step, const Wire &wire, size_t field) const {
+  return base + step % kSlots * slotBytes + wire.offsets[field];
+}
+
+char *WalkRun::homewardAt(size_t step, const Wire &wire, size_t field) const {
+  return base + kSlots * slotBytes + step % kSlots * homeBytes + wire.offsets[field];
+}
+
+uint64_t WalkRun::bytesOf(const Hop &hop, const WalkField &field) const {
+  return uint64_t(batches * hop.headRows() * field.own.headBytes);
+}
+
+RowPlace WalkRun::inWindow(size_t step, const RowRun &run, const std::vector<WalkField> &of, size_t field) const {
+  const size_t window = windowWith(step, run);
+  const RowPlace place = &of == &fields ? fieldWindow(step, window, field) : sumWindow(step, window, field);
+  return place.at(run.first - own(step).windows[window].begin, 0);
+}
+
+Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device) const {
+  HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
+  HEDDLE_TRY(fillWindows(step, device));
+  Exchange exchange;
+  for (const Wire &wire : memory[step].sent)
+    for (size_t field = 0; field < fields.size(); ++field) {
+      auto here = [&](const RowRun &run) { return ownFrom(fields[field], run.first); };
+      auto pack = [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
+        return device.copy({packed, rows, batches, count, heads}, Queue::link);
+      };
+      char *message = wire.isDirect() ? here(wire.hop->parts[0].rows[0]).base : fetchedAt(step, wire, field);
+      if (!wire.isDirect())
+        HEDDLE_TRY(forEachRun(*wire.hop, fields[field], message, here, pack));
+      exchange.sends.push_back({wire.hop->to, message, bytesOf(*wire.hop, fields[field])});
+    }
+  auto placeOf = [&](const Wire &wire, size_t field) {
+    return wire.isDirect() ? inWindow(step, wire.hop->parts[0].rows[0], fields, field).base
+                           : fetchedAt(step, wire, field);
+  };
+  for (const Wire &wire : memory[step].received)
+    for (size_t field = 0; field < fields.size(); ++field)
+      exchange.receives.push_back({wire.hop->from, placeOf(wire, field), bytesOf(*wire.hop, fields[field])});
+  HEDDLE_TRY(transport.exchange(exchange, device.stream(Queue::link)));
+  for (const Wire &wire : memory[step].received)
+    for (size_t field = 0; field < fields.size() && !wire.isDirect(); ++field)
+      HEDDLE_TRY(forEachRun(
+          *wire.hop, fields[field], placeOf(wire, field),
+          [&](const RowRun &run) { return inWindow(step, run, fields, field); },
+          [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
+            return device.copy({rows, packed, batches, count, heads}, Queue::link);
+          }));
+  return {};
+}
+
+Status WalkRun::meetOwnRows(size_t step, size_t window,
+                            const std::function<Status(const RowRange &common)> &meet) const {
+  const RowRange &of = own(step).windows[window];
+  for (const RowRange &range : plan.layout[size_t(rank)])
+    if (const RowRange common{std::max(of.begin, range.begin), std::min(of.end, range.end)}; common.begin < common.end)
+      HEDDLE_TRY(meet(common));
+  return {};
+}
+
+/// Rows that nobody sends are zero: kernels may look at them, and keep none.
+Status WalkRun::fillWindows(size_t step, ShardDevice &device) const {
+  for (size_t window = 0; window < own(step).windows.size(); ++window)
+    for (size_t field = 0; field < fields.size(); ++field) {
+      const RowRange &of = own(step).windows[window];
+      const RowPlace place = fieldWindow(step, window, field);
+      const int64_t headBytes = fields[field].own.headBytes;
+      HEDDLE_TRY(device.clear(place.base, uint64_t(batches * of.size() * heads * headBytes), Queue::link));
+      HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
+        return device.copy(
+            {place.at(common.begin - of.begin, 0), ownFrom(fields[field], common.begin), batches, common.size(), heads},
+            Queue::link);
+      }));
+    }
+  return {};
+}
+
+//===-- sums that go home -----------------------------------------------------===//
+
+Status WalkRun::addOwnSums(size_t step, ShardDevice &device) const {
+  for (size_t window = 0; window < own(step).windows.size(); ++window)
+    for (size_t field = 0; field < sumFields.size(); ++field)
+      HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
+        const RowPlace from = sumWindow(step, window, field).at(common.begin - own(step).windows[window].begin, 0);
+        return device.add({ownFrom(sumFields[field], common.begin), from, batches, common.size(), heads},
+                          Queue::compute);
+      }));
+  return {};
+}
+
+Status WalkRun::sendHome(size_t step, Transport &transport, ShardDevice &device) const {
+  HEDDLE_TRY(addOwnSums(step, device));
+  HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
+  Exchange exchange;
+  for (const Wire &wire : memory[step].sentHome)
+    for (size_t field = 0; field < sumFields.size(); ++field) {
+      char *message = homewardAt(step, wire, field);
+      HEDDLE_TRY(forEachRun(
+          *wire.hop, sumFields[field], message,
+          [&](const RowRun &run) { return inWindow(step, run, sumFields, field); },
+          [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
+            return device.copy({packed, rows, batches, count, heads}, Queue::link);
+          }));
+      exchange.sends.push_back({wire.hop->from, message, bytesOf(*wire.hop, sumFields[field])});
+    }
+  for (const Wire &wire : memory[step].cameHome)
+    for (size_t field = 0; field < sumFields.size(); ++field)
+      exchange.receives.push_back({wire.hop->to, homewardAt(step, wire, field), bytesOf(*wire.hop, sumFields[field])});
+  return transport.exchange(exchange, device.stream(Queue::link));
+}
+
+/// What came home of a step is added, in the order of the plan.
+Status WalkRun::settle(size_t step, ShardDevice &device) const {
+  HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
+  for (const Wire &wire : memory[step].cameHome)
+    for (size_t field = 0; field < sumFields.size(); ++field)
+      HEDDLE_TRY(forEachRun(
+          *wire.hop, sumFields[field], homewardAt(step, wire, field),
+          [&](const RowRun &run) { return ownFrom(sumFields[field], run.first); },
+          [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
+            return device.add({rows, packed, batches, count, heads}, Queue::compute);
+          }));
+  return {};
+}
+
+//===-- the walk --------------------------------------------------------------===//
+
+Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &compute) const {
+  const size_t count = walk.steps.size();
+  for (size_t step = 0; step < count; ++step) {
+    if (step == 0)
+      HEDDLE_TRY(atStep(0, fetch(0, transport, device)));
+    HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
+    if (step + 1 < count)
+      HEDDLE_TRY(atStep(step + 1, fetch(step + 1, transport, device)));
+    for (size_t window = 0; window < own(step).windows.size(); ++window)
+      for (size_t field = 0; field < sumFields.size(); ++field)
+        HEDDLE_TRY(
+            device.clear(sumWindow(step, window, field).base,
+                         uint64_t(batches * own(step).windows[window].size() * heads * sumFields[field].own.headBytes),
+                         Queue::compute));
+    for (const ShardLaunch &launch : own(step).launches)
+      HEDDLE_TRY(atStep(step, compute(step, launch)));
+    if (sumFields.empty())
+      continue;
+    if (step > 0)
+      HEDDLE_TRY(settle(step - 1, device));
+    HEDDLE_TRY(atStep(step, sendHome(step, transport, device)));
+  }
+  return sumFields.empty() || count == 0 ? Status() : settle(count - 1, device);
+}
+
+} // namespace heddle

@@ -1,0 +1,91 @@
+//===- WalkRun.h - what travels along a walk over ranks ---------*- C++ -*-===//
+// Owns the memory of one rank on a walk (windows for columns, messages as they travel) and the order in which rows leave,
+// arrive, are met and, of gradients, go home. What is computed of a window is its caller's.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/Core/GroupPlan.h"
+#include "runtime/Distributed/ShardDevice.h"
+#include "runtime/Distributed/Transport.h"
+
+#include <functional>
+#include <vector>
+
+namespace heddle {
+
+// One tensor whose rows travel, or whose sums come home.
+struct WalkField {
+  RowPlace own;         // the rank's own rows
+  bool isArray = false; // [batch, heads, rows], else [batch, rows, heads]
+};
+
+class WalkRun {
+public:
+  // `sums`: of fp32, added up in windows and sent home to be added there; may be none. `heads`: of columns.
+  WalkRun(const GroupPlan &plan, const GroupWalk &walk, int32_t rank, int64_t batches, int64_t heads,
+          std::vector<WalkField> fields, std::vector<WalkField> sums);
+
+  uint64_t workspaceBytes() const;
+  void setWorkspace(char *address) { base = address; }
+
+  // Columns of a launch, in its window or among the rank's own.
+  RowPlace columns(size_t step, const ShardLaunch &launch, size_t field) const;
+  RowPlace sums(size_t step, const ShardLaunch &launch, size_t field) const;
+
+  using Compute = std::function<Status(size_t step, const ShardLaunch &launch)>;
+  Status run(Transport &transport, ShardDevice &device, const Compute &compute) const;
+
+private:
+  // A hop of the rank, and where its messages lie, one for each field; none: they are sent from, or go to, where the rows
+  // are.
+  struct Wire {
+    const Hop *hop;
+    std::vector<uint64_t> offsets;
+    bool isDirect() const { return offsets.empty(); }
+  };
+  struct StepMemory {
+    std::vector<std::vector<uint64_t>> windows, sums; // by window, then by field
+    std::vector<Wire> sent, received, sentHome, cameHome;
+  };
+  static constexpr size_t kSlots = 2; // steps whose memory is in use at a time
+  static constexpr uint64_t kAlignment = 256;
+
+  void layStep(const GroupStep &step, StepMemory &memory, uint64_t &used, uint64_t &usedByHome) const;
+  Wire layWire(const Hop &hop, const std::vector<WalkField> &of, bool isDirect, uint64_t &used) const;
+  bool isWhole(const Hop &hop) const;
+  const ShardStep &own(size_t step) const { return walk.steps[step].ranks[size_t(rank)]; }
+  RowPlace windowOf(const std::vector<WalkField> &of, size_t field, const RowRange &window, uint64_t offset) const;
+  RowPlace ownFrom(const WalkField &field, int64_t row) const;
+  RowPlace fieldWindow(size_t step, size_t window, size_t field) const;
+  RowPlace sumWindow(size_t step, size_t window, size_t field) const;
+  size_t windowWith(size_t step, const RowRun &run) const;
+
+  // Runs of a hop: their rows here, at the first head that travels, and their place in the message.
+  using PlaceOfRun = std::function<RowPlace(const RowRun &run)>;
+  using CopyRows = std::function<Status(const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads)>;
+  Status forEachRun(const Hop &hop, const WalkField &of, char *message, const PlaceOfRun &here,
+                    const CopyRows &copy) const;
+  char *fetchedAt(size_t step, const Wire &wire, size_t field) const;
+  char *homewardAt(size_t step, const Wire &wire, size_t field) const;
+  uint64_t bytesOf(const Hop &hop, const WalkField &field) const;
+  // Where rows that travel lie in the window that holds them.
+  RowPlace inWindow(size_t step, const RowRun &run, const std::vector<WalkField> &of, size_t field) const;
+
+  Status fetch(size_t step, Transport &transport, ShardDevice &device) const;
+  Status fillWindows(size_t step, ShardDevice &device) const;
+  Status sendHome(size_t step, Transport &transport, ShardDevice &device) const;
+  Status addOwnSums(size_t step, ShardDevice &device) const;
+  Status settle(size_t step, ShardDevice &device) const;
+  Status meetOwnRows(size_t step, size_t window, const std::function<Status(const RowRange &common)> &meet) const;
+
+  const GroupPlan &plan;
+  const GroupWalk &walk;
+  int32_t rank;
+  int64_t batches, heads;
+  std::vector<WalkField> fields, sumFields;
+  std::vector<StepMemory> memory;
+  uint64_t slotBytes = 0, homeBytes = 0;
+  char *base = nullptr;
+};
+
+} // namespace heddle
