@@ -54,6 +54,28 @@ foreach(topic device device_launch device_graph device_tensor_map device_argumen
 endforeach()
 heddle_replace_calls(kernel_finder_test StandingClock)
 
+# The stand-in for NCCL beside it, and an older one by the name that the loader knows.
+find_package(Threads REQUIRED)
+function(heddle_add_fake_nccl target)
+  add_library(${target} SHARED ${CMAKE_SOURCE_DIR}/tests/unit/fake_nccl/FakeCalls.cpp ${CMAKE_SOURCE_DIR}/tests/unit/fake_nccl/FakeState.cpp)
+  target_link_libraries(${target} PRIVATE heddle_fake_cuda Threads::Threads)
+  if("${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize=thread") # as of the driver's
+    target_compile_options(${target} PRIVATE -fno-sanitize=thread)
+  endif()
+endfunction()
+heddle_add_fake_nccl(heddle_fake_nccl)
+heddle_add_fake_nccl(heddle_fake_old_nccl)
+target_compile_definitions(heddle_fake_old_nccl PRIVATE HEDDLE_FAKE_OLD_NCCL)
+set_target_properties(heddle_fake_old_nccl PROPERTIES OUTPUT_NAME nccl SOVERSION 2 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/old_nccl)
+foreach(topic nccl_library nccl_transport nccl_lost)
+  heddle_add_unit_test(${topic} heddle_runtime heddle_fake_cuda heddle_fake_nccl)
+  add_dependencies(${topic}_test heddle_fake_old_nccl)
+  target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
+  target_compile_definitions(${topic}_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>"
+    HEDDLE_FAKE_NCCL_LIBRARY="$<TARGET_FILE:heddle_fake_nccl>" HEDDLE_FAKE_OLD_NCCL_LIBRARY="$<TARGET_FILE:heddle_fake_old_nccl>")
+endforeach()
+heddle_replace_calls(nccl_lost_test StandingClock)
+
 # The program that says what the host pays for launches, and what must hold beside it; its times are no part of the test.
 set(HEDDLE_HOST_COST_OPTIONS --sizes=20 --heads=2 --launches=20 --rounds=5 --lengths=200 --threads=16 --launches-of-each=60 --graph=20
   --memory-tokens=1000)
@@ -98,12 +120,19 @@ if(TARGET runtime_steady_state_test)
   heddle_replace_calls(runtime_steady_state_test StandingClock)
 endif()
 
-# The comparison with cuda.h happens in the compiler, where a toolkit is there.
+# The comparisons with cuda.h and nccl.h happen in the compiler, where these are there.
 heddle_add_unit_test(device_cuda_h heddle_core)
 find_path(HEDDLE_CUDA_INCLUDE cuda.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
 mark_as_advanced(HEDDLE_CUDA_INCLUDE)
 if(HEDDLE_CUDA_INCLUDE)
   target_include_directories(device_cuda_h_test SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE})
+endif()
+
+heddle_add_unit_test(nccl_h heddle_core)
+find_path(HEDDLE_NCCL_INCLUDE nccl.h)
+mark_as_advanced(HEDDLE_NCCL_INCLUDE)
+if(HEDDLE_NCCL_INCLUDE AND HEDDLE_CUDA_INCLUDE)
+  target_include_directories(nccl_h_test SYSTEM PRIVATE ${HEDDLE_NCCL_INCLUDE} ${HEDDLE_CUDA_INCLUDE})
 endif()
 
 # The installed tree alone, from another folder than it was installed to. Sanitizers have libraries of their own that a

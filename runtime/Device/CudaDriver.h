@@ -45,6 +45,23 @@ struct MemsetNodeParams {
   size_t width, height;
 };
 
+// CUDA_MEMCPY2D_v2
+struct Copy2D {
+  size_t fromX, fromY;
+  int fromKind; // CUmemorytype
+  const void *fromHost;
+  DevicePointer from;
+  void *fromArray;
+  size_t fromPitch;
+  size_t toX, toY;
+  int toKind;
+  void *toHost;
+  DevicePointer to;
+  void *toArray;
+  size_t toPitch;
+  size_t width, height; // bytes, rows
+};
+
 constexpr Code kSuccess = 0;
 constexpr Code kErrorInvalidValue = 1;
 constexpr Code kErrorOutOfMemory = 2;
@@ -76,6 +93,9 @@ constexpr int kAttributeMaxSharedPerBlockOptin = 97;
 constexpr int kPointerMemoryType = 2;
 constexpr int kPointerDevicePointer = 3;
 constexpr int kPointerDeviceOrdinal = 9;
+
+// CUmemorytype
+constexpr int kMemoryOfDevice = 2;
 
 // CUfunction_attribute
 constexpr int kFunctionMaxThreadsPerBlock = 0;
@@ -148,6 +168,8 @@ constexpr int kTensorMapFillZero = 0;
 // with an address or a stream.
 #define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
   X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePointer)                                            \
+  X(streamWaitEvent, cuStreamWaitEvent, Stream, Event, unsigned)                                                       \
+  X(memcpy2D, cuMemcpy2DAsync_v2, const Copy2D *, Stream)                                                              \
   X(streamGetCtx, cuStreamGetCtx, Stream, Context *)                                                                   \
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled, TensorMap *, int, uint32_t, void *, const uint64_t *,                \
     const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int)                                          \

@@ -111,6 +111,7 @@ public:
   Status synchronize() const;
   // Waits for at most so many seconds; false if the event was not reached by then.
   Result<bool> waitFor(double seconds) const;
+  cuda::Event handle() const { return event; }
   // Microseconds from `earlier` to this one; both must have been recorded and reached.
   Result<double> elapsedUsSince(const DeviceEvent &earlier) const;
 

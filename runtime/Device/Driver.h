@@ -25,6 +25,7 @@ struct Driver {
   using GraphExec = cuda::GraphExec;
   using KernelNodeParams = cuda::KernelNodeParams;
   using MemsetNodeParams = cuda::MemsetNodeParams;
+  using Copy2D = cuda::Copy2D;
   HEDDLE_CUDA_FUNCTIONS(HEDDLE_DECLARE)
   HEDDLE_CUDA_OPTIONAL_FUNCTIONS(HEDDLE_DECLARE)
 #undef HEDDLE_DECLARE

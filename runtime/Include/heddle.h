@@ -2,8 +2,9 @@
  * Owns the binary interface. Structs that may grow start with struct_size; set it to sizeof the struct you
  * compiled against. Promises, each with a test of the same number in tests/unit/runtime_*_test.cpp or
  * tests/unit/device_*_test.cpp; 8 to 10 are those of heddle_compiler.h:
- *  1. No function throws, prints, exits or reads the environment, with one exception:
- *     HEDDLE_CUDA_DRIVER_LIBRARY names the driver library to open instead of libcuda.so.1.
+ *  1. No function throws, prints, exits or reads the environment, with two exceptions:
+ *     HEDDLE_CUDA_DRIVER_LIBRARY names the driver library to open instead of libcuda.so.1, and
+ *     HEDDLE_NCCL_LIBRARY the NCCL library instead of libnccl.so.2.
  *  2. Every failing call returns a code and leaves a message for the calling thread. What it was to write is unchanged.
  *  3. Fields that the kernel does not serve must be zero; anything else is HEDDLE_UNSUPPORTED, never ignored.
  *  4. A launch allocates no memory, takes no lock and does not wait for the GPU, and works on any stream,

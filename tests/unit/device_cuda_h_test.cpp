@@ -6,48 +6,17 @@
 #include <doctest/doctest.h>
 
 #if __has_include(<cuda.h>)
+#include "same_signature.h"
+
 #include <cuda.h>
 
-#include <type_traits>
-
 namespace {
-
-// Two types pass a call the same way: both pointers (to whatever), or numbers of one size and kind. cuuint64_t
-// and size_t are spelled differently from ours, enums are their underlying integers.
-template <class Ours, class Theirs> constexpr bool isSameInCall() {
-  if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>)
-    return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
-  else
-    return sizeof(Ours) == sizeof(Theirs) && std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
-}
-
-// What pointers to numbers point to has the same size as well.
-template <class Ours, class Theirs> constexpr bool isSameTarget() {
-  using O = std::remove_pointer_t<Ours>;
-  using T = std::remove_pointer_t<Theirs>;
-  if constexpr (!std::is_pointer_v<Ours> || std::is_void_v<O> || std::is_void_v<T>)
-    return true;
-  else if constexpr (std::is_arithmetic_v<O> || std::is_enum_v<T>)
-    return sizeof(O) == sizeof(T);
-  else
-    return true;
-}
-
-template <class Ours, class Theirs> struct Signature;
-template <class... Ours, class... Theirs> struct Signature<void(Ours...), CUresult(Theirs...)> {
-  static constexpr bool hasSameCount = sizeof...(Ours) == sizeof...(Theirs);
-  static constexpr bool matches() {
-    if constexpr (hasSameCount)
-      return ((isSameInCall<Ours, Theirs>() && isSameTarget<Ours, Theirs>()) && ...);
-    else
-      return false;
-  }
-};
 
 namespace ours {
 using namespace heddle::cuda;
 #define HEDDLE_CHECK(member, symbol, ...)                                                                              \
-  static_assert(Signature<void(__VA_ARGS__), std::remove_pointer_t<decltype(&::symbol)>>::matches(), #symbol);
+  static_assert(heddle::test::Signature<void(__VA_ARGS__), std::remove_pointer_t<decltype(&::symbol)>>::matches(),     \
+                #symbol);
 HEDDLE_CUDA_FUNCTIONS(HEDDLE_CHECK)
 HEDDLE_CUDA_OPTIONAL_FUNCTIONS(HEDDLE_CHECK)
 #undef HEDDLE_CHECK

@@ -62,6 +62,12 @@ void *fakeCudaCurrent();
 // Addresses at `address` are of another GPU (-1: of nobody that the driver knows), out of reach of all others. All
 // other addresses are taken for memory of the GPU that asks. Forgotten by a reset.
 void fakeCudaSetOwner(const void *address, int ordinal);
+// GPUs that later calls see, at most 8.
+void fakeCudaSetDevices(int count);
+// From now on the stream (null: the default one of the current context, or of GPU 0) has something to do that takes until
+// what is returned is released; what is asked of events recorded behind it is answered so.
+void *fakeCudaHold(void *stream);
+void fakeCudaRelease(void *held);
 // Whether kernels read, and clears write, memory that the driver does not know.
 void fakeCudaSetPageable(int isRead);
 

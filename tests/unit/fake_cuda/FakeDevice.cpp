@@ -29,7 +29,7 @@ constexpr ErrorText kErrors[] = {
 
 constexpr size_t kMemoryBytes = size_t(143771) << 20;
 
-int attributeValue(int attribute) {
+int attributeValue(int attribute, DeviceOrdinal device) {
   switch (attribute) {
   case kAttributeComputeMajor:
     return state().arch / 10;
@@ -46,7 +46,7 @@ int attributeValue(int attribute) {
   case kAttributePciDomainId:
     return 0;
   case kAttributePciBusId:
-    return 0x1b;
+    return 0x1b + device;
   case kAttributePciDeviceId:
     return 0;
   case kAttributeClockRate:
@@ -128,9 +128,9 @@ Code cuDeviceTotalMem_v2(size_t *bytes, DeviceOrdinal) {
   return kSuccess;
 }
 
-Code cuDeviceGetAttribute(int *value, int attribute, DeviceOrdinal) {
+Code cuDeviceGetAttribute(int *value, int attribute, DeviceOrdinal device) {
   FAKE_ENTER(cuDeviceGetAttribute);
-  *value = attributeValue(attribute);
+  *value = attributeValue(attribute, device);
   return *value < 0 ? kErrorInvalidValue : kSuccess;
 }
 
@@ -255,23 +255,32 @@ Code cuEventCreate(Event *event, unsigned) {
   return kSuccess;
 }
 
-Code cuEventRecord(Event event, Stream) {
+Code cuEventRecord(Event event, Stream stream) {
   FAKE_ENTER_CONTEXT(cuEventRecord);
   if (!state().handles.count(event))
     return kInvalidHandle;
   event->isRecorded = true;
   event->recordedUs = state().nowUs;
+  event->work = workOf(stream);
+  event->number = event->work->last;
   return kSuccess;
 }
 
 Code cuEventQuery(Event event) {
   FAKE_ENTER_CONTEXT(cuEventQuery);
-  return state().handles.count(event) ? kSuccess : kInvalidHandle;
+  if (!state().handles.count(event))
+    return kInvalidHandle;
+  return event->isReached() ? kSuccess : kErrorNotReady;
 }
 
 Code cuEventSynchronize(Event event) {
-  FAKE_ENTER_CONTEXT(cuEventSynchronize);
-  return state().handles.count(event) ? kSuccess : kInvalidHandle;
+  for (;; sched_yield()) {
+    FAKE_ENTER_CONTEXT(cuEventSynchronize);
+    if (!state().handles.count(event))
+      return kInvalidHandle;
+    if (event->isReached())
+      return kSuccess;
+  }
 }
 
 Code cuEventElapsedTime(float *milliseconds, Event start, Event end) {

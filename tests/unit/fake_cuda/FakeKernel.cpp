@@ -183,8 +183,13 @@ Code cuStreamGetCtx(Stream stream, Context *context) {
 }
 
 Code cuStreamSynchronize(Stream stream) {
-  FAKE_ENTER_UNCAPTURED(cuStreamSynchronize);
-  return !stream || state().handles.count(stream) ? kSuccess : kInvalidHandle;
+  for (;; sched_yield()) {
+    FAKE_ENTER_UNCAPTURED(cuStreamSynchronize);
+    if (stream && !state().handles.count(stream))
+      return kInvalidHandle;
+    if (workOf(stream)->held.empty())
+      return kSuccess;
+  }
 }
 
 Code cuStreamDestroy_v2(Stream stream) {

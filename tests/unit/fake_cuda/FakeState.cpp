@@ -52,7 +52,7 @@ void readOrders(const char *text) {
 State *makeState() {
   State *made = new State;
   for (int i = 0; i < 8; ++i)
-    made->contexts[i] = {i, 0};
+    made->contexts[i].ordinal = i;
   made->deviceCount = environmentNumber("HEDDLE_FAKE_CUDA_DEVICES", 2);
   made->arch = environmentNumber("HEDDLE_FAKE_CUDA_ARCH", 90);
   made->blockThreads = unsigned(environmentNumber("HEDDLE_FAKE_CUDA_THREADS", 512));
@@ -105,6 +105,12 @@ cuda::Code enter(const char *name) {
   }
   bool isFree = std::strcmp(name, "cuInit") == 0 || std::strncmp(name, "cuGetError", 10) == 0;
   return state().isInitialized || isFree ? cuda::kSuccess : kNotInitialized;
+}
+
+std::shared_ptr<StreamWork> &workOf(cuda::StreamStruct *stream) {
+  if (stream)
+    return stream->work;
+  return (currentContext() ? currentContext() : &state().contexts[0])->work;
 }
 
 bool isInside(uint64_t address, size_t bytes) {
@@ -169,6 +175,26 @@ void fakeCudaSetOwner(const void *address, int ordinal) {
   state().owners[reinterpret_cast<uintptr_t>(address)] = ordinal;
 }
 void fakeCudaSetPageable(int isRead) { state().readsPageable = isRead; }
+
+void fakeCudaSetDevices(int count) { state().deviceCount = count; }
+
+struct Held {
+  std::shared_ptr<StreamWork> work;
+  int64_t number;
+};
+
+void *fakeCudaHold(void *stream) {
+  std::lock_guard<SpinLock> lock(state().mutex);
+  const std::shared_ptr<StreamWork> work = workOf(static_cast<cuda::Stream>(stream));
+  work->held.insert(++work->last);
+  return new Held{work, work->last};
+}
+
+void fakeCudaRelease(void *held) {
+  std::lock_guard<SpinLock> lock(state().mutex);
+  const std::unique_ptr<Held> released(static_cast<Held *>(held));
+  released->work->held.erase(released->number);
+}
 
 void *fakeCudaCurrent() { return currentContext(); }
 const Launch *fakeCudaLastLaunch() { return &state().lastLaunch; }

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sched.h>
 #include <set>
@@ -38,11 +39,22 @@ struct GraphNode {
 } // namespace heddle::fake
 
 // The driver's handle types are opaque to the runtime; here they are these.
+namespace heddle::fake {
+// What a stream has to do, by numbers; everything is done at once but what tests hold.
+struct StreamWork {
+  int64_t last = 0;
+  std::set<int64_t> held;
+  bool isDone(int64_t number) const { return held.empty() || *held.begin() > number; }
+};
+} // namespace heddle::fake
+
 namespace heddle::cuda {
 struct GraphStruct;
 struct ContextStruct {
-  int ordinal;
-  int retained;
+  int ordinal = 0;
+  int retained = 0;
+  std::shared_ptr<heddle::fake::StreamWork> work =
+      std::make_shared<heddle::fake::StreamWork>(); // of its default stream
 };
 struct ModuleStruct {
   ContextStruct *context;
@@ -56,6 +68,7 @@ struct FunctionStruct {
 struct StreamStruct {
   ContextStruct *context;
   GraphStruct *capture; // null: launches happen
+  std::shared_ptr<heddle::fake::StreamWork> work = std::make_shared<heddle::fake::StreamWork>();
 };
 // What begin and end of a capture give, or what the nodes were added to.
 struct GraphNodeStruct {};
@@ -70,6 +83,9 @@ struct EventStruct {
   ContextStruct *context;
   bool isRecorded;
   int64_t recordedUs;
+  std::shared_ptr<heddle::fake::StreamWork> work = nullptr; // it is behind
+  int64_t number = 0;
+  bool isReached() const { return !work || work->isDone(number); }
 };
 } // namespace heddle::cuda
 
@@ -143,6 +159,7 @@ cuda::ContextStruct *currentContext();
 int &captureMode();
 // A stream is captured, and this thread has not relaxed its mode.
 bool disturbsCapture();
+std::shared_ptr<StreamWork> &workOf(cuda::StreamStruct *stream);
 // True if the bytes lie in one allocation.
 bool isInside(uint64_t address, size_t bytes);
 

@@ -1,0 +1,156 @@
+//===- CudaShard.cpp - a rank that computes on a GPU ----------------------===//
+#include "runtime/Distributed/CudaShard.h"
+#include "runtime/Device/DeviceState.h"
+#include "runtime/Distributed/AddRows.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace heddle {
+namespace {
+
+constexpr const char *kWhat = "call over a group";
+
+cuda::DevicePointer addressOf(const void *place) { return cuda::DevicePointer(reinterpret_cast<uintptr_t>(place)); }
+
+} // namespace
+
+Result<CudaShard> CudaShard::create(const Device &device, std::vector<Kernel> kernels, cuda::Stream compute) {
+  const Driver &driver = *device.state()->driver;
+  if (!driver.memcpy2D || !driver.streamWaitEvent)
+    return Status::unsupported(std::string(kWhat) + ": the driver lacks cuMemcpy2DAsync or cuStreamWaitEvent");
+  HEDDLE_ASSIGN(DeviceStream link, DeviceStream::create(device));
+  HEDDLE_ASSIGN(DeviceEvent event, DeviceEvent::create(device));
+  return CudaShard(device, std::move(kernels), compute, std::move(link), std::move(event));
+}
+
+Status CudaShard::follow(Queue later, Queue earlier) {
+  const DeviceState &state = *device.state();
+  HEDDLE_TRY(event.record(streamOf(earlier)));
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kWhat));
+  return state.driver->check(state.driver->streamWaitEvent(streamOf(later), event.handle(), 0), kWhat,
+                             "cuStreamWaitEvent");
+}
+
+Status CudaShard::clear(void *address, uint64_t bytes, Queue queue) {
+  if (!bytes)
+    return {};
+  const DeviceState &state = *device.state();
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kWhat));
+  return state.driver->check(state.driver->memsetBytes(addressOf(address), 0, bytes, streamOf(queue)), kWhat,
+                             "cuMemsetD8Async");
+}
+
+Status CudaShard::copyRuns(const char *from, size_t fromPitch, char *to, size_t toPitch, size_t width, size_t height,
+                           Queue queue) const {
+  if (!width || !height)
+    return {};
+  const DeviceState &state = *device.state();
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kWhat));
+  cuda::Copy2D copy = {};
+  copy.fromKind = copy.toKind = cuda::kMemoryOfDevice;
+  copy.from = addressOf(from), copy.to = addressOf(to);
+  copy.fromPitch = height > 1 ? fromPitch : width, copy.toPitch = height > 1 ? toPitch : width;
+  copy.width = width, copy.height = height;
+  return state.driver->check(state.driver->memcpy2D(&copy, streamOf(queue)), kWhat, "cuMemcpy2DAsync");
+}
+
+/// One copy of runs for each batch, or for each of its heads.
+Status CudaShard::copy(const RowCopy &copy, Queue queue) {
+  const RowPlace &to = copy.to, &from = copy.from;
+  const int64_t bytes = to.headBytes;
+  const bool hasRowsOfHeads = copy.heads == 1 || (to.headStride == bytes && from.headStride == bytes);
+  const bool hasHeadsOfRows = to.rowStride == bytes && from.rowStride == bytes;
+  for (int64_t batch = 0; batch < copy.batches; ++batch) {
+    char *const into = to.base + batch * to.batchStride;
+    const char *const out = from.base + batch * from.batchStride;
+    if (hasRowsOfHeads) {
+      const int64_t run = copy.heads * bytes;
+      const bool isOne = to.rowStride == run && from.rowStride == run;
+      HEDDLE_TRY(copyRuns(out, from.rowStride, into, to.rowStride, isOne ? copy.rows * run : run,
+                          isOne ? 1 : copy.rows, queue));
+    } else if (hasHeadsOfRows) {
+      HEDDLE_TRY(copyRuns(out, from.headStride, into, to.headStride, copy.rows * bytes, copy.heads, queue));
+    } else {
+      for (int64_t head = 0; head < copy.heads; ++head)
+        HEDDLE_TRY(copyRuns(out + head * from.headStride, from.rowStride, into + head * to.headStride, to.rowStride,
+                            bytes, copy.rows, queue));
+    }
+  }
+  return {};
+}
+
+Result<cuda::Function> CudaShard::addRows() {
+  if (adds)
+    return adds;
+  const DeviceState &state = *device.state();
+  const std::string &arch = state.info.identity.arch; // "sm_90"
+  const int number = std::atoi(arch.c_str() + arch.find('_') + 1);
+  const std::string text = addRowsText(number / 10, number % 10);
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kWhat));
+  cuda::Module module = nullptr; // as long as the context
+  HEDDLE_TRY(state.driver->check(state.driver->moduleLoadDataEx(&module, text.c_str(), 0, nullptr, nullptr), kWhat,
+                                 "cuModuleLoadDataEx"));
+  HEDDLE_TRY(state.driver->check(state.driver->moduleGetFunction(&adds, module, kAddRowsName), kWhat,
+                                 "cuModuleGetFunction"));
+  return adds;
+}
+
+Status CudaShard::add(const RowCopy &sum, Queue queue) {
+  if (!sum.rows || !sum.batches || !sum.heads)
+    return {};
+  HEDDLE_ASSIGN(const cuda::Function function, addRows());
+  const RowPlace &to = sum.to, &from = sum.from;
+  AddRowsParams params = {addressOf(to.base),
+                          addressOf(from.base),
+                          uint32_t(to.headBytes / int64_t(sizeof(float))),
+                          uint32_t(sum.heads),
+                          uint32_t(sum.rows),
+                          uint32_t(sum.batches),
+                          to.batchStride,
+                          to.rowStride,
+                          to.headStride,
+                          from.batchStride,
+                          from.rowStride,
+                          from.headStride};
+  void *pointers[] = {&params.to,        &params.from,    &params.width,   &params.heads,
+                      &params.rows,      &params.batches, &params.toBatch, &params.toRow,
+                      &params.toHead,    &params.fromBatch, &params.fromRow, &params.fromHead};
+  const DeviceState &state = *device.state();
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kWhat));
+  const unsigned elements = params.width * params.heads;
+  return state.driver->check(
+      state.driver->launchKernel(function, (elements + kAddRowsThreads - 1) / kAddRowsThreads,
+                                 std::min(params.rows, kAddRowsMostBlocks), params.batches, kAddRowsThreads, 1, 1, 0,
+                                 streamOf(queue), pointers, nullptr),
+      kWhat, "cuLaunchKernel");
+}
+
+Result<const Kernel *> CudaShard::kernelOf(const KindText &kind) const {
+  std::string known;
+  for (const Kernel &kernel : kernels) {
+    if (kernel.record().kind == kind.str())
+      return &kernel;
+    known += (known.empty() ? "" : ", ") + kernel.record().kind;
+  }
+  return Status::invalidArgument(std::string(kWhat) + ": kernels: expected one of kind " + kind.str() + " beside " +
+                                 (known.empty() ? "none" : known));
+}
+
+Result<uint64_t> CudaShard::workspaceBytes(const KindText &kind, const heddle_attention_args &args) {
+  HEDDLE_ASSIGN(const Kernel *kernel, kernelOf(kind));
+  HEDDLE_ASSIGN(const int64_t bytes, kernel->workspaceBytes(args));
+  return uint64_t(bytes);
+}
+
+Status CudaShard::launch(const KindText &kind, const heddle_attention_args &args) {
+  HEDDLE_ASSIGN(const Kernel *kernel, kernelOf(kind));
+  return kernel->launch(compute, args);
+}
+
+} // namespace heddle

@@ -1,0 +1,46 @@
+//===- CudaShard.h - a rank that computes on a GPU --------------*- C++ -*-===//
+// Owns the two streams of a rank's GPU, the caller's and one for what travels, and which of the kernels a launch takes.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/Device/Kernel.h"
+#include "runtime/Distributed/ShardDevice.h"
+
+#include <vector>
+
+namespace heddle {
+
+class CudaShard : public ShardDevice {
+public:
+  // Kernels of the pattern of parts, one of each kind that calls need: "forward" and "forward_fp32_out", or
+  // "backward_accumulate". `compute` is a stream of the device's context. unsupported: a driver before CUDA 11.
+  static Result<CudaShard> create(const Device &device, std::vector<Kernel> kernels, cuda::Stream compute);
+
+  void *stream(Queue queue) override { return queue == Queue::compute ? compute : link.handle(); }
+  Status follow(Queue later, Queue earlier) override;
+  Status clear(void *address, uint64_t bytes, Queue queue) override;
+  Status copy(const RowCopy &copy, Queue queue) override;
+  Status add(const RowCopy &sum, Queue queue) override;
+  Result<uint64_t> workspaceBytes(const KindText &kind, const heddle_attention_args &args) override;
+  Status launch(const KindText &kind, const heddle_attention_args &args) override;
+
+private:
+  CudaShard(const Device &device, std::vector<Kernel> kernels, cuda::Stream compute, DeviceStream link,
+            DeviceEvent event)
+      : device(device), kernels(std::move(kernels)), compute(compute), link(std::move(link)), event(std::move(event)) {}
+  cuda::Stream streamOf(Queue queue) const { return queue == Queue::compute ? compute : link.handle(); }
+  Result<const Kernel *> kernelOf(const KindText &kind) const;
+  // Rows of `height` runs of bytes.
+  Status copyRuns(const char *from, size_t fromPitch, char *to, size_t toPitch, size_t width, size_t height,
+                  Queue queue) const;
+  Result<cuda::Function> addRows();
+
+  Device device;
+  std::vector<Kernel> kernels;
+  cuda::Stream compute;
+  DeviceStream link;
+  DeviceEvent event;
+  cuda::Function adds = nullptr; // loaded when it is first needed
+};
+
+} // namespace heddle

@@ -1,0 +1,178 @@
+//===- NcclCommunicator.cpp - calls into NCCL -------------------------------===//
+#include "runtime/Distributed/NcclCommunicator.h"
+
+#include "runtime/Core/Thrown.h"
+#include "runtime/Device/DeviceState.h"
+#include "runtime/Distributed/Patience.h"
+#include "runtime/Distributed/RankWords.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char *kJoin = "join ranks", *kBorrow = "use a communicator";
+
+// One group, on the thread that calls. The group is closed whatever happens in it.
+Status callGroup(const NcclLibrary &nccl, const DeviceState &state, nccl::Communicator handle, const char *operation,
+                 const NcclCommunicator::Calls &calls) {
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(operation));
+  HEDDLE_TRY(nccl.check(nccl.groupStart(), operation, "ncclGroupStart"));
+  const nccl::Code inside = calls(nccl, handle), end = nccl.groupEnd();
+  HEDDLE_TRY(nccl.check(inside, operation, "a call of the group", handle));
+  return nccl.check(end, operation, "ncclGroupEnd", handle);
+}
+
+} // namespace
+
+// One call that does not block.
+template <class F> Status NcclCommunicator::call(const char *operation, const char *name, F &&f) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!failure.isOk())
+    return failure;
+  ContextScope scope(*gpu.state());
+  HEDDLE_TRY(scope.status(operation));
+  return nccl.check(f(), operation, name, handle);
+}
+
+Result<std::unique_ptr<NcclCommunicator>> NcclCommunicator::join(const Device &device, const nccl::UniqueId &id,
+                                                                 int32_t rank, int32_t ranks,
+                                                                 std::chrono::milliseconds limit) {
+  HEDDLE_ASSIGN(const NcclLibrary *nccl, NcclLibrary::open());
+  if (!nccl->commInitRankConfig || !nccl->commFinalize)
+    return Status::unavailable("join ranks: NCCL " + nccl->versionText() + " of '" + nccl->path +
+                               "' makes no communicators that can be given up; 2.14 or later does, or give one that "
+                               "exists");
+  std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(*nccl, device, limit));
+  made->ownRank = rank;
+  made->rankCount = ranks;
+  nccl::Config config;
+  config.blocking = 0;
+  const Status status = made->call(kJoin, "ncclCommInitRankConfig",
+                                   [&] { return nccl->commInitRankConfig(&made->handle, ranks, id, rank, &config); });
+  if (!status.isOk())
+    return made->leave(status);
+  HEDDLE_TRY(made->settle(kJoin, [ranks] {
+    return "all of " + std::to_string(ranks) +
+           " ranks to come; NCCL does not say which of them did (NCCL_DEBUG=INFO shows it)";
+  }));
+  return made;
+}
+
+Result<std::unique_ptr<NcclCommunicator>> NcclCommunicator::borrow(nccl::Communicator handle,
+                                                                   std::chrono::milliseconds limit) {
+  if (!handle)
+    return Status::invalidArgument("use a communicator: it is null; PyTorch makes one with a group's first collective");
+  HEDDLE_ASSIGN(const NcclLibrary *nccl, NcclLibrary::open());
+  int ordinal = 0;
+  HEDDLE_TRY(nccl->check(nccl->commCuDevice(handle, &ordinal), kBorrow, "ncclCommCuDevice", handle));
+  HEDDLE_ASSIGN(Device device, Device::open(ordinal));
+  std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(*nccl, device, limit));
+  made->handle = handle;
+  made->callThread = std::make_unique<CallThread>();
+  HEDDLE_TRY(made->readPlace());
+  return made;
+}
+
+Status NcclCommunicator::readPlace() {
+  int count = 0, rank = 0;
+  HEDDLE_TRY(nccl.check(nccl.commCount(handle, &count), kBorrow, "ncclCommCount", handle));
+  HEDDLE_TRY(nccl.check(nccl.commUserRank(handle, &rank), kBorrow, "ncclCommUserRank", handle));
+  ownRank = rank;
+  rankCount = count;
+  return {};
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  if (handle && !callThread && !gpu.isAbandoned())
+    finish();
+}
+
+// What is under way ends within the limit, or is aborted.
+void NcclCommunicator::finish() {
+  constexpr const char *kLeave = "leave ranks";
+  Status status = call(kLeave, "ncclCommFinalize", [&] { return nccl.commFinalize(handle); });
+  if (status.isOk())
+    status = settle(kLeave, [] { return "all ranks"; });
+  if (status.isOk())
+    status = call(kLeave, "ncclCommDestroy", [&] { return nccl.commDestroy(handle); });
+  if (!status.isOk())
+    (void)leave(status);
+}
+
+Status NcclCommunicator::state() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return failure;
+}
+
+Status NcclCommunicator::poll(const char *operation) {
+  nccl::Code code = nccl::kSuccess;
+  Status status = call(operation, "ncclCommGetAsyncError", [&] { return nccl.commGetAsyncError(handle, &code); });
+  if (status.isOk())
+    status = nccl.check(code, operation, "NCCL", handle);
+  return status.isOk() ? status : leave(status);
+}
+
+// Waits until NCCL's own part of the last call is done.
+Status NcclCommunicator::settle(const char *operation, const Awaited &awaited) {
+  Patience patience(limit);
+  for (;;) {
+    nccl::Code code = nccl::kSuccess;
+    Status status = call(operation, "ncclCommGetAsyncError", [&] { return nccl.commGetAsyncError(handle, &code); });
+    if (status.isOk())
+      status = nccl.check(code, operation, "NCCL", handle);
+    if (!status.isOk())
+      return leave(status);
+    if (code != nccl::kInProgress)
+      return {};
+    if (patience.isOver())
+      return leave(notCome(operation, awaited(), limit));
+    patience.pause();
+  }
+}
+
+Status NcclCommunicator::runGroup(const char *operation, const Calls &calls) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!failure.isOk())
+    return failure;
+  return callGroup(nccl, *gpu.state(), handle, operation, calls);
+}
+
+Status NcclCommunicator::runElsewhere(const char *operation, Calls calls, const Awaited &awaited) {
+  auto result = std::make_shared<Status>();
+  auto group = [&nccl = nccl, state = gpu.state(), handle = handle, operation, calls = std::move(calls), result] {
+    *result = withoutExceptions([&] { return callGroup(nccl, *state, handle, operation, calls); });
+  };
+  Patience patience(limit);
+  auto isOver = [&] {
+    patience.pause();
+    return patience.isOver() || !state().isOk();
+  };
+  if (callThread->run(group, isOver))
+    return *result;
+  HEDDLE_TRY(state());
+  return notCome(operation, awaited(), limit);
+}
+
+Status NcclCommunicator::enqueue(const char *operation, Calls calls, const Awaited &awaited) {
+  HEDDLE_TRY(poll(operation));
+  const Status status = callThread ? runElsewhere(operation, std::move(calls), awaited) : runGroup(operation, calls);
+  return status.isOk() ? settle(operation, awaited) : leave(status);
+}
+
+Status NcclCommunicator::leave(Status why) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!failure.isOk())
+    return failure;
+  failure = Status(why.code(), why.message() + (callThread ? "; this rank calls its communicator no more; it is its "
+                                                             "owner's to abort (ncclCommAbort), what was enqueued "
+                                                             "waits until then"
+                                                           : "; this rank has left its communicator"));
+  if (callThread || !handle || gpu.isAbandoned())
+    return failure;
+  ContextScope scope(*gpu.state());
+  nccl.commAbort(handle);
+  handle = nullptr;
+  return failure;
+}
+
+} // namespace heddle

@@ -1,0 +1,229 @@
+//===- FakeCalls.cpp - the exported functions of NCCL -----------------------===//
+// With HEDDLE_FAKE_OLD_NCCL it is NCCL 2.13, which makes no communicators that do not block.
+#include "FakeState.h"
+
+#include "../fake_cuda/FakeCuda.h"
+#include "runtime/Device/CudaDriver.h"
+
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+
+// The prototypes of everything that is exported: a definition with another signature does not compile.
+extern "C" {
+using namespace heddle::nccl;
+namespace cuda = heddle::cuda;
+#define FAKE_PROTOTYPE(member, symbol, ...) __attribute__((visibility("default"))) Code symbol(__VA_ARGS__);
+HEDDLE_NCCL_FUNCTIONS(FAKE_PROTOTYPE)
+HEDDLE_NCCL_OPTIONAL_FUNCTIONS(FAKE_PROTOTYPE)
+#undef FAKE_PROTOTYPE
+#define FAKE_PROTOTYPE(member, symbol, ...) __attribute__((visibility("default"))) const char *symbol(__VA_ARGS__);
+HEDDLE_NCCL_TEXTS(FAKE_PROTOTYPE)
+#undef FAKE_PROTOTYPE
+cuda::Code cuCtxGetDevice(cuda::DeviceOrdinal *);
+}
+
+using namespace heddle::fakenccl;
+
+namespace {
+
+// What this thread has begun to group.
+struct OpenGroup {
+  int depth = 0;
+  std::map<Communicator, std::shared_ptr<Operation>> operations;
+};
+thread_local OpenGroup openGroup;
+
+using Lock = std::unique_lock<std::mutex>;
+
+// What is under way is done; of a blocking communicator before this returns.
+Code conclude(Communicator communicator, Lock &lock) {
+  state().changed.notify_all();
+  if (state().isLate)
+    return kSuccess;
+  if (!communicator->isBlocking)
+    return isWaiting(communicator) ? kInProgress : kSuccess;
+  state().changed.wait(lock, [&] { return !isLive(communicator) || !isWaiting(communicator); });
+  return isLive(communicator) ? communicator->error : kInternalError;
+}
+
+void hold(Operation &operation, cuda::Stream stream) {
+  if (state().isLate)
+    operation.held.push_back(heddle::fake::fakeCudaHold(stream));
+}
+
+Code addMessage(Communicator communicator, const Message &message, DataType type, cuda::Stream stream) {
+  const bool isKnown = isLive(communicator) && openGroup.depth > 0 && type == kUint8;
+  if (!isKnown || message.peer < 0 || message.peer >= communicator->ranks || message.bytes == 0)
+    return kInvalidArgument;
+  std::shared_ptr<Operation> &operation = openGroup.operations[communicator];
+  if (!operation)
+    operation = std::make_shared<Operation>();
+  (message.from ? operation->sends : operation->receives).push_back(message);
+  hold(*operation, stream);
+  return kSuccess;
+}
+
+// First line of an exported function: count, maybe fail.
+#define FAKE_ENTER(symbol)                                                                                             \
+  Lock lock(state().mutex);                                                                                            \
+  if (Code fakeCode = enter(#symbol))                                                                                  \
+  return fakeCode
+
+#define FAKE_ENTER_LIVE(symbol)                                                                                        \
+  FAKE_ENTER(symbol);                                                                                                  \
+  if (!isLive(communicator))                                                                                           \
+  return kInvalidArgument
+
+} // namespace
+
+extern "C" {
+
+Code ncclGetVersion(int *version) {
+  FAKE_ENTER(ncclGetVersion);
+#ifdef HEDDLE_FAKE_OLD_NCCL
+  *version = 21304;
+#else
+  *version = 22703;
+#endif
+  return kSuccess;
+}
+
+const char *ncclGetErrorString(Code code) {
+  switch (code) {
+  case kSystemError:
+    return "unhandled system error";
+  case kInvalidArgument:
+    return "invalid argument";
+  case kRemoteError:
+    return "remote process exited or there was a network error";
+  default:
+    return "internal error";
+  }
+}
+
+const char *ncclGetLastError(Communicator) { return "as the test\nordered"; }
+
+Code ncclGetUniqueId(UniqueId *id) {
+  FAKE_ENTER(ncclGetUniqueId);
+  std::memset(id, 0, sizeof *id);
+  std::snprintf(id->internal, sizeof id->internal, "group %d", state().ids++);
+  return kSuccess;
+}
+
+#ifndef HEDDLE_FAKE_OLD_NCCL
+Code ncclCommInitRankConfig(Communicator *made, int ranks, UniqueId id, int rank, Config *config) {
+  FAKE_ENTER(ncclCommInitRankConfig);
+  cuda::DeviceOrdinal device = 0;
+  const bool isKnown = config->size == sizeof *config && config->magic == kConfigMagic && config->blocking == 0;
+  if (!isKnown || cuCtxGetDevice(&device) != cuda::kSuccess)
+    return kInvalidArgument;
+  *made = makeCommunicator(std::string(id.internal, sizeof id.internal), rank, ranks, device, false);
+  state().changed.notify_all();
+  return kInProgress;
+}
+
+Code ncclCommFinalize(Communicator communicator) {
+  FAKE_ENTER_LIVE(ncclCommFinalize);
+  return isWaiting(communicator) ? kInProgress : kSuccess;
+}
+#endif
+
+Code ncclCommCount(Communicator communicator, int *count) {
+  FAKE_ENTER_LIVE(ncclCommCount);
+  *count = communicator->ranks;
+  return kSuccess;
+}
+
+Code ncclCommUserRank(Communicator communicator, int *rank) {
+  FAKE_ENTER_LIVE(ncclCommUserRank);
+  *rank = communicator->rank;
+  return kSuccess;
+}
+
+Code ncclCommCuDevice(Communicator communicator, int *device) {
+  FAKE_ENTER_LIVE(ncclCommCuDevice);
+  *device = communicator->device;
+  return kSuccess;
+}
+
+Code ncclCommGetAsyncError(Communicator communicator, Code *error) {
+  FAKE_ENTER_LIVE(ncclCommGetAsyncError);
+  const bool isInProgress = !communicator->isBlocking && isWaiting(communicator);
+  if (isInProgress)
+    state().changed.wait(
+        lock, [&] { return !isLive(communicator) || haveCome(*communicator->group) || !isWaiting(communicator); });
+  if (!isLive(communicator))
+    return kInvalidArgument;
+  const auto ordered = state().errors.find(communicator->rank);
+  *error = communicator->error;
+  if (ordered != state().errors.end())
+    *error = ordered->second;
+  const bool isToldOfWait = !state().isLate || !communicator->group->isComplete();
+  if (*error == kSuccess && isInProgress && isWaiting(communicator) && isToldOfWait)
+    *error = kInProgress;
+  return kSuccess;
+}
+
+Code ncclCommAbort(Communicator communicator) {
+  FAKE_ENTER_LIVE(ncclCommAbort);
+  end(communicator);
+  state().changed.notify_all();
+  return kSuccess;
+}
+
+Code ncclCommDestroy(Communicator communicator) {
+  FAKE_ENTER_LIVE(ncclCommDestroy);
+  end(communicator);
+  state().changed.notify_all();
+  return kSuccess;
+}
+
+Code ncclGroupStart() {
+  FAKE_ENTER(ncclGroupStart);
+  ++openGroup.depth;
+  return kSuccess;
+}
+
+Code ncclGroupEnd() {
+  Lock lock(state().mutex);
+  std::map<Communicator, std::shared_ptr<Operation>> operations;
+  if (--openGroup.depth == 0)
+    operations.swap(openGroup.operations);
+  if (Code code = enter("ncclGroupEnd"))
+    return code;
+  Code result = kSuccess;
+  for (auto &[communicator, operation] : operations) {
+    post(communicator, operation);
+    const Code code = conclude(communicator, lock);
+    result = code != kSuccess ? code : result;
+  }
+  return result;
+}
+
+Code ncclSend(const void *from, size_t count, DataType type, int peer, Communicator communicator, cuda::Stream stream) {
+  FAKE_ENTER(ncclSend);
+  return addMessage(communicator, {peer, from, nullptr, count}, type, stream);
+}
+
+Code ncclRecv(void *to, size_t count, DataType type, int peer, Communicator communicator, cuda::Stream stream) {
+  FAKE_ENTER(ncclRecv);
+  return addMessage(communicator, {peer, nullptr, to, count}, type, stream);
+}
+
+Code ncclAllGather(const void *own, void *all, size_t count, DataType type, Communicator communicator,
+                   cuda::Stream stream) {
+  FAKE_ENTER_LIVE(ncclAllGather);
+  std::shared_ptr<Operation> &operation = openGroup.operations[communicator];
+  if (type != kUint8 || openGroup.depth == 0 || operation)
+    return kInvalidUsage;
+  operation = std::make_shared<Operation>();
+  operation->isGather = true;
+  operation->own = own;
+  operation->all = all;
+  operation->bytes = count;
+  hold(*operation, stream);
+  return kSuccess;
+}
+
+} // extern "C"

@@ -1,0 +1,103 @@
+//===- FakeState.h - the inside of the stand-in for NCCL --------------------===//
+// Owns who has come, and how messages meet. Everything is guarded by one mutex; what happens is told to all who wait.
+#ifndef HEDDLE_TESTS_UNIT_FAKE_NCCL_FAKESTATE_H
+#define HEDDLE_TESTS_UNIT_FAKE_NCCL_FAKESTATE_H
+
+#include "FakeNccl.h"
+#include "runtime/Distributed/NcclApi.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace heddle::fakenccl { // the driver's stand-in has the same names
+
+struct Group;
+
+struct Message {
+  int peer;
+  const void *from; // of a send
+  void *to;         // of a receive
+  size_t bytes;
+};
+
+// What one rank does in one go.
+struct Operation {
+  std::vector<Message> sends, receives;
+  bool isGather = false;
+  const void *own = nullptr; // of a gather
+  void *all = nullptr;
+  size_t bytes = 0;
+  size_t open = 0;               // messages that have not met theirs
+  std::vector<void *> held = {}; // in streams of the driver
+};
+
+} // namespace heddle::fakenccl
+
+namespace heddle::nccl {
+struct CommunicatorStruct {
+  std::shared_ptr<heddle::fakenccl::Group> group;
+  int rank, ranks, device;
+  bool isBlocking;
+  Code error = kSuccess;
+  int count = 0; // operations that were begun
+  int64_t gathers = 0;
+  std::deque<std::shared_ptr<heddle::fakenccl::Operation>> operations; // the first is under way
+};
+} // namespace heddle::nccl
+
+namespace heddle::fakenccl {
+
+struct Posted {
+  nccl::Communicator owner;
+  std::shared_ptr<Operation> operation;
+  Message message;
+};
+
+// The ranks that came with one unique id.
+struct Group {
+  int ranks = 0;
+  std::map<int, nccl::Communicator> members;
+  std::map<std::pair<int, int>, std::deque<Posted>> sends, receives; // by sender and receiver
+  std::map<int64_t, std::vector<Posted>> gathers;                    // by their number
+  bool isComplete() const { return int(members.size()) == ranks; }
+};
+
+struct Symbol {
+  int calls = 0, failCode = 0, failSkip = 0;
+};
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, Symbol> symbols;
+  std::map<std::string, std::shared_ptr<Group>> groups;
+  std::map<nccl::Communicator, std::unique_ptr<nccl::CommunicatorStruct>> live;
+  std::map<int, int> deaths; // operations by rank
+  std::map<int, nccl::Code> errors;
+  bool isLate = false;
+  int awaited = 0;
+  int ids = 0;
+};
+
+State &state();
+// Counts the call; non-zero: return that. The mutex is held.
+nccl::Code enter(const char *symbol);
+bool isLive(nccl::Communicator communicator);
+nccl::Communicator makeCommunicator(const std::string &id, int rank, int ranks, int device, bool isBlocking);
+// Whether it still waits for others.
+bool isWaiting(nccl::Communicator communicator);
+// Enqueues, and begins what can.
+void post(nccl::Communicator communicator, std::shared_ptr<Operation> operation);
+// Forgets it and what it has under way.
+void end(nccl::Communicator communicator);
+// Whether those have come that are to be awaited; then nobody is awaited any more.
+bool haveCome(const Group &group);
+
+} // namespace heddle::fakenccl
+
+#endif
