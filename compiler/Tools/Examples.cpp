@@ -89,6 +89,7 @@ const std::vector<Variable> &environment() {
        "databases that are only read, after the one above, separated by colons; --shipped-db wins"},
       {"HEDDLE_NVRTC_LIBRARY", "the NVRTC library file, or the folder that holds it; nothing else is tried"},
       {"HEDDLE_CUDA_DRIVER_LIBRARY", "the CUDA driver library file"},
+      {"HEDDLE_NCCL_LIBRARY", "the NCCL library file, for ring links"},
       {"CUDA_HOME", "a CUDA toolkit; its NVRTC is tried first"},
   };
   return variables;

@@ -48,8 +48,12 @@ void tell(const std::string &text) {
 /// The loader knows best. A driver may have any name that is given.
 static int tellLibrary(dl_phdr_info *info, size_t, void *) {
   const std::string path = info->dlpi_name, name = path.substr(path.rfind('/') + 1);
-  const char *driver = std::getenv("HEDDLE_CUDA_DRIVER_LIBRARY");
-  if (name.rfind("libcuda", 0) == 0 || name.rfind("libnvrtc.", 0) == 0 || (driver && path == driver))
+  bool isTold = false;
+  for (const char *opening : {"libcuda", "libnvrtc.", "libnccl."})
+    isTold = isTold || name.rfind(opening, 0) == 0;
+  for (const char *variable : {"HEDDLE_CUDA_DRIVER_LIBRARY", "HEDDLE_NCCL_LIBRARY"})
+    isTold = isTold || (std::getenv(variable) && path == std::getenv(variable));
+  if (isTold)
     tell("opened " + path);
   return 0;
 }

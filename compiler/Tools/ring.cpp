@@ -1,12 +1,13 @@
 //===- ring.cpp - heddle ring ---------------------------------------------===//
 // Plans one attention call whose sequence lies on many ranks: the layout, what ranks send each other, predicted times.
-// Needs no GPU.
+// Needs no GPU, but for the rates of links.
 //===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Tools/CountJson.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Tools/RingLinks.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/RingPlan.h"
 #include "dialect/IR/RealWord.h"
@@ -299,6 +300,7 @@ Action addRingPlan(CLI::App &command) {
 
 constexpr Verb kOperations[] = {
     {"plan", "Say who sends what to whom, and what it takes at given rates", addRingPlan},
+    {"links", "Measure messages between the GPUs of this machine", addRingLinks},
 };
 
 } // namespace

@@ -104,24 +104,27 @@ Status NcclCommunicator::state() const {
   return failure;
 }
 
-Status NcclCommunicator::poll(const char *operation) {
-  nccl::Code code = nccl::kSuccess;
-  Status status = call(operation, "ncclCommGetAsyncError", [&] { return nccl.commGetAsyncError(handle, &code); });
-  if (status.isOk())
-    status = nccl.check(code, operation, "NCCL", handle);
+// What NCCL says of the work that is under way: done, in progress, or a failure of it, which ends the rank.
+Status NcclCommunicator::ask(const char *operation, nccl::Code &code) {
+  code = nccl::kSuccess;
+  const Status status = call(operation, "work of NCCL", [&] {
+    const nccl::Code asked = nccl.commGetAsyncError(handle, &code);
+    return asked == nccl::kSuccess ? code : asked;
+  });
   return status.isOk() ? status : leave(status);
+}
+
+Status NcclCommunicator::poll(const char *operation) {
+  nccl::Code code;
+  return ask(operation, code);
 }
 
 // Waits until NCCL's own part of the last call is done.
 Status NcclCommunicator::settle(const char *operation, const Awaited &awaited) {
   Patience patience(limit);
   for (;;) {
-    nccl::Code code = nccl::kSuccess;
-    Status status = call(operation, "ncclCommGetAsyncError", [&] { return nccl.commGetAsyncError(handle, &code); });
-    if (status.isOk())
-      status = nccl.check(code, operation, "NCCL", handle);
-    if (!status.isOk())
-      return leave(status);
+    nccl::Code code;
+    HEDDLE_TRY(ask(operation, code));
     if (code != nccl::kInProgress)
       return {};
     if (patience.isOver())

@@ -58,6 +58,7 @@ private:
   Status readPlace();
   Status state() const;
   template <class F> Status call(const char *operation, const char *name, F &&f);
+  Status ask(const char *operation, nccl::Code &code);
   Status settle(const char *operation, const Awaited &awaited);
   Status runGroup(const char *operation, const Calls &calls);
   Status runElsewhere(const char *operation, Calls calls, const Awaited &awaited);

@@ -22,7 +22,7 @@ public:
   void extend() { begin = Clock::now(); }
   bool isOver() const { return Clock::now() - begin >= limit; }
   void pause() {
-    constexpr int kAskedAtOnce = 2000;
+    constexpr int kAskedAtOnce = 500;
     constexpr auto kPause = std::chrono::microseconds(100);
     if (asked < kAskedAtOnce) {
       ++asked;

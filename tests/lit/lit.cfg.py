@@ -18,6 +18,8 @@ for name in ("CUDA_HOME", "HEDDLE_NVRTC_LIBRARY"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%fake_gpu", "env HEDDLE_CUDA_DRIVER_LIBRARY=" + config.fake_cuda + " HEDDLE_FAKE_CUDA_THREADS=1024"))
+config.substitutions.append(("%fake_cuda_library", config.fake_cuda))
+config.substitutions.append(("%fake_nccl", config.fake_nccl))
 config.substitutions.append(("%counted_calls", config.counted_calls))
 config.substitutions.append(("%patterns", config.patterns))
 config.substitutions.append(("%tables", os.path.join(os.path.dirname(config.patterns), "tests", "data", "tuner")))

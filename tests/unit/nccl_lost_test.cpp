@@ -9,7 +9,7 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr std::chrono::milliseconds kLimit = kDefaultRankLimit;
+constexpr auto kLimit = std::chrono::seconds(2);
 
 // A ring hop: to the next rank, from the one before.
 Status hop(NcclTransport &transport, DeviceBuffer &sent, DeviceBuffer &received) {
@@ -32,7 +32,7 @@ Status hops(NcclTransport &transport, int count) {
 void checkLost(const Status &status, const std::string &words) {
   CHECK(status.code() == StatusCode::unavailable);
   CHECK_MESSAGE(says(status, words), status.str());
-  CHECK_MESSAGE(says(status, "waited 30 s for"), status.str());
+  CHECK_MESSAGE(says(status, "waited 2 s for"), status.str());
 }
 
 } // namespace
@@ -42,7 +42,7 @@ TEST_CASE("a group that does not become complete is given up") {
   const nccl::UniqueId id = require(NcclTransport::makeId());
   fake::fakeNcclAwait(2);
   for (const Status &status : onRanks({0, 1}, [&](int32_t rank) { return joinRank(id, rank, 3, kLimit).status(); }))
-    checkLost(status, "join ranks: waited 30 s for all of 3 ranks to come");
+    checkLost(status, "join ranks: waited 2 s for all of 3 ranks to come");
   CHECK(fake::fakeNcclCalls("ncclCommAbort") == 2);
   CHECK(fake::fakeNcclLive() == 0);
 }
@@ -57,7 +57,7 @@ TEST_CASE("a rank that dies at a step is named by who exchanges with it, where N
     fake::fakeNcclAwait(3);
     const auto statuses = onRanks(firstRanks(3), [&](int32_t rank) { return hops(*joined[size_t(rank)], 2); });
     checkLost(statuses[0],
-              isLate ? "wait: waited 30 s for ranks 1, 2 in step 2 of rank 0" : "exchange: waited 30 s for ranks 1, 2");
+              isLate ? "wait: waited 2 s for ranks 1, 2 in step 2 of rank 0" : "exchange: waited 2 s for ranks 1, 2");
     checkLost(statuses[1], isLate ? "ranks 0, 2 in step 2 of rank 1" : "ranks 0, 2");
     CHECK(fake::fakeNcclCalls("ncclCommAbort") == 3);
     CHECK(joined[0]->gather("").status().message() == statuses[0].message());
@@ -74,7 +74,7 @@ TEST_CASE("gathering names those of whom nothing has come") {
     fake::fakeNcclAwait(3);
     for (const Status &status :
          onRanks({0, 2, 3}, [&](int32_t rank) { return joined[size_t(rank)]->gather("here").status(); }))
-      checkLost(status, "gather: waited 30 s for rank 1;");
+      checkLost(status, "gather: waited 2 s for rank 1;");
   }
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("a communicator of others is called no more, and left to its owner") {
     require(status);
   const Status lost = hops(*borrowed[0], 1); // NCCL does not return
   checkLost(lost,
-            "exchange: waited 30 s for rank 1; this rank calls its communicator no more; it is its owner's to abort");
+            "exchange: waited 2 s for rank 1; this rank calls its communicator no more; it is its owner's to abort");
   CHECK(hops(*borrowed[0], 1).message() == lost.message());
   borrowed.clear();
   CHECK(fake::fakeNcclCalls("ncclCommAbort") == 0);

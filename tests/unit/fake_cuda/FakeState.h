@@ -6,9 +6,9 @@
 
 #include "FakeCuda.h"
 #include "HostKernel.h"
+#include "SpinLock.h"
 #include "runtime/Device/CudaDriver.h"
 
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -105,20 +105,6 @@ struct Symbol {
   int calls;
   int failCode;
   int failSkip;
-};
-
-// ThreadSanitizer does not see it, in a library that is built without it: a race in the runtime is not hidden by the
-// order that calls of the driver happen to take.
-class SpinLock {
-public:
-  void lock() {
-    while (taken.test_and_set(std::memory_order_acquire))
-      sched_yield();
-  }
-  void unlock() { taken.clear(std::memory_order_release); }
-
-private:
-  std::atomic_flag taken = ATOMIC_FLAG_INIT;
 };
 
 struct State {

@@ -7,7 +7,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <dlfcn.h>
 
 // The prototypes of everything that is exported: a definition with another signature does not compile.
 extern "C" {
@@ -34,16 +33,13 @@ struct OpenGroup {
 };
 thread_local OpenGroup openGroup;
 
-using Lock = std::unique_lock<std::mutex>;
-
 // What is under way is done; of a blocking communicator before this returns.
 Code conclude(Communicator communicator, Lock &lock) {
-  state().changed.notify_all();
   if (state().isLate)
     return kSuccess;
   if (!communicator->isBlocking)
     return isWaiting(communicator) ? kInProgress : kSuccess;
-  state().changed.wait(lock, [&] { return !isLive(communicator) || !isWaiting(communicator); });
+  waitUntil(lock, [&] { return !isLive(communicator) || !isWaiting(communicator); });
   return isLive(communicator) ? communicator->error : kInternalError;
 }
 
@@ -119,7 +115,6 @@ Code ncclCommInitRankConfig(Communicator *made, int ranks, UniqueId id, int rank
   if (!isKnown || cuCtxGetDevice(&device) != cuda::kSuccess)
     return kInvalidArgument;
   *made = makeCommunicator(std::string(id.internal, sizeof id.internal), rank, ranks, device, false);
-  state().changed.notify_all();
   return kInProgress;
 }
 
@@ -151,8 +146,8 @@ Code ncclCommGetAsyncError(Communicator communicator, Code *error) {
   FAKE_ENTER_LIVE(ncclCommGetAsyncError);
   const bool isInProgress = !communicator->isBlocking && isWaiting(communicator);
   if (isInProgress)
-    state().changed.wait(
-        lock, [&] { return !isLive(communicator) || haveCome(*communicator->group) || !isWaiting(communicator); });
+    waitUntil(lock,
+              [&] { return !isLive(communicator) || haveCome(*communicator->group) || !isWaiting(communicator); });
   if (!isLive(communicator))
     return kInvalidArgument;
   const auto ordered = state().errors.find(communicator->rank);
@@ -168,14 +163,12 @@ Code ncclCommGetAsyncError(Communicator communicator, Code *error) {
 Code ncclCommAbort(Communicator communicator) {
   FAKE_ENTER_LIVE(ncclCommAbort);
   end(communicator);
-  state().changed.notify_all();
   return kSuccess;
 }
 
 Code ncclCommDestroy(Communicator communicator) {
   FAKE_ENTER_LIVE(ncclCommDestroy);
   end(communicator);
-  state().changed.notify_all();
   return kSuccess;
 }
 

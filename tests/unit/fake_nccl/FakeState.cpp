@@ -181,7 +181,7 @@ using namespace fakenccl;
 extern "C" {
 
 void fakeNcclReset() {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   state().symbols.clear();
   state().groups.clear();
   state().live.clear();
@@ -189,48 +189,47 @@ void fakeNcclReset() {
   state().errors.clear();
   state().isLate = false;
   state().awaited = 0;
-  state().changed.notify_all();
 }
 
 int fakeNcclCalls(const char *symbol) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   return state().symbols[symbol].calls;
 }
 
 void fakeNcclFail(const char *symbol, int code, int skip) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   state().symbols[symbol].failCode = code;
   state().symbols[symbol].failSkip = skip;
 }
 
 void fakeNcclDie(int rank, int operation) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   state().deaths[rank] = operation;
 }
 
 void fakeNcclAsyncError(int rank, int code) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   state().errors[rank] = code;
 }
 
 void fakeNcclSetLate(int isLate) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   state().isLate = isLate;
 }
 
 void fakeNcclAwait(int ranks) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   state().awaited = ranks;
 }
 
 void *fakeNcclCommunicator(const void *id, int rank, int ranks, int device) {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   return makeCommunicator(std::string(static_cast<const char *>(id), sizeof(nccl::UniqueId)), rank, ranks, device,
                           true);
 }
 
 int fakeNcclLive() {
-  std::lock_guard<std::mutex> lock(state().mutex);
+  Lock lock(state().mutex);
   return int(state().live.size());
 }
 }

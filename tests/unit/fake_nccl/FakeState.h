@@ -1,12 +1,12 @@
 //===- FakeState.h - the inside of the stand-in for NCCL --------------------===//
-// Owns who has come, and how messages meet. Everything is guarded by one mutex; what happens is told to all who wait.
+// Owns who has come, and how messages meet. Everything is guarded by one lock; who waits looks again and again.
 #ifndef HEDDLE_TESTS_UNIT_FAKE_NCCL_FAKESTATE_H
 #define HEDDLE_TESTS_UNIT_FAKE_NCCL_FAKESTATE_H
 
+#include "../fake_cuda/SpinLock.h"
 #include "FakeNccl.h"
 #include "runtime/Distributed/NcclApi.h"
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
@@ -72,8 +72,7 @@ struct Symbol {
 };
 
 struct State {
-  std::mutex mutex;
-  std::condition_variable changed;
+  fake::SpinLock mutex;
   std::map<std::string, Symbol> symbols;
   std::map<std::string, std::shared_ptr<Group>> groups;
   std::map<nccl::Communicator, std::unique_ptr<nccl::CommunicatorStruct>> live;
@@ -85,6 +84,14 @@ struct State {
 };
 
 State &state();
+using Lock = std::unique_lock<fake::SpinLock>;
+template <class Condition> void waitUntil(Lock &lock, const Condition &isMet) {
+  while (!isMet()) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+}
 // Counts the call; non-zero: return that. The mutex is held.
 nccl::Code enter(const char *symbol);
 bool isLive(nccl::Communicator communicator);

@@ -1,0 +1,57 @@
+//===- link_times_test.cpp - rates of links ---------------------------------===//
+#include "compiler/Measure/LinkTimes.h"
+#include "nccl_fixture.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+constexpr int64_t kMib = int64_t(1) << 20;
+
+LinkTimes timesOf(std::vector<LinkSample> samples) {
+  LinkTimes times;
+  times.samples = std::move(samples);
+  fitLinks(times);
+  return times;
+}
+
+} // namespace
+
+TEST_CASE("a latency and a rate that explain all times are found") {
+  auto us = [](int64_t bytes) { return 12.5 + double(bytes) / 340e3; };
+  const LinkTimes times = timesOf({{kMib, us(kMib)}, {64 * kMib, us(64 * kMib)}, {1024 * kMib, us(1024 * kMib)}});
+  CHECK(times.latencyUs == doctest::Approx(12.5));
+  CHECK(times.gbps == doctest::Approx(340));
+}
+
+TEST_CASE("one size has a rate and no latency; a latency is never negative") {
+  CHECK(timesOf({{kMib, 10}}).latencyUs == 0);
+  CHECK(timesOf({{kMib, 10}}).gbps == doctest::Approx(double(kMib) / 1e4));
+  const LinkTimes slower = timesOf({{kMib, 1}, {2 * kMib, 4}});
+  CHECK(slower.latencyUs == 0);
+  CHECK(slower.gbps > 0);
+}
+
+TEST_CASE("each GPU is a rank and every size is measured") {
+  startNccl();
+  fake::fakeCudaSetDevices(3);
+  const LinkTimes times = require(measureLinks({kMib, 20 * kMib})); // more than a chunk of host memory
+  CHECK(times.gpus.size() == 3);
+  CHECK(times.gpus[2].pciBusId == "00000000:1d:00.0");
+  REQUIRE(times.samples.size() == 2);
+  for (const LinkSample &sample : times.samples)
+    CHECK(sample.us > 0);
+  CHECK(fake::fakeCudaLiveAllocations() == 0);
+  CHECK(fake::fakeNcclLive() == 0);
+}
+
+TEST_CASE("what one rank is refused ends the others") {
+  startNccl();
+  fake::fakeCudaSetDevices(3);
+  fake::fakeCudaFail("cuMemsetD8Async", 719, 3 + 2); // a gather and a message of each rank, but the last one's
+  const Status status = measureLinks({kMib}).status();
+  CHECK(status.code() == StatusCode::internal);
+  CHECK_MESSAGE(says(status, "fill: cuMemsetD8Async failed"), status.str());
+  CHECK(fake::fakeNcclLive() == 0);
+}
