@@ -123,6 +123,9 @@ void EmbeddedPattern::describe() {
   facts.argument_count = int32_t(pattern.getNumArguments());
   origin = originRuleOf(pattern);
   bounds = argumentBounds(pattern);
+  for (attn::WholeAxis axis : {attn::WholeAxis::Queries, attn::WholeAxis::Keys})
+    if (const std::optional<unsigned> argument = pattern.getWholeArgument(axis))
+      wholeArguments.push_back(*argument);
   facts.takes_q_origin = origin == QOriginRule::given;
   facts.name = keep(pattern.getSymName().str());
   facts.text = keep(file->text());
@@ -328,6 +331,7 @@ Result<GroupPlan> EmbeddedPattern::groupPlan(const heddle_group_options &options
   attn::GroupPlanRequest request{file->analysis(), sizes, layout};
   request.kvHeads = options.kv_heads;
   request.digest = ofParts->info().digest;
+  request.wholes = ofParts->wholes();
   for (unsigned argument : attn::maskTensorsOf(file->pattern()))
     request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
   HEDDLE_ASSIGN(request.form, formOf(options.form));

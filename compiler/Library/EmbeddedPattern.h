@@ -42,6 +42,8 @@ public:
   /// Position of query 0 of a call.
   int64_t queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const;
   QOriginRule originRule() const { return origin; }
+  /// Arguments that say where the whole ends, of which calls are parts.
+  const std::vector<int64_t> &wholes() const { return wholeArguments; }
 
   /// What a call gives the arguments: those that it must give are tensors, lengths, and sizes without a default.
   OperandNumbers operandNumbers() const;
@@ -77,6 +79,7 @@ private:
   std::unique_ptr<PatternFile> file; ///< parsed once
   std::string label;
   QOriginRule origin = QOriginRule::start;
+  std::vector<int64_t> wholeArguments;
   std::vector<ArgumentBound> bounds;
   heddle_pattern_info facts = {};
   std::vector<heddle_pattern_argument> described;

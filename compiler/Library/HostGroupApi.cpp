@@ -28,31 +28,10 @@ Status checkOptions(const char *what, const heddle_group_options &options) {
   return expect("column_step", "0 or more", options.column_step, options.column_step >= 0);
 }
 
-/// With the sizes of the whole, which calls over a group need not say.
-class PartOperands {
-public:
-  PartOperands(const EmbeddedPattern &part, const heddle_attention_args &args, const GroupPlan &plan) {
-    operands.assign(args.operands, args.operands + args.operand_count);
-    for (const heddle_pattern_argument &argument : part.arguments())
-      if (std::string(argument.name) == "whole_queries" || std::string(argument.name) == "whole_keys")
-        operands.push_back(sizeOf(argument.id, plan.rows));
-  }
-  void give(heddle_attention_args &args) const {
-    args.operands = operands.data();
-    args.operand_count = operands.size();
-  }
-
-private:
-  static heddle_operand sizeOf(int32_t id, int64_t value) {
-    heddle_operand operand = {};
-    operand.id = id, operand.kind = HEDDLE_OPERAND_INT, operand.value.i64 = value;
-    return operand;
-  }
-  std::vector<heddle_operand> operands;
-};
-
-Status run(const char *what, heddle_group &group, const GroupPlan &plan, std::shared_ptr<EmbeddedPattern> part,
-           const char *kind, const heddle_attention_args &given, int32_t threads) {
+Status run(const char *what, heddle_group &group, const heddle_group_plan &planned,
+           std::shared_ptr<EmbeddedPattern> part, const char *kind, const heddle_attention_args &given,
+           int32_t threads) {
+  const GroupPlan &plan = *planned.plan;
   HEDDLE_ASSIGN(const KindText text, KindText::parse(kind ? kind : "forward"));
   if (plan.digest != part->info().digest)
     return Status::invalidArgument(std::string(what) + ": plan: it is of another pattern of parts (" +
@@ -63,16 +42,15 @@ Status run(const char *what, heddle_group &group, const GroupPlan &plan, std::sh
   const std::optional<DType> dtype = dtypeOfCode(args.q.dtype);
   if (!dtype)
     return badArguments("q: " + expectedElement(&ElementTraits::isOfCalls, args.q.dtype));
-  const PartOperands operands(*part, args, plan);
-  operands.give(args);
   HostShard shard(std::move(part), threads);
-  GroupRequest request{plan, text.kind, CallElements(*dtype, text.outFloat32 ? kAccumulator : *dtype), args};
+  GroupRequest request{plan, planned.digest, text.kind, CallElements(*dtype, text.outFloat32 ? kAccumulator : *dtype),
+                       args};
   const Result<uint64_t> bytes = groupWorkspace(request, group.transport->rank(), shard);
   const std::unique_ptr<char[]> workspace(
       new char[bytes ? *bytes : 0]); // where it failed the call says so, to all ranks
   request.args.workspace = workspace.get();
   request.args.workspace_bytes = bytes ? *bytes : 0;
-  return runGroupCall(request, *group.transport, shard);
+  return runGroupCall(request, *group.transport, shard, group.agreed);
 }
 
 } // namespace
@@ -104,7 +82,7 @@ heddle_status heddle_group_run(heddle_group *group, const heddle_group_plan *pla
     HEDDLE_TRY(checkOpen(what, "pattern", part));
     if (!args)
       return missing(what, "args");
-    return run(what, *group, *plan->plan, part->pattern, kind, *args, threads);
+    return run(what, *group, *plan, part->pattern, kind, *args, threads);
   });
 }
 

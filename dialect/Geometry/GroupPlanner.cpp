@@ -250,6 +250,7 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
   HEDDLE_TRY(checkRequest(request));
   GroupPlan plan;
   plan.digest = request.digest;
+  plan.wholes = request.wholes;
   plan.rows = request.sizes.seqlenQ;
   plan.heads = request.sizes.heads;
   plan.kvHeads = request.kvHeads;

@@ -22,6 +22,7 @@ struct GroupPlanRequest {
   int64_t kvHeads = 1;
   int64_t batches = 0;     ///< that the tensors of `sizes` are of; 0: what is kept does not depend on the batch
   std::string digest = {}; ///< of the pattern of parts
+  std::vector<int64_t> wholes = {}; ///< its arguments that say where the whole ends
   GroupForm form = GroupForm::Gather;
   /// Columns further apart lie in windows, and are met in launches, of their own.
   int64_t farthestGap = 4096;

@@ -3,6 +3,9 @@
 
 #include "runtime/Api/Handles.h"
 #include "runtime/Core/GroupPlan.h"
+#include "runtime/Core/Digest.h"
+#include "runtime/Distributed/CudaShard.h"
+#include "runtime/Distributed/GroupCall.h"
 #include "runtime/Distributed/Transport.h"
 
 struct heddle_group_plan {
@@ -11,10 +14,13 @@ struct heddle_group_plan {
 
   std::unique_ptr<const heddle::GroupPlan> plan;
   std::unique_ptr<const std::string> text;
+  std::string digest = heddle::sha256Hex(*text);
   heddle::HandleLife life{};
 };
 
 struct heddle_group {
   std::unique_ptr<heddle::Transport> transport;
+  std::unique_ptr<heddle::CudaShard> shard = nullptr; // of a group of GPUs
+  heddle::Agreements agreed = {};
   heddle::HandleLife life{};
 };

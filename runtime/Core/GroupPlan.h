@@ -75,7 +75,8 @@ struct GroupPlan {
   std::string digest; // of the pattern of parts that launches are of
   int64_t rows = 0;   // of the whole
   int64_t heads = 0, kvHeads = 0;
-  int64_t batches = 0; // that calls have; 0: any number, as what is kept does not depend on the batch
+  int64_t batches = 0;         // that calls have; 0: any number, as what is kept does not depend on the batch
+  std::vector<int64_t> wholes; // arguments of the pattern of parts that say where the whole ends
   std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
   GroupWalk forward;
   // Of gradients whose bits do not depend on the layout: d_k and d_v are computed where the keys lie, of queries that

@@ -1,6 +1,7 @@
 //===- GroupPlanText.cpp - the text of a plan over ranks ------------------===//
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
-//   heddle-group-plan 1 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | rank RANGE ...
+//   heddle-group-plan 1 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
+//   rank RANGE ...
 //   walk forward|transposed, then for each step
 //   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | launch ROWS window|own INDEX RANGE
 #include "runtime/Core/GroupPlan.h"
@@ -112,6 +113,9 @@ private:
     else if (name == "sizes")
       plan.rows = words.number(), plan.heads = words.number(), plan.kvHeads = words.number(),
       plan.batches = words.number();
+    else if (name == "whole")
+      while (!words.isEnd())
+        plan.wholes.push_back(words.number());
     else if (name == "rank")
       for (plan.layout.emplace_back(); !words.isEnd();)
         plan.layout.back().push_back(words.range());
@@ -174,6 +178,10 @@ private:
 std::string GroupPlan::text() const {
   std::string text = std::string(kHeader) + "\npattern " + digest + "\nsizes " + num(rows) + " " + num(heads) + " " +
                      num(kvHeads) + " " + num(batches) + "\n";
+  text += "whole";
+  for (int64_t argument : wholes)
+    text += " " + num(argument);
+  text += "\n";
   for (const std::vector<RowRange> &ranges : layout) {
     text += "rank";
     for (const RowRange &range : ranges)

@@ -15,13 +15,13 @@ cuda::DevicePointer addressOf(const void *place) { return cuda::DevicePointer(re
 
 } // namespace
 
-Result<CudaShard> CudaShard::create(const Device &device, std::vector<Kernel> kernels, cuda::Stream compute) {
+Result<std::unique_ptr<CudaShard>> CudaShard::create(const Device &device) {
   const Driver &driver = *device.state()->driver;
   if (!driver.memcpy2D || !driver.streamWaitEvent)
     return Status::unsupported(std::string(kWhat) + ": the driver lacks cuMemcpy2DAsync or cuStreamWaitEvent");
   HEDDLE_ASSIGN(DeviceStream link, DeviceStream::create(device));
   HEDDLE_ASSIGN(DeviceEvent event, DeviceEvent::create(device));
-  return CudaShard(device, std::move(kernels), compute, std::move(link), std::move(event));
+  return std::unique_ptr<CudaShard>(new CudaShard(device, std::move(link), std::move(event)));
 }
 
 Status CudaShard::follow(Queue later, Queue earlier) {
@@ -70,8 +70,8 @@ Status CudaShard::copy(const RowCopy &copy, Queue queue) {
     if (hasRowsOfHeads) {
       const int64_t run = copy.heads * bytes;
       const bool isOne = to.rowStride == run && from.rowStride == run;
-      HEDDLE_TRY(copyRuns(out, from.rowStride, into, to.rowStride, isOne ? copy.rows * run : run,
-                          isOne ? 1 : copy.rows, queue));
+      HEDDLE_TRY(copyRuns(out, from.rowStride, into, to.rowStride, isOne ? copy.rows * run : run, isOne ? 1 : copy.rows,
+                          queue));
     } else if (hasHeadsOfRows) {
       HEDDLE_TRY(copyRuns(out, from.headStride, into, to.headStride, copy.rows * bytes, copy.heads, queue));
     } else {
@@ -95,8 +95,8 @@ Result<cuda::Function> CudaShard::addRows() {
   cuda::Module module = nullptr; // as long as the context
   HEDDLE_TRY(state.driver->check(state.driver->moduleLoadDataEx(&module, text.c_str(), 0, nullptr, nullptr), kWhat,
                                  "cuModuleLoadDataEx"));
-  HEDDLE_TRY(state.driver->check(state.driver->moduleGetFunction(&adds, module, kAddRowsName), kWhat,
-                                 "cuModuleGetFunction"));
+  HEDDLE_TRY(
+      state.driver->check(state.driver->moduleGetFunction(&adds, module, kAddRowsName), kWhat, "cuModuleGetFunction"));
   return adds;
 }
 
@@ -105,30 +105,21 @@ Status CudaShard::add(const RowCopy &sum, Queue queue) {
     return {};
   HEDDLE_ASSIGN(const cuda::Function function, addRows());
   const RowPlace &to = sum.to, &from = sum.from;
-  AddRowsParams params = {addressOf(to.base),
-                          addressOf(from.base),
-                          uint32_t(to.headBytes / int64_t(sizeof(float))),
-                          uint32_t(sum.heads),
-                          uint32_t(sum.rows),
-                          uint32_t(sum.batches),
-                          to.batchStride,
-                          to.rowStride,
-                          to.headStride,
-                          from.batchStride,
-                          from.rowStride,
-                          from.headStride};
-  void *pointers[] = {&params.to,        &params.from,    &params.width,   &params.heads,
-                      &params.rows,      &params.batches, &params.toBatch, &params.toRow,
-                      &params.toHead,    &params.fromBatch, &params.fromRow, &params.fromHead};
+  AddRowsParams params = {addressOf(to.base),  addressOf(from.base), uint32_t(to.headBytes / int64_t(sizeof(float))),
+                          uint32_t(sum.heads), uint32_t(sum.rows),   uint32_t(sum.batches),
+                          to.batchStride,      to.rowStride,         to.headStride,
+                          from.batchStride,    from.rowStride,       from.headStride};
+  void *pointers[] = {&params.to,     &params.from,      &params.width,   &params.heads,
+                      &params.rows,   &params.batches,   &params.toBatch, &params.toRow,
+                      &params.toHead, &params.fromBatch, &params.fromRow, &params.fromHead};
   const DeviceState &state = *device.state();
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
   const unsigned elements = params.width * params.heads;
-  return state.driver->check(
-      state.driver->launchKernel(function, (elements + kAddRowsThreads - 1) / kAddRowsThreads,
-                                 std::min(params.rows, kAddRowsMostBlocks), params.batches, kAddRowsThreads, 1, 1, 0,
-                                 streamOf(queue), pointers, nullptr),
-      kWhat, "cuLaunchKernel");
+  return state.driver->check(state.driver->launchKernel(function, (elements + kAddRowsThreads - 1) / kAddRowsThreads,
+                                                        std::min(params.rows, kAddRowsMostBlocks), params.batches,
+                                                        kAddRowsThreads, 1, 1, 0, streamOf(queue), pointers, nullptr),
+                             kWhat, "cuLaunchKernel");
 }
 
 Result<const Kernel *> CudaShard::kernelOf(const KindText &kind) const {

@@ -12,9 +12,11 @@ namespace heddle {
 
 class CudaShard : public ShardDevice {
 public:
-  // Kernels of the pattern of parts, one of each kind that calls need: "forward" and "forward_fp32_out", or
-  // "backward_accumulate". `compute` is a stream of the device's context. unsupported: a driver before CUDA 11.
-  static Result<CudaShard> create(const Device &device, std::vector<Kernel> kernels, cuda::Stream compute);
+  // unsupported: the driver lacks a function.
+  static Result<std::unique_ptr<CudaShard>> create(const Device &device);
+  // What the next calls take: kernels of the pattern of parts, one of each kind that they need ("forward" and
+  // "forward_fp32_out", or "backward_accumulate"), and a stream of the device's context.
+  void serve(std::vector<Kernel> ofParts, cuda::Stream stream) { kernels = std::move(ofParts), compute = stream; }
 
   void *stream(Queue queue) override { return queue == Queue::compute ? compute : link.handle(); }
   Status follow(Queue later, Queue earlier) override;
@@ -25,9 +27,8 @@ public:
   Status launch(const KindText &kind, const heddle_attention_args &args) override;
 
 private:
-  CudaShard(const Device &device, std::vector<Kernel> kernels, cuda::Stream compute, DeviceStream link,
-            DeviceEvent event)
-      : device(device), kernels(std::move(kernels)), compute(compute), link(std::move(link)), event(std::move(event)) {}
+  CudaShard(const Device &device, DeviceStream link, DeviceEvent event)
+      : device(device), link(std::move(link)), event(std::move(event)) {}
   cuda::Stream streamOf(Queue queue) const { return queue == Queue::compute ? compute : link.handle(); }
   Result<const Kernel *> kernelOf(const KindText &kind) const;
   // Rows of `height` runs of bytes.
@@ -37,7 +38,7 @@ private:
 
   Device device;
   std::vector<Kernel> kernels;
-  cuda::Stream compute;
+  cuda::Stream compute = nullptr;
   DeviceStream link;
   DeviceEvent event;
   cuda::Function adds = nullptr; // loaded when it is first needed

@@ -58,7 +58,16 @@ public:
   /// `base`: of the workspace; any multiple of 256 while only its size is asked for.
   GroupCall(const GroupRequest &request, int32_t rank, char *base)
       : plan(request.plan), request(request), rank(rank), args(request.args), ranges(request.plan.layout[size_t(rank)]),
-        memory(base) {}
+        memory(base) {
+    operands.assign(args.operands, args.operands + args.operand_count);
+    for (int64_t argument : plan.wholes) {
+      heddle_operand &whole = operands.emplace_back();
+      whole.id = int32_t(argument), whole.kind = HEDDLE_OPERAND_INT, whole.value.i64 = plan.rows;
+    }
+    args.operands = operands.data();
+    args.operand_count = operands.size();
+  }
+  GroupCall(const GroupCall &) = delete;
 
   Status lay(ShardDevice &device);
   uint64_t workspaceBytes() const { return memory.bytes(); }
@@ -108,6 +117,7 @@ private:
   const GroupRequest &request;
   const int32_t rank;
   heddle_attention_args args;
+  std::vector<heddle_operand> operands; // the caller's, and the sizes of the whole
   const std::vector<RowRange> &ranges;
   Memory memory;
   std::vector<OwnRange> own;
@@ -380,7 +390,7 @@ std::string agreementOf(const GroupRequest &request) {
   std::string text = "kind " + KindText{request.kind, args.out.dtype == HEDDLE_FP32}.str();
   text += "\nq " + std::string(dtypeName(request.elements.q)) + "\nbatch " + num(args.q.size[0]) + "\nhead_dim " +
           num(args.q.size[3]) + "\nvalue_dim " + num(args.v.size[3]) + "\nd_lse " + num(args.d_lse != nullptr);
-  return text + "\nplan " + sha256Hex(request.plan.text()) + "\nversion " + heddle_version();
+  return text + "\nplan " + request.planDigest + "\nversion " + heddle_version();
 }
 
 /// "rank 2: batch 3, rank 0 has batch 4"
@@ -413,21 +423,29 @@ Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, Shard
   return call.workspaceBytes();
 }
 
-Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevice &device) {
+/// A rank that cannot take part says so before anything is sent.
+static Status agree(const GroupRequest &request, const Status &own, Transport &transport, Agreements &agreed) {
+  const std::string mine = own.isOk() ? agreementOf(request) : "refused " + own.message();
+  if (agreed.count(mine))
+    return {};
+  HEDDLE_ASSIGN(const std::vector<std::string> texts, transport.gather(mine));
+  HEDDLE_TRY(own);
+  for (size_t rank = 0; rank < texts.size(); ++rank)
+    if (texts[rank].rfind("refused ", 0) == 0)
+      return Status::unavailable("rank " + std::to_string(rank) + " takes no part: " + texts[rank].substr(8));
+  HEDDLE_TRY(checkAgreement(texts));
+  agreed.insert(mine);
+  return {};
+}
+
+Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevice &device, Agreements &agreed) {
   HEDDLE_TRY(checkRequest(request, transport));
   GroupCall call(request, transport.rank(), static_cast<char *>(request.args.workspace));
   Status own = call.lay(device);
   if (own.isOk() && call.workspaceBytes() > request.args.workspace_bytes)
     own = badArguments("workspace: expected " + std::to_string(call.workspaceBytes()) + " bytes, got " +
                        std::to_string(request.args.workspace_bytes));
-  // A rank that cannot take part says so before anything is sent.
-  HEDDLE_ASSIGN(const std::vector<std::string> texts,
-                transport.gather(own.isOk() ? agreementOf(request) : "refused " + own.message()));
-  HEDDLE_TRY(own);
-  for (size_t rank = 0; rank < texts.size(); ++rank)
-    if (texts[rank].rfind("refused ", 0) == 0)
-      return Status::unavailable("rank " + std::to_string(rank) + " takes no part: " + texts[rank].substr(8));
-  HEDDLE_TRY(checkAgreement(texts));
+  HEDDLE_TRY(agree(request, own, transport, agreed));
   const Status status = call.run(transport, device);
   if (!status.isOk()) // the others need not wait for what will not come
     transport.abort(status.message());

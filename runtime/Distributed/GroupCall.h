@@ -10,15 +10,18 @@
 #include "runtime/Distributed/ShardDevice.h"
 #include "runtime/Distributed/Transport.h"
 
-#include <functional>
+#include <set>
+#include <string>
 
 namespace heddle {
 
 // Arguments of heddle.h with the rank's own rows: its ranges, one behind the other, in q, k, v, out, lse and what
 // gradients read and write; sizes in them are those of the rank. q_origin and k_origin are 0. d_q, d_k and d_v are fp32
-// and written completely. Operands are those of the pattern of parts.
+// and written completely. Operands are those of the pattern; the sizes of the
+// whole are the plan's.
 struct GroupRequest {
   const GroupPlan &plan;
+  std::string planDigest; // of its text
   Kind kind;
   CallElements elements;
   heddle_attention_args args;
@@ -27,8 +30,11 @@ struct GroupRequest {
 // What a rank needs beside its arguments. Failures: the rank's tensors do not fit the plan; a launch is refused.
 Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, ShardDevice &device);
 
+// What the ranks of a group have found to be the same on all of them: calls that are like an earlier one need not meet.
+using Agreements = std::set<std::string>;
+
 // Enqueues everything; what is written is there when the compute queue is over. unavailable: a rank is lost, the message
-// names it and the step. Every rank of the group calls it with the same plan and kind.
-Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevice &device);
+// names it and the step. Every rank of the group calls it, for the same calls in the same order.
+Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevice &device, Agreements &agreed);
 
 } // namespace heddle

@@ -277,7 +277,9 @@ Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &co
       HEDDLE_TRY(settle(step - 1, device));
     HEDDLE_TRY(atStep(step, sendHome(step, transport, device)));
   }
-  return sumFields.empty() || count == 0 ? Status() : settle(count - 1, device);
+  if (!sumFields.empty() && count > 0)
+    HEDDLE_TRY(settle(count - 1, device));
+  return device.follow(Queue::compute, Queue::link); // what is sent from a caller's memory has left it then
 }
 
 } // namespace heddle

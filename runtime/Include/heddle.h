@@ -282,6 +282,34 @@ HEDDLE_API void heddle_group_plan_close(heddle_group_plan *plan);
 /* A group of threads of this process, for calls on its processors: writes as many handles as ranks, each for one thread.
  * limit_seconds: a rank that waits longer for others says that they are lost; 0: 30. */
 HEDDLE_API heddle_status heddle_group_open_local(int32_t ranks, double limit_seconds, heddle_group **groups);
+/* One rank of a group of GPUs, a GPU each, over NCCL, which is opened at run time (HEDDLE_NCCL_LIBRARY). Every rank calls
+ * it, with the id that one of them made. UNAVAILABLE: no NCCL; a rank did not come within the limit. INVALID_ARGUMENT: two
+ * ranks have one GPU. */
+enum { HEDDLE_GROUP_ID_BYTES = 128 };
+HEDDLE_API heddle_status heddle_group_make_id(void *id);
+HEDDLE_API heddle_status heddle_group_open(heddle_device *device, const void *id, int32_t rank, int32_t ranks,
+                                           double limit_seconds, heddle_group **group);
+/* The same over an ncclComm_t of the caller's, which outlives the group and is neither aborted nor destroyed by it. */
+HEDDLE_API heddle_status heddle_group_open_nccl(void *communicator, int32_t rank, int32_t ranks, double limit_seconds,
+                                                heddle_group **group);
+
+/* Calls of a group of GPUs. kernels: of the pattern of parts, for the rank's device, one of each kind that the call needs:
+ * for "forward" those of "forward" and "forward_fp32_out", for gradients that of "backward_accumulate". args has the rank's
+ * own rows, its ranges one behind the other: q, k, v, out, lse, and of kind "backward" d_out, d_lse, d_q, d_k and d_v,
+ * which are fp32 without gaps and written completely; q_origin, k_origin and the carry are 0; operands are those of the
+ * pattern, without the sizes of the whole. */
+HEDDLE_API heddle_status heddle_group_workspace(const heddle_group *group, const heddle_group_plan *plan,
+                                                const heddle_kernel *const *kernels, int32_t kernel_count,
+                                                const char *kind, const heddle_attention_args *args, uint64_t *bytes);
+/* Collective. Enqueues the rank's share on stream, and returns when that is done; ranks meet once, on the host, so that
+ * what disagrees (plan, sizes, types, versions) is refused on every rank before anything is sent. UNAVAILABLE: a rank is
+ * lost; it is named. */
+HEDDLE_API heddle_status heddle_group_launch(heddle_group *group, const heddle_group_plan *plan,
+                                             const heddle_kernel *const *kernels, int32_t kernel_count,
+                                             const char *kind, void *stream, const heddle_attention_args *args);
+/* Waits for what was enqueued on stream. UNAVAILABLE: it does not end within the limit, as a rank is lost. */
+HEDDLE_API heddle_status heddle_group_wait(heddle_group *group, void *stream);
+
 /* From any thread: the rank leaves. Calls that wait end with UNAVAILABLE, here and on the other ranks, with `why` (may be
  * null). */
 HEDDLE_API heddle_status heddle_group_abort(heddle_group *group, const char *why);

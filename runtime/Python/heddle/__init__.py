@@ -19,7 +19,7 @@ from .patterns import Argument, Pattern, library, library_names, load, named, pa
 from .words import number, size, static, tensor
 
 __all__ = ["Argument", "CorruptError", "DeniedError", "Error", "InternalError", "InvalidArgumentError", "IoError", "Kernel", "NewerError",
-           "NotFoundError", "Pattern", "Prepared", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "errors",
+           "NotFoundError", "Pattern", "Prepared", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "distributed", "errors",
            "flex", "flex_attention", "has_compiler", "kernel", "library", "library_names", "load", "named", "nn", "number", "pattern", "prepare",
            "size", "static", "tensor", "tune", "version", "words"]
 
@@ -37,7 +37,7 @@ def has_compiler() -> bool:
 def __getattr__(name):
     # What needs PyTorch, when it is asked for.
     import importlib
-    if name in ("flex", "nn"):
+    if name in ("distributed", "flex", "nn"):
         return importlib.import_module("." + name, __name__)
     if name == "flex_attention":
         return importlib.import_module(".flex", __name__).flex_attention
