@@ -1,7 +1,7 @@
 // The Hopper forward skeleton without a GPU: constraints and their reasons, defaults for every head dim, shared memory
 // and constants.
 #include "codegen/Config/SmemLayout.h"
-#include "codegen/Skeletons/Shared/EmbeddedSources.h"
+#include "codegen/Skeletons/Shared/WarpgroupShapes.h"
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "tests/unit/support/Sm90Requests.h"
@@ -225,22 +225,17 @@ TEST_CASE("the traits hold the rates and where tiles lie") {
     CHECK_MESSAGE(traits.find(std::string("  static constexpr int ") + line) != std::string::npos, line);
 }
 
-TEST_CASE("the source names the two sizes of products that the kernel uses, and the skeleton has every size that may "
-          "be named") {
+TEST_CASE("the source lists the shapes of products that the kernel uses, each size by its own registers") {
   KernelRequest request = requestFor(192, 128);
   const Sm90Config config = defaultFor(request);
-  const std::string macros =
-      "\n#define HEDDLE_SCORE_COLUMNS " + std::to_string(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS 128\n";
-  CHECK(sm90ForwardSkeleton().traits(request, config).find(macros) != std::string::npos);
-  std::string products;
-  for (const EmbeddedFile &file : skeletonSources())
-    if (file.name == "Ptx/warpgroup_mma.cuh")
-      products = file.text;
-  for (int64_t size = 8; size <= 256; size += 8) {
-    const std::string n = std::to_string(size),
-                      begin = "#define HEDDLE_MMA_" + n + " " + n + ", " + std::to_string(size / 2);
-    CHECK_MESSAGE(products.find(begin + ", ") != std::string::npos, size);
-  }
+  const std::string shapes = warpgroupShapes({config.blockN, 128});
+  CHECK(sm90ForwardSkeleton().traits(request, config).find("};\n" + shapes) != std::string::npos);
+  CHECK(warpgroupShapes({8}) ==
+        "#define HEDDLE_WARPGROUP_SHAPES(SHAPE) \\\n  SHAPE(8, \"%0, %1, %2, %3\", \"%4\", \"%5\", \"%6\", \"%7\", "
+        "\"%8\", \"%9\", \"+f\"(d[0][0]), \"+f\"(d[0][1]), \"+f\"(d[0][2]), \"+f\"(d[0][3]))\n");
+  const std::string largest = warpgroupShapes({256});
+  for (const char *part : {"SHAPE(256, \"%0, ", ", %127\", \"%128\", ", "\"%133\", \"+f\"(d[0][0])", "(d[31][3]))\n"})
+    CHECK_MESSAGE(largest.find(part) != std::string::npos, part);
 }
 
 TEST_CASE("a chain of scores has no anchored softmax, and says why") {

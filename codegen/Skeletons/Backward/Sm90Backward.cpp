@@ -10,6 +10,7 @@
 #include "codegen/Skeletons/Backward/Sm90BackwardPlan.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Skeletons/Shared/WarpgroupShapes.h"
 #include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
@@ -131,12 +132,7 @@ public:
     printer.constant("kMapsPerRate", rates.mapsPerRate());
     printer.constant("kKeyRateCount", int64_t(rates.query.size()));
     printer.array("kKeyRates", rates.query);
-    const auto define = [](const char *name, int64_t value) {
-      return std::string("#define ") + name + " " + std::to_string(value) + "\n";
-    };
-    return printer.str() + define("HEDDLE_SCORE_COLUMNS", config.blockM) +
-           define("HEDDLE_OUTPUT_COLUMNS", request.valueDim) + define("HEDDLE_HEAD_COLUMNS", request.headDim) +
-           define("HEDDLE_QUERY_COLUMNS", columns);
+    return printer.str() + warpgroupShapes({config.blockM, request.valueDim, request.headDim, columns});
   }
 
 private:

@@ -1,8 +1,8 @@
-// KernelParams of the backward kernel that the source is of: macros for names of instructions come with Hopper's. And
-// rows and columns of its tiles.
+// KernelParams of the backward kernel that the source is of, and rows and columns of its tiles. Hopper's kernels have
+// shapes of warpgroup products.
 #pragma once
 
-#ifdef HEDDLE_SCORE_COLUMNS
+#ifdef HEDDLE_WARPGROUP_SHAPES
 #include "Backward/sm90_backward_params.cuh"
 #else
 #include "Backward/portable_backward_params.cuh"

@@ -27,8 +27,7 @@
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount], kMapsPerRate   as in sm90_forward.cuh
 //   kSmemBarriers, kSmemK, kSmemV, kSmemQ, kSmemOut, kSmemScores, kSmemWeights, kSmemStatistics   byte offsets in dynamic
 //                        shared memory, multiples of 1024
-// and macros, where templates do not reach: HEDDLE_SCORE_COLUMNS (kBlockM), HEDDLE_OUTPUT_COLUMNS (kValueDim),
-// HEDDLE_HEAD_COLUMNS (kHeadDim), HEDDLE_QUERY_COLUMNS (kSumColumns).
+// and the macro HEDDLE_WARPGROUP_SHAPES with kBlockM, kValueDim, kHeadDim and kSumColumns columns.
 #pragma once
 
 #include "Backward/backward_rows.cuh"

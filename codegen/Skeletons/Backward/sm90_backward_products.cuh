@@ -51,9 +51,9 @@ DEV void startQueryGradient(QueryGradient &sum, uint32_t scores, uint32_t keys) 
     const uint64_t a = ptx::sharedOperand<0>(scores, step * kStepRowBytes);
     const uint64_t b = ptx::sharedOperand<kBlockN * kColumnRowBytes>(keys, step * kStepRowBytes);
     if (step == 0)
-      Mma::template ofSharedTransposed<false>(sum, a, b);
+      Mma::template ofShared<false, true>(sum, a, b);
     else
-      Mma::template ofSharedTransposed<true>(sum, a, b);
+      Mma::template ofShared<true, true>(sum, a, b);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Skeletons/Shared/WarpgroupShapes.h"
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
 #include "codegen/Target/GpuArch.h"
 
@@ -205,12 +206,6 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
   return plan;
 }
 
-// What the skeleton needs where templates do not reach: in names of instructions.
-std::string macros(const KernelRequest &request, const Sm90Config &config) {
-  return "#define HEDDLE_SCORE_COLUMNS " + number(config.blockN) + "\n#define HEDDLE_OUTPUT_COLUMNS " +
-         number(request.valueDim) + "\n";
-}
-
 std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig &config) const {
   const MapRates rates = MapRates::of(request.variants);
   TraitsPrinter printer;
@@ -223,7 +218,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));
   printer.array("kQueryRates", rates.query);
   printer.array("kKeyRates", rates.key);
-  return printer.str() + macros(request, config);
+  return printer.str() + warpgroupShapes({config.valueOf("block_n"), request.valueDim});
 }
 
 } // namespace

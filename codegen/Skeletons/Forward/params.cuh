@@ -1,7 +1,7 @@
-// KernelParams of the forward kernel that the source is of: macros for names of instructions come with Hopper's.
+// KernelParams of the forward kernel that the source is of. Hopper's kernels have shapes of warpgroup products.
 #pragma once
 
-#ifdef HEDDLE_SCORE_COLUMNS
+#ifdef HEDDLE_WARPGROUP_SHAPES
 #include "Forward/sm90_params.cuh"
 #else
 #include "Forward/forward_params.cuh"

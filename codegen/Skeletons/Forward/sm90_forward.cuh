@@ -27,8 +27,7 @@
 //   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_bits.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
-// and macros, where templates do not reach:
-//   HEDDLE_SCORE_COLUMNS, HEDDLE_OUTPUT_COLUMNS   kBlockN and kValueDim: part of the names of instructions
+// and the macro HEDDLE_WARPGROUP_SHAPES with kBlockN and kValueDim columns (Ptx/warpgroup_mma.cuh).
 #pragma once
 
 #include "Forward/sm90_consumer.cuh"

@@ -23,19 +23,15 @@ DEV void loadMatrix4Transposed(uint32_t (&fragment)[4], uint32_t address) {
 // sum += a * b, a 16x16 and b 16x8 elements.
 template <class Element> DEV void mma(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 
-template <> DEV void mma<Bf16>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <> DEV void mma<Fp16>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
+#define HEDDLE_MMA_OF(ELEMENT, TYPE)                                                                                   \
+  template <> DEV void mma<ELEMENT>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {               \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE ".f32 "                                                 \
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                              \
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                                                       \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));                                               \
+  }
+HEDDLE_MMA_OF(Bf16, "bf16")
+HEDDLE_MMA_OF(Fp16, "f16")
 
 } // namespace ptx
 } // namespace heddle
