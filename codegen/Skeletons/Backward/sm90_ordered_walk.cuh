@@ -52,8 +52,6 @@ public:
   }
 
 private:
-  static constexpr int32_t kNoTile = 0x7fffffff;
-
   DEV bool findTile() {
     const bool isIn = range.begin != kNoTile;
     if (kAscends ? isIn && ++number < range.end : isIn && --number >= range.begin)

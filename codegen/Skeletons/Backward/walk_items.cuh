@@ -9,13 +9,9 @@
 #include "Backward/params.cuh"
 #include "Backward/query_tile.cuh"
 #include "Backward/row_statistics.cuh"
+#include "Shared/range_walk.cuh"
 
 namespace heddle {
-
-// Positions of the first and the last row.
-struct RowSpan {
-  int32_t first, last;
-};
 
 struct WalkItem {
   int32_t number;              // of its head
@@ -86,7 +82,7 @@ struct KeyItem : WalkItem {
   DEV bool isComplete(const PatternContext &, int32_t, int32_t) const { return first + rate * (kBlockN - 1) <= last; }
 };
 
-struct QueryItem : WalkItem {
+struct QueryItem : WalkItem, KeyColumns<kBlockM> {
   int32_t variant;
 
   static constexpr bool kRowsAreKeys = false, kIsReversed = true;
@@ -115,14 +111,6 @@ struct QueryItem : WalkItem {
   DEV int32_t variantOf(const PatternContext &) const { return variant; }
   DEV int32_t headOfColumns(const PatternContext &) const { return kvHead; }
   DEV static int32_t origin(const PatternContext &context) { return context.qOrigin; }
-  DEV static int32_t columnRate(int32_t variant, int32_t branch) { return Pattern::keyRate(variant, branch); }
-  DEV static int32_t columnResidue(const PatternContext &context, int32_t variant, int32_t branch, int32_t first) {
-    return Pattern::keyResidue(context, variant, branch, first);
-  }
-  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, RowSpan rows,
-                                int32_t from) {
-    return Pattern::nextRange(context, variant, branch, rows.first, rows.last, kBlockM, from);
-  }
   // The weight of a key of zeros may be infinite.
   DEV bool isComplete(const PatternContext &context, int32_t firstKey, int32_t keyRate) const {
     return firstKey + keyRate * (kBlockM - 1) < context.seqlenK;
@@ -161,27 +149,26 @@ template <class Item> DEV bool decodeItem(const KernelParams &p, int32_t index, 
 }
 
 // The tiles that an item visits in one head, across branches and ranges.
-template <class Item> class TileWalk {
+template <class Item> class TileWalk : RangeWalk<Item> {
+  using Ranges = RangeWalk<Item>;
+  using Ranges::branch, Ranges::context, Ranges::cursor, Ranges::range, Ranges::residue;
+
 public:
   DEV TileWalk(const PatternContext &context, const Item &item, int32_t /* heads of the group */ = 1)
-      : context(context), item(item), tileFirst(Item::origin(context) + item.first),
-        tileLast(Item::origin(context) + item.last) {
+      : Ranges(context, {Item::origin(context) + item.first, Item::origin(context) + item.last}), item(item) {
     enterHead();
   }
 
   DEV static int32_t headsAtOnce(int32_t) { return 1; }
 
   // From the start, after the context was given another head of the group.
-  DEV void enterHead() {
-    variant = item.variantOf(context);
-    enterBranch(0);
-  }
+  DEV void enterHead() { this->enter(item.variantOf(context)); }
 
   // False: nothing follows. Column i of the tile is row firstRow + i * rate of its tensor.
   DEV bool next(QueryTile &tile) {
-    if (!findRange())
+    if (!this->findRange())
       return false;
-    const int32_t rate = columnRate(), firstKey = Item::kRowsAreKeys ? 0 : residue + rate * cursor * kBlockM;
+    const int32_t rate = this->columnRate(), firstKey = Item::kRowsAreKeys ? 0 : residue + rate * cursor * kBlockM;
     const bool isFull = cursor >= range.fullBegin && cursor < range.fullEnd && item.isComplete(context, firstKey, rate);
     number = cursor++;
     tile.firstRow = residue + rate * number * kBlockM;
@@ -193,46 +180,18 @@ public:
   // Goes on by as many; false: fewer follow.
   DEV bool skips(int32_t tiles) {
     for (int32_t seen = 0; seen < tiles; cursor = range.end) {
-      if (!findRange())
+      if (!this->findRange())
         return false;
       seen += range.end - cursor;
     }
     return true;
   }
 
-  DEV ClassTile place() const { return ClassTile{columnRate(), residue, number}; } // of the last tile
+  DEV ClassTile place() const { return ClassTile{this->columnRate(), residue, number}; } // of the last tile
 
 private:
-  // The cursor lies in a range; false: nothing follows.
-  DEV bool findRange() {
-    while (cursor == range.end) {
-      if (branch == Pattern::kBranchCount)
-        return false;
-      range = Item::nextRange(context, variant, branch, {tileFirst, tileLast}, range.end);
-      cursor = range.begin;
-      if (range.begin == kNoTile)
-        enterBranch(branch + 1);
-    }
-    return true;
-  }
-
-  DEV int32_t columnRate() const { return Item::columnRate(variant, branch); }
-
-  static constexpr int32_t kNoTile = 0x7fffffff;
-
-  DEV void enterBranch(int32_t next) {
-    branch = next;
-    range = KeyRange{0, 0, 0, 0, 0};
-    cursor = 0;
-    if (next < Pattern::kBranchCount)
-      residue = Item::columnResidue(context, variant, next, tileFirst);
-  }
-
-  const PatternContext &context;
   const Item &item;
-  int32_t variant, tileFirst, tileLast;
-  int32_t branch, residue, cursor, number;
-  KeyRange range;
+  int32_t number;
 };
 
 } // namespace heddle

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "Forward/work_items.cuh"
+#include "Shared/range_walk.cuh"
 
 namespace heddle {
 
@@ -18,50 +19,23 @@ struct KeyTile {
   DEV static KeyTile none() { return KeyTile{-1, 0, 0}; }
 };
 
-class KeyTileWalk {
+class KeyTileWalk : RangeWalk<KeyColumns<KernelTraits::kBlockN>> {
 public:
   DEV KeyTileWalk(const PatternContext &context, const WorkItem &item)
-      : context(context), variant(item.variant), tileFirst(context.qOrigin + item.firstRow),
-        tileLast(context.qOrigin + item.lastRow) {
-    enterBranch(0);
+      : RangeWalk(context, {context.qOrigin + item.firstRow, context.qOrigin + item.lastRow}) {
+    enter(item.variant);
   }
 
   // The next tile; after the last one, KeyTile::none() for ever.
-  DEV KeyTile next() {
-    while (cursor == range.end) {
-      if (branch == Pattern::kBranchCount)
-        return KeyTile::none();
-      range = Pattern::nextRange(context, variant, branch, tileFirst, tileLast, KernelTraits::kBlockN, range.end);
-      cursor = range.begin;
-      if (range.begin == kNoTile)
-        enterBranch(branch + 1);
-    }
-    return describe(cursor++);
-  }
+  DEV KeyTile next() { return findRange() ? describe(cursor++) : KeyTile::none(); }
 
 private:
-  static constexpr int32_t kNoTile = 0x7fffffff;
-
-  DEV void enterBranch(int32_t number) {
-    branch = number;
-    range = KeyRange{0, 0, 0, 0, 0};
-    cursor = 0;
-    if (number < Pattern::kBranchCount)
-      residue = Pattern::keyResidue(context, variant, number, tileFirst);
-  }
-
   DEV KeyTile describe(int32_t number) const {
-    int32_t rate = Pattern::keyRate(variant, branch);
-    int32_t firstKey = residue + rate * number * KernelTraits::kBlockN;
-    bool isFull = KernelTraits::kTilesAreWhole == 1 || (number >= range.fullBegin && number < range.fullEnd);
-    bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
+    const int32_t rate = columnRate(), firstKey = residue + rate * number * KernelTraits::kBlockN;
+    const bool isFull = KernelTraits::kTilesAreWhole == 1 || (number >= range.fullBegin && number < range.fullEnd);
+    const bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
     return KeyTile{firstKey, branch, !isFull || reachesEnd};
   }
-
-  const PatternContext &context;
-  int32_t variant, tileFirst, tileLast;
-  int32_t branch, residue, cursor;
-  KeyRange range;
 };
 
 } // namespace heddle

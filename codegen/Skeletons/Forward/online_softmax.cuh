@@ -60,15 +60,6 @@ DEV void laneMax(RowValues &largest, const Scores &scores) {
     }
 }
 
-DEV void scaleRow(RowState &rows, int i, int half, float factor) {
-  rows.sum[i][half] *= factor;
-#pragma unroll
-  for (int n = 0; n < kValueTiles; ++n) {
-    rows.out[i][n][2 * half] *= factor;
-    rows.out[i][n][2 * half + 1] *= factor;
-  }
-}
-
 // Of a row, the same in all lanes of the quad: what its output is divided by, and what its lse is made of.
 struct RowSum {
   float ofProducts, ofWeights;
@@ -96,39 +87,43 @@ DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float sca
   return exceeds;
 }
 
-// Restores the invariant before scores with these maxima are added. With a threshold the warp moves its
-// row maxima only when some score exceeds one by more than it; without, after every chunk.
-DEV void raiseRowMax(RowState &rows, const RowValues &largest, float scaleLog2) {
+// Beyond trust: an anchored sum (sm90_softmax.cuh) whose output may have overflowed. Values up to 2^27 leave the output
+// finite below it.
+constexpr float kRedoLimit = 0x1p100f;
+
+// A sum beyond trust stays infinite. One that is NaN stays NaN.
+template <bool IsAnchored> DEV void shrinkSum(float &sum, float factor) {
+  sum = IsAnchored && sum >= kRedoLimit ? INFINITY : sum * factor;
+}
+
+// Restores the invariant before scores with these maxima are added, but for the output, which must be multiplied by
+// `factor` where the result is true. With a threshold the warp moves its row maxima only when some score exceeds one by
+// more than it; without, always.
+template <bool IsAnchored = false>
+DEV bool raiseRowMax(RowState &rows, const RowValues &largest, float scaleLog2, RowValues &factor) {
   if (KernelTraits::kRescaleThreshold > 0)
     if (!__any_sync(kWholeWarp, exceedsRowMax(rows, largest, scaleLog2)))
-      return;
+      return false;
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float raised = fmaxf(rows.rowMax[i][half], quadMax(largest[i][half]) * scaleLog2);
-      scaleRow(rows, i, half, ptx::exp2Approx(rows.rowMax[i][half] - raised));
+      const float raised = fmaxf(rows.rowMax[i][half], quadMax(largest[i][half]) * scaleLog2);
+      factor[i][half] = ptx::exp2Approx(rows.rowMax[i][half] - raised);
+      shrinkSum<IsAnchored>(rows.sum[i][half], factor[i][half]);
       rows.rowMax[i][half] = raised;
     }
+  return true;
 }
 
-// Turns scores into weights relative to row_max and adds them to the sums.
-DEV void exponentiate(RowState &rows, Probabilities &probabilities, const Scores &scores, float scaleLog2) {
+DEV void scaleOutput(RowState &rows, const RowValues &factor) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i) {
-    float shift[2] = {-rows.rowMax[i][0], -rows.rowMax[i][1]};
+  for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
-    for (int n = 0; n < kScoreTiles; ++n) {
+    for (int n = 0; n < kValueTiles; ++n)
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float low = ptx::exp2Approx(fmaf(scores[i][n][2 * half], scaleLog2, shift[half]));
-        float high = ptx::exp2Approx(fmaf(scores[i][n][2 * half + 1], scaleLog2, shift[half]));
-        rows.sum[i][half] += low;
-        rows.sum[i][half] += high;
-        probabilities[i][n / 2][n % 2 * 2 + half] = pack(low, high);
-      }
-    }
-  }
+      for (int slot = 0; slot < 4; ++slot)
+        rows.out[i][n][slot] *= factor[i][slot / 2];
 }
 
 } // namespace heddle

@@ -95,7 +95,27 @@ struct Consumer {
       maskScores(scores, mask, tile, chunk);
       laneMax(largest, scores);
     }
-    raiseRowMax(rows, largest, scaleLog2);
+    RowValues factor;
+    if (raiseRowMax(rows, largest, scaleLog2, factor))
+      scaleOutput(rows, factor);
+  }
+
+  // Turns scores into weights relative to row_max and adds them to the sums.
+  DEV void exponentiate(Probabilities &probabilities, const Scores &scores) {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+      const float shift[2] = {-rows.rowMax[i][0], -rows.rowMax[i][1]};
+#pragma unroll
+      for (int n = 0; n < kScoreTiles; ++n)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const float low = ptx::exp2Approx(fmaf(scores[i][n][2 * half], scaleLog2, shift[half]));
+          const float high = ptx::exp2Approx(fmaf(scores[i][n][2 * half + 1], scaleLog2, shift[half]));
+          rows.sum[i][half] += low;
+          rows.sum[i][half] += high;
+          probabilities[i][n / 2][n % 2 * 2 + half] = pack(low, high);
+        }
+    }
   }
 
   DEV void accumulate(const Probabilities &probabilities, uint32_t values, int chunk) {
@@ -125,7 +145,7 @@ DEV void walkInOrder(KeyValueRing &ring, Consumer &consumer) {
       consumer.score(scores, ring.keys(), tile, chunk);
       laneMax(largest, scores);
       consumer.admit(scores, largest, tile, chunk);
-      exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
+      consumer.exponentiate(probabilities, scores);
       endBasicBlock(tile);
       consumer.accumulate(probabilities, ring.values(), chunk);
     }
@@ -148,7 +168,7 @@ DEV void walkSingleStage(KeyValueRing &ring, Consumer &consumer, KeyTile tile) {
     KeyTile next = ring.startKeys();
     laneMax(largest, scores);
     consumer.admit(scores, largest, tile, 0);
-    exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
+    consumer.exponentiate(probabilities, scores);
     endBasicBlock(tile);
     consumer.accumulate(probabilities, ring.values(), 0);
     tile = next;
@@ -173,13 +193,13 @@ DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
       break;
     Scores nextScores;
     consumer.score(nextScores, ring.keys(), tile, 0);
-    exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
+    consumer.exponentiate(probabilities, scores);
     endBasicBlock(tile);
     consumer.accumulate(probabilities, ring.values(), 0);
     laneMax(largest, nextScores);
     copyScores(scores, nextScores);
   }
-  exponentiate(consumer.rows, probabilities, scores, consumer.scaleLog2);
+  consumer.exponentiate(probabilities, scores);
   consumer.accumulate(probabilities, ring.values(), 0);
 }
 

@@ -165,8 +165,8 @@ private:
     releaseKeys();
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
-    RowFactors factor;
-    if (raiseRowMax(rows, scores, weightScale(p.scaleLog2), factor))
+    RowValues factor;
+    if (admit(rows, scores, weightScale(p.scaleLog2), factor))
       scaleOutput(rows, factor);
     scoresToWeights(rows, scores, weightScale(p.scaleLog2));
     packWeights(weights, scores);
@@ -176,7 +176,7 @@ private:
   // Scores of this tile and the output of the tile before it, then the softmax of this one.
   DEV int32_t step() {
     Scores scores;
-    RowFactors factor;
+    RowValues factor;
     keys.waitFull();
     turn.take();
     ptx::fenceMma();
@@ -195,7 +195,7 @@ private:
       changeTile(scores, tile);
     bool hasMoved = false;
     if (looksForMaximum(tile))
-      hasMoved = raiseRowMax(rows, scores, weightScale(p.scaleLog2), factor);
+      hasMoved = admit(rows, scores, weightScale(p.scaleLog2), factor);
     else if (kIsAnchored)
       hasMoved = moveAnchor(rows, factor);
     scoresToWeights(rows, scores, weightScale(p.scaleLog2));

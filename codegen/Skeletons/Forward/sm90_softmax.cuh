@@ -14,40 +14,15 @@ namespace heddle {
 constexpr bool kIsAnchored = KernelTraits::kSoftmax == kSoftmaxAnchored;
 constexpr bool kMayRedo = kIsAnchored;
 constexpr float kAnchorLimit = 16777216.f; // 2^24
-constexpr float kRedoLimit = 0x1p100f;     // values up to 2^27 leave the output finite below it
 
 static_assert(!kIsAnchored || KernelTraits::kLargestExponent >= 127,
               "anchored weights need the exponent range of fp32");
 
-typedef float RowFactors[2];
-
-// A sum beyond trust stays infinite: the output may have overflowed with it. One that is NaN stays NaN.
-DEV void shrinkSum(float &sum, float factor) { sum = kIsAnchored && sum >= kRedoLimit ? INFINITY : sum * factor; }
-
-// Moves the row maxima so that these scores exceed none by more than the threshold. True: they moved, and the output
-// must be multiplied by `factor`.
-DEV bool raiseRowMax(RowState &rows, const Scores &scores, float scaleLog2, RowFactors &factor) {
+// True: row maxima moved to let these scores in, and the output must be multiplied by `factor`.
+DEV bool admit(RowState &rows, const Scores &scores, float scaleLog2, RowValues &factor) {
   RowValues largest;
   laneMax(largest, scores);
-  if (KernelTraits::kRescaleThreshold > 0)
-    if (!__any_sync(kWholeWarp, exceedsRowMax(rows, largest, scaleLog2)))
-      return false;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float raised = fmaxf(rows.rowMax[0][half], quadMax(largest[0][half]) * scaleLog2);
-    factor[half] = ptx::exp2Approx(rows.rowMax[0][half] - raised);
-    shrinkSum(rows.sum[0][half], factor[half]);
-    rows.rowMax[0][half] = raised;
-  }
-  return true;
-}
-
-DEV void scaleOutput(RowState &rows, const RowFactors &factor) {
-#pragma unroll
-  for (int n = 0; n < kValueTiles; ++n)
-#pragma unroll
-    for (int slot = 0; slot < 4; ++slot)
-      rows.out[0][n][slot] *= factor[slot / 2];
+  return raiseRowMax<kIsAnchored>(rows, largest, scaleLog2, factor);
 }
 
 // Turns scores into weights relative to the row maxima, in place, and adds them to the sums.
@@ -77,16 +52,16 @@ DEV bool lacksRowMax(const RowState &rows) {
 }
 
 // Moves the row maxima up by the sums' own exponents where a sum calls for it. True: they moved, as above.
-DEV bool moveAnchor(RowState &rows, RowFactors &factor) {
+DEV bool moveAnchor(RowState &rows, RowValues &factor) {
   if (!__any_sync(kWholeWarp, fmaxf(rows.sum[0][0], rows.sum[0][1]) > kAnchorLimit))
     return false;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float most = quadMax(rows.sum[0][half]);
     float exponent = fmaxf(ceilf(ptx::log2Approx(most)), 0.f);
-    factor[half] = ptx::exp2Approx(-exponent);
+    factor[0][half] = ptx::exp2Approx(-exponent);
     rows.rowMax[0][half] += exponent;
-    shrinkSum(rows.sum[0][half], factor[half]);
+    shrinkSum<kIsAnchored>(rows.sum[0][half], factor[0][half]);
   }
   return true;
 }

@@ -2,10 +2,9 @@
 #pragma once
 
 #include "Shared/sm90_layout.cuh"
+#include "Shared/tile_numbers.cuh"
 
 namespace heddle {
-
-constexpr int32_t kNoTile = 0x7fffffff;
 
 // Key tiles [first, first + count) by their numbers.
 struct TileStretch {

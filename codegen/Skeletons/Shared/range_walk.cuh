@@ -1,0 +1,67 @@
+// Where a walk over the tiles of columns stands that a tile of rows visits: branch by branch, and in each range by range
+// in ascending order.
+#pragma once
+
+#include "Shared/pattern_context.cuh"
+#include "Shared/tile_numbers.cuh"
+
+namespace heddle {
+
+// Positions of the first and the last row.
+struct RowSpan {
+  int32_t first, last;
+};
+
+// The columns of a walk are keys, those of rows that are queries.
+template <int Block> struct KeyColumns {
+  DEV static int32_t columnRate(int32_t variant, int32_t branch) { return Pattern::keyRate(variant, branch); }
+  DEV static int32_t columnResidue(const PatternContext &context, int32_t variant, int32_t branch, int32_t first) {
+    return Pattern::keyResidue(context, variant, branch, first);
+  }
+  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, RowSpan rows,
+                                int32_t from) {
+    return Pattern::nextRange(context, variant, branch, rows.first, rows.last, Block, from);
+  }
+};
+
+template <class Columns> class RangeWalk {
+protected:
+  DEV RangeWalk(const PatternContext &context, RowSpan rows) : context(context), rows(rows) {}
+
+  DEV void enter(int32_t ofVariant) {
+    variant = ofVariant;
+    enterBranch(0);
+  }
+
+  // The cursor lies in a range; false: nothing follows.
+  DEV bool findRange() {
+    while (cursor == range.end) {
+      if (branch == Pattern::kBranchCount)
+        return false;
+      range = Columns::nextRange(context, variant, branch, rows, range.end);
+      cursor = range.begin;
+      if (range.begin == kNoTile)
+        enterBranch(branch + 1);
+    }
+    return true;
+  }
+
+  DEV int32_t columnRate() const { return Columns::columnRate(variant, branch); }
+
+  const PatternContext &context;
+  int32_t variant;
+  RowSpan rows;
+  int32_t branch, residue, cursor;
+  KeyRange range;
+
+private:
+  DEV void enterBranch(int32_t next) {
+    branch = next;
+    range = KeyRange{0, 0, 0, 0, 0};
+    cursor = 0;
+    if (next < Pattern::kBranchCount)
+      residue = Columns::columnResidue(context, variant, next, rows.first);
+  }
+};
+
+} // namespace heddle
