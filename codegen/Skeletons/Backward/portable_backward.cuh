@@ -32,6 +32,7 @@
 #include "Backward/backward_rows.cuh"
 #include "Backward/portable_backward_consumer.cuh"
 #include "Backward/portable_query_walk.cuh"
+#include "Shared/shared_records.cuh"
 
 namespace heddle {
 
@@ -43,6 +44,18 @@ static_assert(kBlockM <= kThreads, "a thread reads lse and delta of one row");
 static_assert(kBlockM * kElementBytes <= kScoreRowBytes && kScoreRowBytes == kSwizzleBytes,
               "a row of dS is one swizzle");
 static_assert(kStages >= 2, "one tile is loaded while another is used");
+static_assert(KernelTraits::kSmemStageBytesQ == kBlockM * KernelTraits::kSmemRowBytesQK &&
+                  KernelTraits::kSmemStageBytesOut == kBlockM * KernelTraits::kSmemRowBytesV &&
+                  KernelTraits::kSmemStageBytesStatistics >= 2 * kBlockM * static_cast<int>(sizeof(float)),
+              "a slot holds one tile of a step, or lse and delta of its rows");
+static_assert(areApart({{KernelTraits::kSmemK, kBlockN * KernelTraits::kSmemRowBytesQK},
+                        {KernelTraits::kSmemV, kBlockN * KernelTraits::kSmemRowBytesV},
+                        {KernelTraits::kSmemQ, kStages * KernelTraits::kSmemStageBytesQ},
+                        {KernelTraits::kSmemOut, kStages * KernelTraits::kSmemStageBytesOut},
+                        {KernelTraits::kSmemScores, kWalksQueries ? 0 : kBlockN * kScoreRowBytes},
+                        {KernelTraits::kSmemStatistics, kStages * KernelTraits::kSmemStageBytesStatistics}},
+                       KernelTraits::kSmemBytes),
+              "tiles and rings lie apart in the shared memory that is planned");
 static_assert(kSumSplits == 1 && kSumColumns >= KernelTraits::kHeadDim, "sums of a head lie in one array");
 
 } // namespace heddle

@@ -41,6 +41,7 @@
 #include "Forward/key_value_ring.cuh"
 #include "Forward/score_chain.cuh"
 #include "Forward/score_mask.cuh"
+#include "Shared/shared_records.cuh"
 
 namespace heddle {
 
@@ -63,11 +64,11 @@ static_assert(KernelTraits::kSmemStageBytesK == KernelTraits::kBlockN * KernelTr
 static_assert(KernelTraits::kSmemQ % kSwizzleBytes == 0 && KernelTraits::kSmemK % kSwizzleBytes == 0 &&
                   KernelTraits::kSmemV % kSwizzleBytes == 0,
               "tiles start at multiples of the swizzle");
-static_assert(KernelTraits::kSmemQ + KernelTraits::kBlockM * KernelTraits::kSmemRowBytesQK <=
-                      KernelTraits::kSmemBytes &&
-                  KernelTraits::kSmemK + kStages * KernelTraits::kSmemStageBytesK <= KernelTraits::kSmemBytes &&
-                  KernelTraits::kSmemV + kStages * KernelTraits::kSmemStageBytesV <= KernelTraits::kSmemBytes,
-              "tiles lie inside the planned shared memory");
+static_assert(areApart({{KernelTraits::kSmemQ, KernelTraits::kBlockM * KernelTraits::kSmemRowBytesQK},
+                        {KernelTraits::kSmemK, kStages * KernelTraits::kSmemStageBytesK},
+                        {KernelTraits::kSmemV, kStages * KernelTraits::kSmemStageBytesV}},
+                       KernelTraits::kSmemBytes),
+              "tiles and rings lie apart in the shared memory that is planned");
 
 // Everything that a warp carries from one key tile to the next.
 struct Consumer {
