@@ -4,7 +4,7 @@
 #pragma once
 
 #include "Backward/portable_backward_products.cuh"
-#include "Backward/tile_places.cuh"
+#include "Backward/query_rows.cuh"
 #include "Shared/quads.cuh"
 
 namespace heddle {
@@ -27,36 +27,19 @@ protected:
 
   // Of a row in an array of row_statistics.cuh.
   DEV int64_t place(int32_t set, int32_t rate, int i, int half) const {
-    const int32_t known = min(row(i, half), item.last);
-    return statisticsPlace(p.batch * p.heads, set, item.batch * p.heads + item.head, p.seqlenQ,
-                           classTile(known, rate)) +
-           known / rate % kStatisticsRows;
+    return placeOfRow(p, item, row(i, half), set, rate);
   }
   DEV int64_t branchPlace(int32_t set, int32_t branch, int i, int half) const {
     return place(set, TransposedPattern::queryRate(item.variant, branch), i, half);
   }
 
-  DEV QueryPlace placeOf(const QueryTile &tile, int i) const { return QueryPlace(p, item, tile, firstRow(i)); }
-
-  // P = 2^(s - lse), 0 where a pair is not kept.
   DEV void makeWeights(Scores &scores, KeyFactors &factors, const TileRing<QueryItem> &ring,
                        const QueryTile &tile) const {
     makeScores(scores, ring);
-    const float natural = p.scaleLog2 * kLogOf2, scale = Pattern::kHasScore ? kLog2OfE : p.scaleLog2;
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i) {
-      if constexpr (Pattern::kHasScore) {
-        packFactors(factors[i], scores[i], placeOf(tile, i), natural);
-        applyScores(scores[i], placeOf(tile, i), natural);
-      }
-      if (tile.isMasked())
-        maskScores(scores[i], placeOf(tile, i));
-#pragma unroll
-      for (int n = 0; n < kQueryTiles; ++n)
-#pragma unroll
-        for (int slot = 0; slot < 4; ++slot)
-          scores[i][n][slot] = weightOf(fmaf(scores[i][n][slot], scale, -lse[i][slot / 2]));
-    }
+    for (int i = 0; i < kRowTiles; ++i)
+      makeRowWeights(factors[i], scores[i], QueryPlace(p, item, tile, firstRow(i)), tile.isMasked(), p.scaleLog2,
+                     lse[i]);
   }
 
 private:
@@ -82,7 +65,9 @@ public:
       readDeltas(tile.branch());
     makeWeights(weights, factors, ring, tile);
     makeProducts(products, ring);
-    makeGradients(gradients, products, weights, factors);
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+      makeRowGradients(gradients[i], products[i], weights[i], factors[i], delta[i]);
     mmaSum<KernelTraits::kSmemRowBytesQK>(queryGradient, gradients,
                                           ring.rows() + rowsFirst(KernelTraits::kSmemRowBytesQK));
   }
@@ -95,21 +80,6 @@ public:
   }
 
 private:
-  // dS = P (dP - delta), times the derivative of the chain of scores.
-  DEV void makeGradients(ScoreOperand &gradients, Scores &products, const Scores &weights,
-                         const KeyFactors &factors) const {
-#pragma unroll
-    for (int i = 0; i < kRowTiles; ++i) {
-#pragma unroll
-      for (int n = 0; n < kQueryTiles; ++n)
-#pragma unroll
-        for (int slot = 0; slot < 4; ++slot)
-          products[i][n][slot] = weights[i][n][slot] * (products[i][n][slot] - delta[i][slot / 2]);
-      applyFactors(products[i], factors[i]);
-      packScores(gradients[i], products[i]);
-    }
-  }
-
   DEV void readDeltas(int32_t branch) {
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)

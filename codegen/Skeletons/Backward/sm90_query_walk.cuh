@@ -5,11 +5,10 @@
 // of K and V, the rings hold K and V in the places of Q and d_out.
 #pragma once
 
+#include "Backward/query_rows.cuh"
 #include "Backward/sm90_backward_loader.cuh"
 #include "Backward/sm90_backward_products.cuh"
-#include "Backward/tile_places.cuh"
 #include "Ptx/warp.cuh"
-#include "Shared/score_units.cuh"
 
 namespace heddle {
 
@@ -136,29 +135,10 @@ public:
   DEV float statistic(const float *from, int32_t set, int32_t rate, int half) const {
     return from[place(set, rate, half)];
   }
-  DEV int64_t place(int32_t set, int32_t rate, int half) const {
-    const int32_t known = min(row(half), item.last), number = known / rate;
-    return statisticsPlace(p.batch * p.heads, set, item.batch * p.heads + item.head, p.seqlenQ,
-                           {rate, known - number * rate, number / kStatisticsRows}) +
-           number % kStatisticsRows;
-  }
+  DEV int64_t place(int32_t set, int32_t rate, int half) const { return placeOfRow(p, item, row(half), set, rate); }
 
-  // P = 2^(s - lse), 0 where a pair is not kept.
   DEV void makeWeights(ScoreFactors<kQueryTiles> &factors, Scores &scores, const QueryTileHeader &tile) const {
-    const QueryPlace place(p, item, tile, row(0));
-    if constexpr (Pattern::kHasScore) {
-      const float natural = p.scaleLog2 * kLogOf2;
-      packFactors(factors, scores, place, natural);
-      applyScores(scores, place, natural);
-    }
-    if (tile.isMasked())
-      maskScores(scores, place);
-    const float scale = Pattern::kHasScore ? kLog2OfE : p.scaleLog2;
-#pragma unroll
-    for (int n = 0; n < kQueryTiles; ++n)
-#pragma unroll
-      for (int slot = 0; slot < 4; ++slot)
-        scores[n][slot] = weightOf(fmaf(scores[n][slot], scale, -lse[slot / 2]));
+    makeRowWeights(factors, scores, QueryPlace(p, item, tile, row(0)), tile.isMasked(), p.scaleLog2, lse);
   }
 
 private:
@@ -280,7 +260,7 @@ private:
     ptx::pin(products);
     keys.of(OutRing()).release();
     ScoreOperand gradients;
-    makeGradients(gradients, products, scores, factors);
+    makeRowGradients(gradients, products, scores, factors, delta);
     ptx::fenceMma();
     startSum(queryGradient, gradients, keyAddress());
     ptx::commitMma();
@@ -289,18 +269,6 @@ private:
       ptx::pin(queryGradient);
       keys.release();
     }
-  }
-
-  // dS = P (dP - delta), times the derivative of the chain of scores.
-  DEV void makeGradients(ScoreOperand &gradients, Scores &products, const Scores &weights,
-                         const ScoreFactors<kQueryTiles> &factors) const {
-#pragma unroll
-    for (int n = 0; n < kQueryTiles; ++n)
-#pragma unroll
-      for (int slot = 0; slot < 4; ++slot)
-        products[n][slot] = weights[n][slot] * (products[n][slot] - delta[slot / 2]);
-    applyFactors(products, factors);
-    packScores(gradients, products);
   }
 
   DEV void readDelta(int32_t branch) {

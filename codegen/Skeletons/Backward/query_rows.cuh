@@ -1,0 +1,49 @@
+// What walks over the key tiles of a query item compute with its rows: a lane has two rows of every score tile.
+#pragma once
+
+#include "Backward/tile_places.cuh"
+#include "Shared/score_units.cuh"
+
+namespace heddle {
+
+// The place of a row of the item in an array of row_statistics.cuh.
+DEV int64_t placeOfRow(const KernelParams &p, const QueryItem &item, int32_t row, int32_t set, int32_t rate) {
+  const int32_t known = min(row, item.last);
+  return statisticsPlace(p.batch * p.heads, set, item.batch * p.heads + item.head, p.seqlenQ, classTile(known, rate)) +
+         known / rate % kStatisticsRows;
+}
+
+// P = 2^(s - lse), 0 where a pair is not kept.
+template <int Tiles>
+DEV void makeRowWeights(ScoreFactors<Tiles> &factors, float (&scores)[Tiles][4], const QueryPlace &place, bool isMasked,
+                        float scaleLog2, const float (&lse)[2]) {
+  if constexpr (Pattern::kHasScore) {
+    const float natural = scaleLog2 * kLogOf2;
+    packFactors(factors, scores, place, natural);
+    applyScores(scores, place, natural);
+  }
+  if (isMasked)
+    maskScores(scores, place);
+  const float scale = Pattern::kHasScore ? kLog2OfE : scaleLog2;
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot)
+      scores[n][slot] = weightOf(fmaf(scores[n][slot], scale, -lse[slot / 2]));
+}
+
+// dS = P (dP - delta), times the derivative of the chain of scores.
+template <int Tiles>
+DEV void makeRowGradients(uint32_t (&gradients)[Tiles / 2][4], float (&products)[Tiles][4],
+                          const float (&weights)[Tiles][4], const ScoreFactors<Tiles> &factors,
+                          const float (&delta)[2]) {
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot)
+      products[n][slot] = weights[n][slot] * (products[n][slot] - delta[slot / 2]);
+  applyFactors(products, factors);
+  packScores(gradients, products);
+}
+
+} // namespace heddle
