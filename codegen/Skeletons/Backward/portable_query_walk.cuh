@@ -38,8 +38,9 @@ protected:
     makeScores(scores, ring);
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
-      makeRowWeights(factors[i], scores[i], QueryPlace(p, item, tile, firstRow(i)), tile.isMasked(), p.scaleLog2,
-                     lse[i]);
+      makeRowWeights(
+          factors[i], scores[i], [&] { return QueryPlace(p, item, tile, firstRow(i)); }, tile.isMasked(), p.scaleLog2,
+          lse[i]);
   }
 
 private:

@@ -13,17 +13,18 @@ DEV int64_t placeOfRow(const KernelParams &p, const QueryItem &item, int32_t row
          known / rate % kStatisticsRows;
 }
 
-// P = 2^(s - lse), 0 where a pair is not kept.
-template <int Tiles>
-DEV void makeRowWeights(ScoreFactors<Tiles> &factors, float (&scores)[Tiles][4], const QueryPlace &place, bool isMasked,
+// P = 2^(s - lse), 0 where a pair is not kept. placeOf() is the tile's QueryPlace: made for every use where registers
+// are too few to keep one.
+template <int Tiles, class PlaceOf>
+DEV void makeRowWeights(ScoreFactors<Tiles> &factors, float (&scores)[Tiles][4], PlaceOf placeOf, bool isMasked,
                         float scaleLog2, const float (&lse)[2]) {
   if constexpr (Pattern::kHasScore) {
     const float natural = scaleLog2 * kLogOf2;
-    packFactors(factors, scores, place, natural);
-    applyScores(scores, place, natural);
+    packFactors(factors, scores, placeOf(), natural);
+    applyScores(scores, placeOf(), natural);
   }
   if (isMasked)
-    maskScores(scores, place);
+    maskScores(scores, placeOf());
   const float scale = Pattern::kHasScore ? kLog2OfE : scaleLog2;
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)

@@ -138,7 +138,8 @@ public:
   DEV int64_t place(int32_t set, int32_t rate, int half) const { return placeOfRow(p, item, row(half), set, rate); }
 
   DEV void makeWeights(ScoreFactors<kQueryTiles> &factors, Scores &scores, const QueryTileHeader &tile) const {
-    makeRowWeights(factors, scores, QueryPlace(p, item, tile, row(0)), tile.isMasked(), p.scaleLog2, lse);
+    const QueryPlace place(p, item, tile, row(0));
+    makeRowWeights(factors, scores, [&]() -> const QueryPlace & { return place; }, tile.isMasked(), p.scaleLog2, lse);
   }
 
 private:

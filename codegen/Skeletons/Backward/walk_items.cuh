@@ -148,10 +148,14 @@ template <class Item> DEV bool decodeItem(const KernelParams &p, int32_t index, 
   return placeItem(p, pair, number, item);
 }
 
+struct TileCursor : WalkCursor {
+  int32_t number; // of the last tile
+};
+
 // The tiles that an item visits in one head, across branches and ranges.
-template <class Item> class TileWalk : RangeWalk<Item> {
-  using Ranges = RangeWalk<Item>;
-  using Ranges::branch, Ranges::context, Ranges::cursor, Ranges::range, Ranges::residue;
+template <class Item> class TileWalk : RangeWalk<Item, TileCursor> {
+  using Ranges = RangeWalk<Item, TileCursor>;
+  using Ranges::at, Ranges::context, Ranges::range;
 
 public:
   DEV TileWalk(const PatternContext &context, const Item &item, int32_t /* heads of the group */ = 1)
@@ -168,30 +172,30 @@ public:
   DEV bool next(QueryTile &tile) {
     if (!this->findRange())
       return false;
-    const int32_t rate = this->columnRate(), firstKey = Item::kRowsAreKeys ? 0 : residue + rate * cursor * kBlockM;
-    const bool isFull = cursor >= range.fullBegin && cursor < range.fullEnd && item.isComplete(context, firstKey, rate);
-    number = cursor++;
-    tile.firstRow = residue + rate * number * kBlockM;
-    tile.flags = !isFull | branch << 1;
+    const int32_t rate = this->columnRate(), firstKey = Item::kRowsAreKeys ? 0 : at.residue + rate * at.tile * kBlockM;
+    const bool isFull =
+        at.tile >= range.fullBegin && at.tile < range.fullEnd && item.isComplete(context, firstKey, rate);
+    at.number = at.tile++;
+    tile.firstRow = at.residue + rate * at.number * kBlockM;
+    tile.flags = !isFull | at.branch << 1;
     tile.head = item.headOfColumns(context);
     return true;
   }
 
   // Goes on by as many; false: fewer follow.
   DEV bool skips(int32_t tiles) {
-    for (int32_t seen = 0; seen < tiles; cursor = range.end) {
+    for (int32_t seen = 0; seen < tiles; at.tile = range.end) {
       if (!this->findRange())
         return false;
-      seen += range.end - cursor;
+      seen += range.end - at.tile;
     }
     return true;
   }
 
-  DEV ClassTile place() const { return ClassTile{this->columnRate(), residue, number}; } // of the last tile
+  DEV ClassTile place() const { return ClassTile{this->columnRate(), at.residue, at.number}; } // of the last tile
 
 private:
   const Item &item;
-  int32_t number;
 };
 
 } // namespace heddle

@@ -27,14 +27,14 @@ public:
   }
 
   // The next tile; after the last one, KeyTile::none() for ever.
-  DEV KeyTile next() { return findRange() ? describe(cursor++) : KeyTile::none(); }
+  DEV KeyTile next() { return findRange() ? describe(at.tile++) : KeyTile::none(); }
 
 private:
   DEV KeyTile describe(int32_t number) const {
-    const int32_t rate = columnRate(), firstKey = residue + rate * number * KernelTraits::kBlockN;
+    const int32_t rate = columnRate(), firstKey = at.residue + rate * number * KernelTraits::kBlockN;
     const bool isFull = KernelTraits::kTilesAreWhole == 1 || (number >= range.fullBegin && number < range.fullEnd);
     const bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
-    return KeyTile{firstKey, branch, !isFull || reachesEnd};
+    return KeyTile{firstKey, at.branch, !isFull || reachesEnd};
   }
 };
 

@@ -24,7 +24,11 @@ template <int Block> struct KeyColumns {
   }
 };
 
-template <class Columns> class RangeWalk {
+struct WalkCursor {
+  int32_t branch, residue, tile;
+};
+
+template <class Columns, class Cursor = WalkCursor> class RangeWalk {
 protected:
   DEV RangeWalk(const PatternContext &context, RowSpan rows) : context(context), rows(rows) {}
 
@@ -33,34 +37,34 @@ protected:
     enterBranch(0);
   }
 
-  // The cursor lies in a range; false: nothing follows.
+  // The cursor's tile lies in a range; false: nothing follows.
   DEV bool findRange() {
-    while (cursor == range.end) {
-      if (branch == Pattern::kBranchCount)
+    while (at.tile == range.end) {
+      if (at.branch == Pattern::kBranchCount)
         return false;
-      range = Columns::nextRange(context, variant, branch, rows, range.end);
-      cursor = range.begin;
+      range = Columns::nextRange(context, variant, at.branch, rows, range.end);
+      at.tile = range.begin;
       if (range.begin == kNoTile)
-        enterBranch(branch + 1);
+        enterBranch(at.branch + 1);
     }
     return true;
   }
 
-  DEV int32_t columnRate() const { return Columns::columnRate(variant, branch); }
+  DEV int32_t columnRate() const { return Columns::columnRate(variant, at.branch); }
 
   const PatternContext &context;
   int32_t variant;
   RowSpan rows;
-  int32_t branch, residue, cursor;
+  Cursor at;
   KeyRange range;
 
 private:
   DEV void enterBranch(int32_t next) {
-    branch = next;
+    at.branch = next;
     range = KeyRange{0, 0, 0, 0, 0};
-    cursor = 0;
+    at.tile = 0;
     if (next < Pattern::kBranchCount)
-      residue = Columns::columnResidue(context, variant, next, rows.first);
+      at.residue = Columns::columnResidue(context, variant, next, rows.first);
   }
 };
 
