@@ -69,12 +69,7 @@ public:
   }
 
 protected:
-  DEV QueryTileHeader awaitQueries() const {
-    queries.waitFull();
-    QueryTileHeader tile = QueryTileHeader::read(queries.slot());
-    tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
-    return tile;
-  }
+  DEV QueryTileHeader awaitQueries() const { return QueryTileHeader::await(queries); }
 
   // The weights of a tile are made under the query gradient of the one before, which leaves under this tile's value
   // gradient, as do its score gradients. All is waited for before a query gradient starts: with more in flight the

@@ -6,6 +6,7 @@
 #include "Backward/params.cuh"
 #include "Backward/query_tile.cuh"
 #include "Backward/sm90_backward_records.cuh"
+#include "Ptx/warp.cuh"
 #include "Shared/sm90_block.cuh"
 
 namespace heddle {
@@ -84,6 +85,13 @@ struct QueryTileHeader : QueryTile {
     return QueryTileHeader{{record.firstRow, record.flags, record.head}};
   }
   DEV void write(int32_t slot) const { storeRecord(tileRecord(slot), QueryTileRecord{firstRow, flags, head, 0}); }
+  // By a consumer, once the ring has it. Whether it is there decides how a walk goes on: uniform.
+  template <class Tiles> DEV static QueryTileHeader await(const Tiles &tiles) {
+    tiles.waitFull();
+    QueryTileHeader tile = read(tiles.slot());
+    tile.firstRow = ptx::valueOfLane(tile.firstRow, 0);
+    return tile;
+  }
 };
 
 // Warps that read a tile of each ring.

@@ -24,9 +24,7 @@ public:
     ptx::waitParity(kValuesFull, 0);
 #pragma unroll 1
     for (;;) {
-      keys.waitFull();
-      QueryTileHeader tile = QueryTileHeader::read(keys.slot());
-      tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
+      const QueryTileHeader tile = QueryTileHeader::await(keys);
       finishBranches(tile.isEnd() ? Pattern::kBranchCount : tile.branch());
       if (tile.isEnd())
         return;

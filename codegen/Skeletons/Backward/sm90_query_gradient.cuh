@@ -15,7 +15,6 @@ constexpr int kGradientTiles = kSumColumns / 8;
 typedef float QueryGradient[kGradientTiles][4];
 
 DEV int32_t splitOf(int32_t consumer) { return kSplitsColumns ? consumer : 0; }
-DEV int32_t firstRowOf(int32_t consumer) { return kSplitsColumns ? 0 : consumer * kConsumerRows; }
 
 // Row of a lane among the 64 of its warpgroup; the other is 8 further.
 DEV int32_t laneRow() {

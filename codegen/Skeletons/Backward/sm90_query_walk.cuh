@@ -199,9 +199,7 @@ private:
     bool hasPrevious = false;
 #pragma unroll 1
     for (;;) {
-      keys.waitFull();
-      QueryTileHeader tile = QueryTileHeader::read(keys.slot());
-      tile.firstRow = ptx::valueOfLane(tile.firstRow, 0); // decides how the walk goes on: uniform
+      const QueryTileHeader tile = QueryTileHeader::await(keys);
       if (tile.isEnd())
         return;
       addTile(tile, hasPrevious);

@@ -153,11 +153,7 @@ private:
   // The first tile of a run: nothing is in flight beside its scores.
   DEV int32_t firstStep() {
     Scores scores;
-    keys.waitFull();
-    turn.take();
-    ptx::fenceMma();
-    startScores(scores, queryAddress(), keyAddress());
-    ptx::commitMma();
+    beginScores(scores);
     turn.pass();
     const KeyTileHeader tile(keys.slot());
     ptx::waitMma<0>();
@@ -177,15 +173,8 @@ private:
   DEV int32_t step() {
     Scores scores;
     RowValues factor;
-    keys.waitFull();
-    turn.take();
-    ptx::fenceMma();
-    startScores(scores, queryAddress(), keyAddress());
-    ptx::commitMma();
-    values.waitFull();
-    ptx::fenceMma();
-    startOutput(rows.out, weights, valueAddress());
-    ptx::commitMma();
+    beginScores(scores);
+    beginOutput();
     turn.pass();
     const KeyTileHeader tile(keys.slot());
     ptx::waitMma<1>();
@@ -209,11 +198,23 @@ private:
     return tile.following;
   }
 
-  DEV void lastOutput() {
+  DEV void beginScores(Scores &scores) const {
+    keys.waitFull();
+    turn.take();
+    ptx::fenceMma();
+    startScores(scores, queryAddress(), keyAddress());
+    ptx::commitMma();
+  }
+
+  DEV void beginOutput() {
     values.waitFull();
     ptx::fenceMma();
     startOutput(rows.out, weights, valueAddress());
     ptx::commitMma();
+  }
+
+  DEV void lastOutput() {
+    beginOutput();
     ptx::waitMma<0>();
     ptx::pin(rows.out[0]);
     releaseValues();

@@ -43,9 +43,8 @@ constexpr int kStep = 16;
 template <int N, class Element> struct WarpgroupMma {
   typedef float Sum[N / 8][4];
 
-  template <bool Accumulate> static void ofShared(Sum &d, uint64_t a, uint64_t b) { later<Accumulate, false>(d, a, b); }
-  template <bool Accumulate> static void ofSharedTransposed(Sum &d, uint64_t a, uint64_t b) {
-    later<Accumulate, true>(d, a, b);
+  template <bool Accumulate, bool AreTransposed = false> static void ofShared(Sum &d, uint64_t a, uint64_t b) {
+    later<Accumulate, AreTransposed>(d, a, b);
   }
   static void ofRegisters(Sum &d, const uint32_t (&a)[4], uint64_t b) {
     auto &words = host_gpu::warp().words;
