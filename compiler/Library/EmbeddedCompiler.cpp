@@ -35,11 +35,11 @@ std::string textOf(const KernelQuestion &question) {
   return textOf(familyOf(question), question.kernel.archName(), rowsBucket(question));
 }
 
-/// A default that is to be replaced by a better one: a stopgap, or one that was chosen for calls of other numbers of
-/// queries.
-bool isStopgap(const KernelQuestion &question, const FoundKernel &found) {
+/// A default that is to be replaced by a better one: a provisional one, or one that was chosen for calls of
+/// other numbers of queries.
+bool isProvisional(const KernelQuestion &question, const FoundKernel &found) {
   const bool isOfOthers = question.hasSizes && found.queryRows != rowsBucket(question);
-  return found.match == MatchKind::untunedDefault && (isOfOthers || isStopgap(found.kernel.record()));
+  return found.match == MatchKind::untunedDefault && (isOfOthers || isProvisional(found.kernel.record()));
 }
 
 /// Nothing is stored, or what is cannot run here: it wants a newer driver.
@@ -95,7 +95,7 @@ Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
 
 Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
-  const bool isToBeMade = isMissing(found) || (found && isStopgap(question, *found));
+  const bool isToBeMade = isMissing(found) || (found && isProvisional(question, *found));
   if (!isToBeMade)
     return serving(question, std::move(found));
   Result<FoundKernel> preferred = made(question, Made::preferred);
@@ -111,14 +111,14 @@ Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) {
 
 Result<FoundKernel> EmbeddedCompiler::soonest(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
-  if (!isMissing(found) && !(found && isStopgap(question, *found)))
+  if (!isMissing(found) && !(found && isProvisional(question, *found)))
     return found;
   bool isBegun = false;
   if (std::optional<Result<FoundKernel>> preferred = kernels.ready(question.device, textOf(question), isBegun))
     return std::move(*preferred);
   if (!isBegun)
     tryToCompileLater(question);
-  return found ? std::move(found) : made(question, Made::stopgap);
+  return found ? std::move(found) : made(question, Made::provisional);
 }
 
 Result<FoundKernel> EmbeddedCompiler::serving(const KernelQuestion &question, Result<FoundKernel> found) {
@@ -133,7 +133,7 @@ Result<FoundKernel> EmbeddedCompiler::serving(const KernelQuestion &question, Re
 
 Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made which) {
   static const std::map<Made, std::string> kinds = {
-      {Made::preferred, ""}, {Made::stopgap, " stopgap"}, {Made::anyKeyOrigin, " any k_origin"}};
+      {Made::preferred, ""}, {Made::provisional, " provisional"}, {Made::anyKeyOrigin, " any k_origin"}};
   return kernels.kernel(question.device, textOf(question) + kinds.at(which), [&] { return make(question, which); });
 }
 
@@ -141,7 +141,7 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
   HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared,
                 question.pattern->prepared(question.kernel.kind.walk()));
   auto request = [&] { return makeRequest(*prepared, question.kernel); };
-  Result<CompiledVariant> variant = which == Made::stopgap        ? compileStopgap(*prepared, request())
+  Result<CompiledVariant> variant = which == Made::provisional    ? compileProvisional(*prepared, request())
                                     : which == Made::anyKeyOrigin ? compileForAnyKeyOrigin(*prepared, request())
                                                                   : compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());
@@ -154,7 +154,7 @@ void EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepare
                             Made which) {
   std::lock_guard<std::mutex> lock(filing);
   bool &isPreferredFiled = filed[textOf(record, deviceArch(record.kernelArch), rowsBucket(question))];
-  if (which == Made::stopgap && isPreferredFiled)
+  if (which == Made::provisional && isPreferredFiled)
     return; // the other one was sooner
   isPreferredFiled = isPreferredFiled || which == Made::preferred;
   Status status = publishDefault(*own, record, question.kernel.queries);

@@ -6,7 +6,7 @@
 
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Library/Background.h"
-#include "compiler/Library/EmbeddedPattern.h"
+#include "compiler/Library/CompiledPattern.h"
 #include "compiler/Library/MadeKernels.h"
 #include "runtime/Api/KernelFinder.h"
 
@@ -25,7 +25,7 @@ struct CompilerOptions {
 
 /// What a program asks for: a kernel of a pattern, for a GPU and a kind of call.
 struct KernelQuestion {
-  std::shared_ptr<EmbeddedPattern> pattern;
+  std::shared_ptr<CompiledPattern> pattern;
   Device device;
   KernelShape kernel;
   ProblemShape problem;
@@ -61,7 +61,7 @@ public:
 
 private:
   EmbeddedCompiler() = default;
-  enum class Made { preferred, stopgap, anyKeyOrigin };
+  enum class Made { preferred, provisional, anyKeyOrigin };
 
   void tryToCompileLater(const KernelQuestion &question);
   Result<FoundKernel> soonest(const KernelQuestion &question);

@@ -23,7 +23,7 @@ void setCallSizes(const LaunchSymbols &symbols, CpuCall &call) {
 /// One call through the C interface, checked in the order in which launches are.
 class HostCall {
 public:
-  HostCall(const KindText &kind, EmbeddedPattern &pattern)
+  HostCall(const KindText &kind, CompiledPattern &pattern)
       : pattern(pattern), rules(kind.kind), outFloat32(kind.outFloat32) {
     rules.memory = "host memory";
     rules.alignment = 1;
@@ -124,7 +124,7 @@ private:
     return more;
   }
 
-  EmbeddedPattern &pattern;
+  CompiledPattern &pattern;
   CallRules rules;
   bool outFloat32;
   heddle_attention_args args;
@@ -135,13 +135,13 @@ private:
 
 } // namespace
 
-Status runOnHost(const KindText &kind, EmbeddedPattern &pattern, const heddle_attention_args &args, int32_t threads) {
+Status runOnHost(const KindText &kind, CompiledPattern &pattern, const heddle_attention_args &args, int32_t threads) {
   HostCall call(kind, pattern);
   HEDDLE_TRY(call.read(args));
   return call.compute(threads);
 }
 
-Status checkOnHost(const KindText &kind, EmbeddedPattern &pattern, const heddle_attention_args &args) {
+Status checkOnHost(const KindText &kind, CompiledPattern &pattern, const heddle_attention_args &args) {
   return HostCall(kind, pattern).read(args);
 }
 

@@ -29,7 +29,7 @@ Status checkOptions(const char *what, const heddle_group_options &options) {
 }
 
 Status run(const char *what, heddle_group &group, const heddle_group_plan &planned,
-           std::shared_ptr<EmbeddedPattern> part, const char *kind, const heddle_attention_args &given,
+           std::shared_ptr<CompiledPattern> part, const char *kind, const heddle_attention_args &given,
            int32_t threads) {
   const GroupPlan &plan = *planned.plan;
   HEDDLE_ASSIGN(const KindText text, KindText::parse(kind ? kind : "forward"));

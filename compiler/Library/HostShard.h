@@ -2,7 +2,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "compiler/Library/EmbeddedPattern.h"
+#include "compiler/Library/CompiledPattern.h"
 #include "runtime/Distributed/ShardDevice.h"
 
 namespace heddle {
@@ -11,7 +11,7 @@ namespace heddle {
 class HostShard : public ShardDevice {
 public:
   /// `part` is the pattern of parts.
-  HostShard(std::shared_ptr<EmbeddedPattern> part, int32_t threads) : part(std::move(part)), threads(threads) {}
+  HostShard(std::shared_ptr<CompiledPattern> part, int32_t threads) : part(std::move(part)), threads(threads) {}
 
   void *stream(Queue) override { return nullptr; }
   Status follow(Queue, Queue) override { return {}; }
@@ -22,7 +22,7 @@ public:
   Status launch(const KindText &kind, const heddle_attention_args &args) override;
 
 private:
-  std::shared_ptr<EmbeddedPattern> part;
+  std::shared_ptr<CompiledPattern> part;
   int32_t threads;
 };
 

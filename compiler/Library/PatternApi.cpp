@@ -1,5 +1,5 @@
 //===- PatternApi.cpp - patterns of the C interface, and attention on the CPU -===//
-#include "compiler/Library/EmbeddedPattern.h"
+#include "compiler/Library/CompiledPattern.h"
 #include "compiler/Library/HostCall.h"
 #include "runtime/Api/Handles.h"
 #include "runtime/Core/VersionedStruct.h"
@@ -11,7 +11,7 @@ using namespace heddle;
 namespace {
 
 Status openPattern(const std::string &text, const char *label, const char *name, heddle_pattern **pattern) {
-  HEDDLE_ASSIGN(std::shared_ptr<EmbeddedPattern> made, EmbeddedPattern::create(text, label, name ? name : ""));
+  HEDDLE_ASSIGN(std::shared_ptr<CompiledPattern> made, CompiledPattern::create(text, label, name ? name : ""));
   *pattern = new heddle_pattern{std::move(made)};
   return {};
 }
@@ -77,7 +77,7 @@ heddle_status heddle_pattern_part(const heddle_pattern *pattern, heddle_pattern 
     HEDDLE_TRY(checkOpen("pattern of parts", "pattern", pattern));
     if (!part)
       return missing("pattern of parts", "part");
-    HEDDLE_ASSIGN(std::shared_ptr<EmbeddedPattern> made, pattern->pattern->part());
+    HEDDLE_ASSIGN(std::shared_ptr<CompiledPattern> made, pattern->pattern->part());
     *part = new heddle_pattern{std::move(made)};
     return {};
   });

@@ -306,15 +306,15 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
   return variantSources(prepared, request, config);
 }
 
-/// Defaults and spare configurations of every skeleton that applies, in order of preference.
+/// Defaults and fallback configurations of every skeleton that applies, in order of preference.
 static std::vector<KernelConfig> defaultsOf(const KernelRequest &request) {
   std::vector<KernelConfig> configs;
   for (const Skeleton *skeleton : skeletonsOf(request.kind)) {
     if (!skeleton->appliesTo(request).isOk())
       continue;
     configs.push_back(skeleton->defaultConfig(request));
-    for (KernelConfig &spare : skeleton->spareConfigs(request))
-      configs.push_back(std::move(spare));
+    for (KernelConfig &fallback : skeleton->fallbackConfigs(request))
+      configs.push_back(std::move(fallback));
   }
   return configs;
 }

@@ -24,11 +24,14 @@ Status publishDefault(Store &store, const KernelRecord &record, int64_t queries)
   return store.publish(record, winner);
 }
 
-static const char *const kStopgapNote = "stopgap until the default for this GPU is compiled";
+static const char *const kProvisionalNote = "provisional until the default for this GPU is compiled";
+static const char *const kFormerNote = "stopgap until the default"; // in databases of versions up to 0.6
 
-bool isStopgap(const KernelRecord &record) { return record.note.find(kStopgapNote) != std::string::npos; }
+bool isProvisional(const KernelRecord &record) {
+  return record.note.find(kProvisionalNote) != std::string::npos || record.note.find(kFormerNote) != std::string::npos;
+}
 
-Result<CompiledVariant> compileStopgap(const PreparedPattern &prepared, const KernelRequest &request) {
+Result<CompiledVariant> compileProvisional(const PreparedPattern &prepared, const KernelRequest &request) {
   HEDDLE_ASSIGN(const Skeleton *preferred, chooseSkeleton(request));
   const std::vector<const Skeleton *> all = skeletonsOf(request.kind);
   Status refused;
@@ -42,18 +45,18 @@ Result<CompiledVariant> compileStopgap(const PreparedPattern &prepared, const Ke
     }
     std::string &note = variant->record.note;
     if (*skeleton != preferred)
-      note += (note.empty() ? "" : "; ") + std::string(kStopgapNote);
+      note += (note.empty() ? "" : "; ") + std::string(kProvisionalNote);
     return variant;
   }
   return refused;
 }
 
-Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request,
-                      const LookupQuery &wanted, const std::string &name) {
+Status publishProvisional(Store &store, const PreparedPattern &prepared, const KernelRequest &request,
+                          const LookupQuery &wanted, const std::string &name) {
   HEDDLE_ASSIGN(StoreLookup found, store.lookup(wanted));
   if (found.match != MatchKind::none)
     return {};
-  auto variant = compileStopgap(prepared, request);
+  auto variant = compileProvisional(prepared, request);
   if (!variant)
     return {};
   HEDDLE_TRY(publishDefault(store, variant->record));

@@ -16,16 +16,16 @@ std::string deviceArch(std::string arch);
 /// the calls that it was chosen for, beside the default for others; 0: of any number.
 Status publishDefault(Store &store, const KernelRecord &record, int64_t queries = 0);
 
-/// The default of the least particular skeleton that serves the request: the soonest compiled. Its record says so if
-/// another skeleton is preferred.
-Result<CompiledVariant> compileStopgap(const PreparedPattern &prepared, const KernelRequest &request);
-/// The record stands in for a default that is yet to be compiled.
-bool isStopgap(const KernelRecord &record);
+/// A provisional kernel: the default of the least particular skeleton that serves the request, which compiles soonest
+/// and serves while better ones compile. Its record says so if another skeleton is preferred.
+Result<CompiledVariant> compileProvisional(const PreparedPattern &prepared, const KernelRequest &request);
+/// The record is that of a provisional kernel, whose default is yet to be compiled.
+bool isProvisional(const KernelRecord &record);
 
-/// If the store has nothing that runs `wanted`, files the stopgap, under the pattern's name as well: other processes
-/// are served while a search runs. Leaves it if none compiles.
-Status serveMeanwhile(Store &store, const PreparedPattern &prepared, const KernelRequest &request,
-                      const LookupQuery &wanted, const std::string &name);
+/// If the store has nothing that runs `wanted`, files a provisional kernel, under the pattern's name as well:
+/// other processes are served while a search runs. Leaves it if none compiles.
+Status publishProvisional(Store &store, const PreparedPattern &prepared, const KernelRequest &request,
+                          const LookupQuery &wanted, const std::string &name);
 
 /// Leads from `name` to the pattern.
 Status publishName(Store &store, const PreparedPattern &prepared, const std::string &name);

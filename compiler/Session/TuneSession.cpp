@@ -160,7 +160,7 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   HEDDLE_ASSIGN(task.incumbent, incumbentOf(store, outcome.key, *space));
   const std::string name = request.name.empty() ? space->pattern().name : request.name;
   HEDDLE_TRY(
-      serveMeanwhile(store, space->pattern(), kernel, LookupQuery(outcome.key, device.info().driverVersion), name));
+      publishProvisional(store, space->pattern(), kernel, LookupQuery(outcome.key, device.info().driverVersion), name));
   HEDDLE_ASSIGN(outcome.search, tuner::runTuningSession(task, request.options));
   if (!outcome.search.winner)
     return outcome;

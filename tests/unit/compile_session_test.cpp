@@ -418,14 +418,14 @@ TEST_CASE("while a search runs the portable default serves, unless something els
     options.mode = StoreMode::readWrite;
     auto store = Store::open(path, options);
     REQUIRE_MESSAGE(store.isOk(), store.status().message());
-    const Status served = serveMeanwhile(*store, pattern, request, wanted, "mine");
+    const Status served = publishProvisional(*store, pattern, request, wanted, "mine");
     REQUIRE_MESSAGE(served.isOk(), served.message());
     auto found = store->lookup(wanted);
     REQUIRE(found.isOk());
     CHECK(found->match == MatchKind::untunedDefault);
     CHECK(summarizeConfig(found->record.config)->skeleton == "portable_forward");
     CHECK(store->findName("mine")->pattern == pattern.digest);
-    CHECK(serveMeanwhile(*store, pattern, request, wanted, "other").isOk());
+    CHECK(publishProvisional(*store, pattern, request, wanted, "other").isOk());
     CHECK_FALSE(store->findName("other").isOk());
   }
 }

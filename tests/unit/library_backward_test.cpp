@@ -359,7 +359,7 @@ TEST_CASE("a kernel backward is compiled, filed beside the forward one, found an
   heddle_prepared_close(prepared);
 }
 
-TEST_CASE("a kernel whose bits do not depend on the run is no stopgap: another one would have other bits") {
+TEST_CASE("a kernel whose bits do not depend on the run is not provisional: another one would have other bits") {
   DeviceSession session;
   session.problem.kind = "backward_deterministic";
   KernelHandle first = session.find(HEDDLE_FIRST_SOON);
@@ -377,7 +377,7 @@ TEST_CASE("the first kernel backward is there soon, a better one later") {
     return;
   REQUIRE_MESSAGE(session.status == HEDDLE_OK, std::string(heddle_last_message()));
   const std::string note = infoOf(first.get()).note, config = infoOf(first.get()).config;
-  CHECK_MESSAGE(note.find("stopgap") != std::string::npos, note);
+  CHECK_MESSAGE(note.find("provisional") != std::string::npos, note);
   CHECK_MESSAGE(config.find("portable_backward") != std::string::npos, config);
   KernelHandle best = session.find();
   CHECK(std::string(infoOf(best.get()).config).find("sm90_backward") != std::string::npos);

@@ -173,10 +173,10 @@ TEST_CASE("[10] the first kernel is there soon, a better one later") {
   Session session;
   KernelHandle first = session.found(HEDDLE_FIRST_SOON);
   const std::string note = infoOf(first.get()).note, config = infoOf(first.get()).config;
-  CHECK_MESSAGE(note.find("stopgap") != std::string::npos, note);
+  CHECK_MESSAGE(note.find("provisional") != std::string::npos, note);
   CHECK(config.find("portable") != std::string::npos);
   KernelHandle best = session.found(0);
-  CHECK(std::string(infoOf(best.get()).note).find("stopgap") == std::string::npos);
+  CHECK(std::string(infoOf(best.get()).note).find("provisional") == std::string::npos);
   CHECK(std::string(infoOf(best.get()).config).find("portable") == std::string::npos);
   CHECK(infoOf(session.found(HEDDLE_FIRST_SOON).get()).content_key == std::string(infoOf(best.get()).content_key));
   CHECK(infoOf(session.found(HEDDLE_ONLY_STORED).get()).content_key == std::string(infoOf(best.get()).content_key));

@@ -1,5 +1,5 @@
 // The portable backward skeleton without a GPU: its launch plan against the device's parameter block, what its workspace
-// holds, and that its default and its spare configurations are feasible for every request that it serves.
+// holds, and that its default and its fallback configurations are feasible for every request that it serves.
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
@@ -198,7 +198,7 @@ TEST_CASE("a block for every key tile of a kv head, with keys in classes where t
   }
 }
 
-TEST_CASE("defaults and spare configurations are feasible for all that is served, on every architecture") {
+TEST_CASE("defaults and fallback configurations are feasible for all that is served, on every architecture") {
   for (const GpuArch &arch : gpuArchs())
     for (int64_t headDim = 8; headDim <= 256; headDim += 8)
       for (int64_t valueDim : {int64_t(8), headDim, int64_t(128), int64_t(256)})
@@ -209,7 +209,7 @@ TEST_CASE("defaults and spare configurations are feasible for all that is served
           request.hasScores = hasScores;
           CAPTURE(request.str());
           REQUIRE(skeleton().appliesTo(request).isOk());
-          std::vector<KernelConfig> configs = skeleton().spareConfigs(request);
+          std::vector<KernelConfig> configs = skeleton().fallbackConfigs(request);
           configs.push_back(skeleton().defaultConfig(request));
           for (const KernelConfig &config : configs) {
             const auto rejection = skeleton().whyInfeasible(request, config);

@@ -251,7 +251,7 @@ struct Variant {
   const char *pattern;
   Result<Cubin> cubin = Status::unavailable("not compiled");
   KernelConfig config = {};
-  bool usesSpare = false;
+  bool usesFallback = false;
 };
 
 std::vector<Variant> shippedDefaults() {
@@ -268,17 +268,17 @@ std::vector<Variant> shippedDefaults() {
 
 bool isAccepted(const Variant &variant) { return variant.cubin.isOk() && checkVariant(*variant.cubin).isOk(); }
 
-// As the driver does: spare configurations where the compiler spills with the default.
+// As the driver does: fallback configurations where the compiler spills with the default.
 void compileAll(std::vector<Variant> &variants) {
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i = next++; i < variants.size(); i = next++) {
       Variant &variant = variants[i];
-      std::vector<KernelConfig> configs = portableForwardSkeleton().spareConfigs(variant.request);
+      std::vector<KernelConfig> configs = portableForwardSkeleton().fallbackConfigs(variant.request);
       configs.insert(configs.begin(), portableForwardSkeleton().defaultConfig(variant.request));
       for (size_t tried = 0; tried < configs.size() && !isAccepted(variant); ++tried) {
         variant.config = configs[tried];
-        variant.usesSpare = tried > 0;
+        variant.usesFallback = tried > 0;
         variant.cubin =
             compile(sourceFor(variant.request, variant.config, variant.pattern), variant.request.arch->name);
       }
@@ -299,7 +299,7 @@ TEST_CASE("the shipped defaults assemble for every architecture without spills")
   std::vector<Variant> variants = shippedDefaults();
   compileAll(variants);
   double slowestMs = 0;
-  int spares = 0;
+  int fallbacks = 0;
   for (const Variant &variant : variants) {
     const PortableConfig config = variant.config;
     const std::string name = variant.request.str() + (variant.pattern == kCausal ? " causal" : " two lattices");
@@ -311,8 +311,8 @@ TEST_CASE("the shipped defaults assemble for every architecture without spills")
     CHECK(variant.cubin->usage.staticSharedBytes == 0);
     CHECK(variant.cubin->usage.stackFrameBytes == 0);
     slowestMs = std::max(slowestMs, variant.cubin->totalMs);
-    spares += variant.usesSpare;
+    fallbacks += variant.usesFallback;
   }
-  CHECK(spares <= 4);
-  MESSAGE(variants.size() << " variants, " << spares << " spare, the slowest took " << slowestMs << " ms");
+  CHECK(fallbacks <= 4);
+  MESSAGE(variants.size() << " variants, " << fallbacks << " fallbacks, the slowest took " << slowestMs << " ms");
 }

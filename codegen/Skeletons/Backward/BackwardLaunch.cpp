@@ -61,7 +61,7 @@ int64_t mostCoarser(const KernelRequest &request) {
   return common / divisor;
 }
 
-/// Of all gradients of scores, if there are any.
+/// The constants of all gradients of scores, if there are any.
 template <class Number>
 void printGradients(TraitsPrinter &printer, const char *name, const std::vector<GradientSlot> &slots,
                     const Number &number) {
@@ -87,7 +87,7 @@ void appendRowSizes(KernelLaunch &launch) {
     launch.appendI32(size);
 }
 
-/// Of all classes of the rate that has most, in whole tiles.
+/// The rows of all classes of the rate that has most, in whole tiles.
 template <class Rates> LaunchExpr tilesOfHead(LaunchSymbol rows, const Rates &rates, int64_t tileRows) {
   LaunchExpr most = 0;
   for (int64_t rate : rates)

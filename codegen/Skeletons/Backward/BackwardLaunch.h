@@ -76,7 +76,7 @@ LaunchExpr keyItems(const KernelRequest &request, int64_t blockN);
 /// (batch, kv head) pairs whose key tiles run side by side: as many as share `mib` of what they read and add.
 LaunchExpr keyRaster(const KernelRequest &request, int64_t sumColumns, int64_t mib);
 
-/// Likewise of a walk over query tiles, and (batch, head) pairs that share `mib` of K and V.
+/// The same of a walk over query tiles: its raster is the (batch, head) pairs that share `mib` of K and V.
 LaunchExpr queryItems(const KernelRequest &request, int64_t blockN);
 LaunchExpr queryRaster(const KernelRequest &request, int64_t mib);
 

@@ -65,7 +65,7 @@ std::string number(int64_t value) { return std::to_string(value); }
 
 int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-/// Of shared memory.
+/// Bytes of a row in shared memory.
 int64_t rowBytes(const KernelRequest &request, int64_t columns) {
   return roundUp(columns * request.element().bytes, SmemLayout::kAlignmentBytes);
 }
@@ -158,7 +158,7 @@ public:
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
-  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
+  std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override;
   SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
@@ -218,16 +218,16 @@ KernelConfig PortableBackward::defaultConfig(const KernelRequest &request) const
 }
 
 // Registers for the products, where ranges of many pieces leave too few; then fewer scores at a time.
-std::vector<KernelConfig> PortableBackward::spareConfigs(const KernelRequest &request) const {
-  std::vector<KernelConfig> spares;
-  PortableBackwardConfig spare = defaultConfig(request);
-  spare.walkInMemory = 1;
-  spares.push_back(spare);
-  while (spare.blockM > kMmaRows) {
-    spare.blockM /= 2;
-    spares.push_back(spare);
+std::vector<KernelConfig> PortableBackward::fallbackConfigs(const KernelRequest &request) const {
+  std::vector<KernelConfig> fallbacks;
+  PortableBackwardConfig fallback = defaultConfig(request);
+  fallback.walkInMemory = 1;
+  fallbacks.push_back(fallback);
+  while (fallback.blockM > kMmaRows) {
+    fallback.blockM /= 2;
+    fallbacks.push_back(fallback);
   }
-  return spares;
+  return fallbacks;
 }
 
 ScheduleFacts PortableBackward::schedule(const KernelConfig &given) const {

@@ -74,8 +74,8 @@ public:
 
   // Fewer queries a step, more registers of the producing threads, which ranges of many pieces want; then d_q by those
   // who make scores, and by a walk of its own.
-  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override {
-    std::vector<KernelConfig> spares;
+  std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override {
+    std::vector<KernelConfig> fallbacks;
     const KernelConfig tried = defaultConfig(request);
     Sm90BackwardConfig config = plainConfig(request);
     const auto offer = [&](int64_t reduce, int64_t producerRegisters) {
@@ -84,7 +84,7 @@ public:
       for (int64_t blockM : {2 * kConsumerRows, kConsumerRows}) {
         config.blockM = blockM;
         if (!(KernelConfig(config) == tried) && !whyInfeasible(request, config))
-          spares.push_back(config);
+          fallbacks.push_back(config);
       }
     };
     for (int64_t reduce : reducesOf(request))
@@ -93,7 +93,7 @@ public:
           offer(reduce, producerRegisters);
     config.blockN = kConsumerRows;
     offer(kReduceNone, 120);
-    return spares;
+    return fallbacks;
   }
 
   ScheduleFacts schedule(const KernelConfig &given) const override {

@@ -87,7 +87,7 @@ Reason checkTiles(const KernelRequest &request, const Sm90BackwardConfig &config
   return std::nullopt;
 }
 
-/// Of each lane: what stays, and what lives while the query gradient leaves.
+/// A lane holds what stays, and what lives while the query gradient leaves.
 int64_t neededRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
   const int64_t scores = config.blockM / 2, factors = request.hasScores ? scores / 2 : 0;
   const int64_t columns = sumColumns(request, config) / 2;

@@ -65,7 +65,7 @@ struct Sm90BackwardConfig {
 /// Heads whose d_k and d_v of the same keys are held by two consumers (sm90_wide_consumer.cuh).
 bool isWide(const KernelRequest &request);
 
-/// From the one to the other, which makes dS of them.
+/// One of the two consumers hands P to the other, which makes dS of it.
 bool passesWeights(const KernelRequest &request);
 
 int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &config);
@@ -76,7 +76,7 @@ int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig
 int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config);
 int64_t sumSplits(const KernelRequest &request, const Sm90BackwardConfig &config);
 
-/// Of both walks: `query` are those of keys, as in KernelRequest::transposed.
+/// The rates of both walks: `query` are those of keys, as in KernelRequest::transposed.
 MapRates backwardRates(const KernelRequest &request);
 
 SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &config);

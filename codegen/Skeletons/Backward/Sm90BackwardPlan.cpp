@@ -10,7 +10,7 @@ namespace {
 using namespace sm90;
 using Symbol = LaunchSymbol;
 
-/// With the configuration that it is made by.
+/// A plan with the configuration that it is made by.
 struct Sm90Plan : BackwardPlan {
   const Sm90BackwardConfig &config;
 };

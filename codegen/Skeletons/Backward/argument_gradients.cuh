@@ -25,7 +25,7 @@ template <int Tiles, int Count = kGradientCount> struct ArgumentFactors {
 };
 template <int Tiles> struct ArgumentFactors<Tiles, 0> {};
 
-// Of elements that one head reads everywhere, over its tiles.
+// The gradient of elements that one head reads everywhere is summed over its tiles.
 template <int Count> struct SumsOf {
   float of[Count];
 };
@@ -153,7 +153,7 @@ DEV void addShared(float *to, const float (&values)[Tiles][4], const Place &plac
   }
 }
 
-// Of elements that every pair has for itself in its head.
+// Every pair of a head has its own element.
 template <class Gradient, class Place, int Tiles>
 DEV void addOfPairs(float *to, const float (&values)[Tiles][4], const Place &place) {
 #pragma unroll
@@ -200,7 +200,7 @@ DEV void addToArguments(const Params &p, Sums &sums, const float (&products)[Til
   }
 }
 
-// Of a head whose tiles are done; all lanes of a warp together.
+// The tiles of the head are done. All lanes of a warp call together.
 template <int Number = 0, class Params, class Sums>
 DEV void leaveArgumentSums(const Params &p, const Sums &sums, int32_t batch, int32_t head) {
   if constexpr (Number < kGradientCount) {

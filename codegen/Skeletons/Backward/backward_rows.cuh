@@ -152,7 +152,7 @@ template <> struct SinkSum<true> {
   }
 };
 
-// To the row's place in the tiles of every rate.
+// The row goes to its place in the tiles of every rate.
 template <int Slot = 0>
 DEV void writeStatistics(const PreprocessParams &p, int32_t head, int32_t row, const RowStatistics &statistics) {
   constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];

@@ -14,7 +14,7 @@ DEV float deltaOfBranch(float products, float weights, float dLse) {
   return (weights == 0.f ? 0.f : products / weights) - dLse;
 }
 
-// Of the first row of a tile.
+// Where the sums of a tile's first row lie.
 struct BranchSums {
   const float *products, *weights;
 

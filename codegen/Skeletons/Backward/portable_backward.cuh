@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
     walkTiles<heddle::QueryWalk>(p);
 }
 
-// Of gradient(detached), before the others.
+// Runs before the others where gradients are detached.
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
     heddle_branch_deltas(const __grid_constant__ heddle::KernelParams p) {
   if constexpr (Pattern::kIsDetached)

@@ -25,7 +25,7 @@ protected:
   DEV int32_t row(int i, int half) const { return firstRow(i) + item.rate * half * 8; }
   DEV bool rowExists(int i, int half) const { return row(i, half) <= item.last; }
 
-  // Of a row in an array of row_statistics.cuh.
+  // Where an array of row_statistics.cuh has a row.
   DEV int64_t place(int32_t set, int32_t rate, int i, int half) const {
     return placeOfRow(p, item, row(i, half), set, rate);
   }

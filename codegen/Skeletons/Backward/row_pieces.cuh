@@ -25,7 +25,7 @@ constexpr int kRowsAtATime = kWarpLanes / kLanesOfRow; // of a warp
 
 using Piece = float[kWordsOfPiece];
 
-// Of the elements of two pieces.
+// The sum over the elements of two pieces.
 DEV float dotOf(const Piece &a, const Piece &b) {
   float sum = 0;
 #pragma unroll
@@ -50,7 +50,7 @@ template <int BlockRows, int Warps> struct RowsOfLane {
                 "the warps of a block read its rows in whole steps");
   int32_t batch, head, first, end;
 
-  // Of `rows` rows of every head, of which those below seqlenQ exist.
+  // Every head has `rows` rows, of which those below seqlenQ exist.
   template <class Params> DEV RowsOfLane(const Params &p, int32_t rows) : end(p.seqlenQ) {
     const int32_t tiles = (rows + BlockRows - 1) / BlockRows;
     const int32_t block = static_cast<int32_t>(blockIdx.x);
@@ -66,7 +66,7 @@ template <int BlockRows, int Warps> struct RowsOfLane {
   }
 };
 
-// Of piece number `piece` of this lane; zeros behind the end of a row.
+// Piece number `piece` of this lane; it is zeros behind the end of a row.
 DEV void loadPiece(const void *tensor, int64_t offset, int piece, Piece &values) {
   const int number = threadIdx.x % kLanesOfRow + piece * kLanesOfRow;
   if (kPiecesOfRow % kLanesOfRow == 0 || number < kPiecesOfRow)

@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-// Of a score's distance from lse.
+// The weight of a score by its distance from lse.
 DEV float weightOf(float distance) { return ptx::smallerOf(ptx::exp2Approx(distance), 1.f); }
 
 constexpr int kStatisticsRows = KernelTraits::kBlockM;
@@ -35,7 +35,7 @@ DEV bool mayPassOne(uint32_t lse) {
 
 DEV int32_t tilesOfClass(int32_t rows, int32_t rate) { return ceilDiv(ceilDiv(rows, rate), kStatisticsRows); }
 
-// Of all classes of the rate that has most.
+// The tiles of all classes of the rate that has most.
 template <int Slot = 0> DEV int32_t tilesOfHead(int32_t rows) {
   constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
   const int32_t tiles = kRate * tilesOfClass(rows, kRate);
@@ -50,7 +50,7 @@ struct ClassTile {
   int32_t rate, residue, number;
 };
 
-// Of a tile that begins with a row.
+// The tile that begins with a row.
 DEV ClassTile classTile(int32_t firstRow, int32_t rate) {
   const int32_t number = firstRow / rate;
   return ClassTile{rate, firstRow - number * rate, number / kStatisticsRows};
@@ -62,7 +62,7 @@ DEV int32_t statisticsTile(int32_t heads, int32_t set, int32_t head, int32_t row
   return first + tile.number * tile.rate + tile.residue;
 }
 
-// Of its first row, in floats.
+// Where the first row of a tile lies, in floats.
 DEV int64_t statisticsPlace(int32_t heads, int32_t set, int32_t head, int32_t rows, const ClassTile &tile) {
   return static_cast<int64_t>(statisticsTile(heads, set, head, rows, tile)) * kStatisticsRows;
 }

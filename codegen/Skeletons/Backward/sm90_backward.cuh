@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
     walkKeyTiles<heddle::QueryConsumer>(p);
 }
 
-// Of gradient(detached), before the others. The sums are the deltas.
+// Runs before the others where gradients are detached. Its sums are the deltas.
 extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
     heddle_branch_deltas(const __grid_constant__ heddle::KernelParams p) {
   if constexpr (Pattern::kIsDetached)

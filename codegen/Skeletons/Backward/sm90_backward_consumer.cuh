@@ -23,7 +23,7 @@ struct ColumnStatistics {
   }
 };
 
-// Or ahead of a wait, where registers hold them.
+// The same statistics read ahead of a wait, where registers hold them.
 struct EarlyStatistics {
   float values[kQueryTiles][2];
 

@@ -9,7 +9,7 @@ namespace heddle {
 namespace sm90 {
 
 constexpr int kMaxBackwardStages = 4;
-// Of dS, and of P between consumers of wide heads: one is written while the other may still be read.
+// Tiles of dS, and of P between consumers of wide heads: one is written while the other may still be read.
 constexpr int kScoreStages = 2;
 constexpr int kTurnStages = 4; // turns that are taken and not passed on yet (sm90_dq_order.cuh)
 

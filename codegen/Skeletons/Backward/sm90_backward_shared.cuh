@@ -32,7 +32,7 @@ using QueryRing = Ring<HEDDLE_RECORD(queries.full), HEDDLE_RECORD(queries.empty)
 using OutRing = Ring<HEDDLE_RECORD(outs.full), HEDDLE_RECORD(outs.empty)>;
 using ScoreRing = Ring<HEDDLE_RECORD(scores.full), HEDDLE_RECORD(scores.empty)>;
 using WeightRing = Ring<HEDDLE_RECORD(weights.full), HEDDLE_RECORD(weights.empty)>;
-// Of turns: from who takes them to who adds, to who passes them on, and of a free slot back.
+// Turns go from who takes them to who adds, then to who passes them on; a free slot goes back.
 using TurnsToAdd = Ring<HEDDLE_RECORD(turnTaken), HEDDLE_RECORD(turnAdded)>;
 using TurnsToPass = Ring<HEDDLE_RECORD(turnAdded), HEDDLE_RECORD(turnEmpty)>;
 using TurnsToTake = Ring<HEDDLE_RECORD(turnTaken), HEDDLE_RECORD(turnEmpty)>;
@@ -85,7 +85,7 @@ struct QueryTileHeader : QueryTile {
     return QueryTileHeader{{record.firstRow, record.flags, record.head}};
   }
   DEV void write(int32_t slot) const { storeRecord(tileRecord(slot), QueryTileRecord{firstRow, flags, head, 0}); }
-  // By a consumer, once the ring has it. Whether it is there decides how a walk goes on: uniform.
+  // A consumer calls this. Whether there is a tile decides how a walk goes on, so the answer is uniform.
   template <class Tiles> DEV static QueryTileHeader await(const Tiles &tiles) {
     tiles.waitFull();
     QueryTileHeader tile = read(tiles.slot());

@@ -65,7 +65,7 @@ private:
       }
   }
 
-  // Of all branches before `next`: those without a tile have a delta of 0, which no weight meets.
+  // Stores the deltas of all branches before `next`. Those without a tile have 0, which no weight meets.
   DEV void finishBranches(int32_t next) {
 #pragma unroll 1
     for (; branch < next; ++branch) {

@@ -153,7 +153,7 @@ private:
   Pipeline<kTurnStages, TurnsToAdd> turns;
 };
 
-// Of kernels whose sums are added in no order.
+// What kernels have whose sums are added in no order.
 struct NoTurns {
   DEV bool await() const { return true; }
   DEV void leave() const {}

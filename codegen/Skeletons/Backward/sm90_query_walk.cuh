@@ -131,7 +131,7 @@ public:
       lse[half] = statistic(p.lse, 0, KernelTraits::kQueryRates[0], half);
   }
 
-  // Of an array of row_statistics.cuh.
+  // What an array of row_statistics.cuh has for a row.
   DEV float statistic(const float *from, int32_t set, int32_t rate, int half) const {
     return from[place(set, rate, half)];
   }
@@ -210,7 +210,7 @@ private:
     }
   }
 
-  // Those of the second consumer reach the first by way of the rings, which nobody reads any more.
+  // Sums of the second consumer reach the first by way of the rings, which nobody reads any more.
   DEV void joinSums() {
     constexpr uint32_t kPieceStep = kWarpgroupThreads * kPieceBytes;
     static_assert(KernelTraits::kHeadDim / 8 * kPieceStep <= kStages * kQueryTileBytes, "sums fit the ring");

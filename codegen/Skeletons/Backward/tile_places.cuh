@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Of a lane: its keys are firstKey and firstKey + 8 * keyRate, its queries 8 n and 8 n + 1 from the first.
+// A lane's keys are firstKey and firstKey + 8 * keyRate, its queries 8 n and 8 n + 1 from the first.
 struct TilePlace {
   using Functions = TransposedPattern;
   PatternContext context;
@@ -33,7 +33,7 @@ struct TilePlace {
   }
 };
 
-// Of a lane: its queries are firstRow and firstRow + 8 * queryRate, its keys 8 n and 8 n + 1 from the first.
+// A lane's queries are firstRow and firstRow + 8 * queryRate, its keys 8 n and 8 n + 1 from the first.
 struct QueryPlace {
   using Functions = Pattern;
   PatternContext context;

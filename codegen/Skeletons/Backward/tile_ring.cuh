@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// Of q and k, then of v and d_out: of the item, and of a step.
+// Rows of q or k, then of v or d_out, in a tile of the item and in one of a step.
 using ItemRows = SharedTile<kBlockN, KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
 using ItemValueRows = SharedTile<kBlockN, KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
 using StepRows = SharedTile<kBlockM, KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;

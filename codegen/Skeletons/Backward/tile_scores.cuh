@@ -108,14 +108,14 @@ template <int Tiles> DEV void maskBits(float (&scores)[Tiles][4], int half, uint
   }
 }
 
-// What of a row lies in the band.
+// The columns of a row that lie in the band.
 template <int Branch, class Place> DEV uint32_t bandOfRow(const Place &place, int half) {
   const uint32_t word = Place::Functions::template bandColumns<LaneColumns>(place.context, place.variant, Branch,
                                                                             place.rowPosition(half), place.firstColumn);
   return place.rowExists(half) ? word : 0;
 }
 
-// Of a kept tile, what lies in the band.
+// Of a kept tile stays what lies in the band.
 template <int Branch, class Place, int Tiles> DEV void maskBand(float (&scores)[Tiles][4], const Place &place) {
 #pragma unroll
   for (int half = 0; half < 2; ++half)
@@ -159,7 +159,7 @@ template <int Branch, class Place, int Tiles> DEV void maskSquares(float (&score
   }
 }
 
-// Likewise, of what lies in the band: a pair in it speaks for all that a lane has of a square.
+// The same of what lies in the band: a pair in it speaks for all that a lane has of a square.
 template <int Branch, class Place, int Tiles>
 DEV void maskSquaresInBand(float (&scores)[Tiles][4], const Place &place) {
   constexpr int kBits = KernelTraits::kSquare / 4; // of a lane

@@ -64,7 +64,7 @@ struct KeyItem : WalkItem {
   }
 
   DEV int32_t headOfRows() const { return kvHead; }
-  // Of the head that the context is of.
+  // The context is that of a head of the group.
   DEV int32_t variantOf(const PatternContext &context) const { return Pattern::variant(context); }
   DEV int32_t headOfColumns(const PatternContext &context) const { return context.head; }
   DEV static int32_t origin(const PatternContext &context) { return context.kOrigin; }
@@ -165,7 +165,7 @@ public:
 
   DEV static int32_t headsAtOnce(int32_t) { return 1; }
 
-  // From the start, after the context was given another head of the group.
+  // Begins anew, after the context was given another head of the group.
   DEV void enterHead() { this->enter(item.variantOf(context)); }
 
   // False: nothing follows. Column i of the tile is row firstRow + i * rate of its tensor.

@@ -161,7 +161,7 @@ public:
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
-  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
+  std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override;
   SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
@@ -252,12 +252,12 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
 }
 
 // Half as many rows per warp.
-std::vector<KernelConfig> PortableForward::spareConfigs(const KernelRequest &request) const {
-  PortableConfig spare = defaultConfig(request);
-  if (spare.warps == 8 || spare.blockM == kMmaRows * spare.warps)
+std::vector<KernelConfig> PortableForward::fallbackConfigs(const KernelRequest &request) const {
+  PortableConfig fallback = defaultConfig(request);
+  if (fallback.warps == 8 || fallback.blockM == kMmaRows * fallback.warps)
     return {};
-  spare.warps = 8;
-  return {spare};
+  fallback.warps = 8;
+  return {fallback};
 }
 
 ScheduleFacts PortableForward::schedule(const KernelConfig &given) const {

@@ -32,7 +32,7 @@ int64_t tilesAreWhole(const KernelRequest &request, const Sm90Config &config) {
   return config.documentTiles ? 0 : request.tilesAreWhole(kConsumerRows, config.blockN); // documents begin anywhere
 }
 
-// Of the whole GPU.
+// Blocks that the whole GPU holds at a time.
 LaunchExpr residentBlocks(const Sm90Config &config) {
   return config.minBlocks == 1 ? LaunchExpr(LaunchSymbol::smCount)
                                : LaunchSymbol::smCount * LaunchExpr(config.minBlocks);
@@ -74,7 +74,7 @@ public:
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override { return sm90Constraints(); }
   KernelConfig defaultConfig(const KernelRequest &request) const override;
-  std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const override;
+  std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
   KernelConfig derived(const KernelRequest &request, KernelConfig config) const override;
   KernelConfig takenBack(KernelConfig config) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override { return sm90Schedule(config); }
@@ -145,21 +145,21 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
 
 // Predicates in a loop first, which long ones want; then more registers for the producing threads, which lists of cells
 // want; then fewer consuming warpgroups, and only then key tiles that blocks of keys are no multiples of.
-std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request) const {
+std::vector<KernelConfig> Sm90Forward::fallbackConfigs(const KernelRequest &request) const {
   constexpr int64_t kAmpleProducer = 56, kBlockStep = 64; // blocks of patterns have 64 or 128 tokens
   const Sm90Config base = defaultConfig(request);
-  std::vector<KernelConfig> spares;
+  std::vector<KernelConfig> fallbacks;
   auto add = [&](int64_t blockM, int64_t blockN, int64_t producerRegisters) {
-    Sm90Config spare = base;
-    spare.compactMask = 1;
-    spare.blockM = blockM;
-    spare.blockN = blockN;
-    spare.producerRegisters = producerRegisters;
-    const KernelConfig config = derived(request, spare);
+    Sm90Config fallback = base;
+    fallback.compactMask = 1;
+    fallback.blockM = blockM;
+    fallback.blockN = blockN;
+    fallback.producerRegisters = producerRegisters;
+    const KernelConfig config = derived(request, fallback);
     const bool isKnown =
-        config == KernelConfig(base) || std::find(spares.begin(), spares.end(), config) != spares.end();
+        config == KernelConfig(base) || std::find(fallbacks.begin(), fallbacks.end(), config) != fallbacks.end();
     if (!isKnown && !whyInfeasible(request, config))
-      spares.push_back(config);
+      fallbacks.push_back(config);
   };
   const int64_t aligned = std::max(base.blockN / kBlockStep * kBlockStep, std::min(base.blockN, kBlockStep));
   add(base.blockM, base.blockN, base.producerRegisters);
@@ -171,7 +171,7 @@ std::vector<KernelConfig> Sm90Forward::spareConfigs(const KernelRequest &request
   const int64_t mostSteps = request.operands.empty() ? 2 : 4;
   for (int64_t step = 1; step <= mostSteps; ++step)
     add(base.blockM, base.blockN - step * kKeyStep, kAmpleProducer);
-  return spares;
+  return fallbacks;
 }
 
 // For any numbers: the constraints judge afterwards.

@@ -60,7 +60,7 @@ DEV void laneMax(RowValues &largest, const Scores &scores) {
     }
 }
 
-// Of a row, the same in all lanes of the quad: what its output is divided by, and what its lse is made of.
+// What the output of a row is divided by, and what its lse is made of: the same in all lanes of the quad.
 struct RowSum {
   float ofProducts, ofWeights;
 };
@@ -87,11 +87,10 @@ DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float sca
   return exceeds;
 }
 
-// Beyond trust: an anchored sum (sm90_softmax.cuh) whose output may have overflowed. Values up to 2^27 leave the output
-// finite below it.
+// An anchored sum (sm90_softmax.cuh) from here on is beyond trust. Values up to 2^27 leave the output finite below it.
 constexpr float kRedoLimit = 0x1p100f;
 
-// A sum beyond trust stays infinite. One that is NaN stays NaN.
+// A sum beyond trust becomes infinite, as its output may have overflowed. One that is NaN stays NaN.
 template <bool IsAnchored> DEV void shrinkSum(float &sum, float factor) {
   sum = IsAnchored && sum >= kRedoLimit ? INFINITY : sum * factor;
 }

@@ -90,7 +90,7 @@ struct Consumer {
       applyScores(scores, mask, tile, chunk, dotScale);
   }
 
-  // From scores to row maxima that admit them; `largest` holds the lane maxima without masks.
+  // Moves row maxima until they admit the scores; `largest` holds the lane maxima without masks.
   DEV void admit(Scores &scores, RowValues &largest, const KeyTile &tile, int chunk) {
     if (tile.isMasked) {
       maskScores(scores, mask, tile, chunk);

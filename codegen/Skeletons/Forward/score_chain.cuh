@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-// From scores to log2 units.
+// The factor from scores to log2 units.
 DEV float weightScale(float scaleLog2) { return Pattern::kHasScore ? kLog2OfE : scaleLog2; }
 
 DEV void applyScores(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk, float scaleLog2) {

@@ -106,7 +106,7 @@ private:
   // The rows of the query tile that this consumer computes: its own, or those whose key tiles all consumers share.
   DEV int32_t rowGroup() const { return kSplitsLong && sharesTiles ? 0 : consumer; }
 
-  // With the rows of lanes counted from the first consumer, as LaneRows does.
+  // Rows of lanes are counted from the first consumer, as LaneRows does.
   DEV WorkItem ownItem() const {
     WorkItem item = readItem(header());
     if (kSplitsLong)

@@ -14,12 +14,12 @@ constexpr int kGrid = KernelTraits::kGrid;
 
 constexpr int32_t kNoItem = -1;
 
-// Of the planning warp.
+// The planning warp asks this.
 DEV bool isSecondPass() { return kMayRedo && ptx::loadShared4(kSecondPass) != 0; }
 
 class ItemSequence {
 public:
-  // In the second pass the same items once more.
+  // In the second pass the same items come once more.
   DEV explicit ItemSequence(const KernelParams &p) : p(p), round(0) {
     if (kSplitsLast)
       noteLastRound();
@@ -27,7 +27,7 @@ public:
       ptx::storeShared4(kPreviousItem, blockIdx.x);
   }
 
-  // Of what next() gave, among the items of this block.
+  // The place of what next() gave among the items of this block.
   DEV int32_t ordinal() const { return round - 1; }
 
   // All lanes of the warp call together and get the same.

@@ -136,7 +136,7 @@ private:
     return true;
   }
 
-  // Of the row group that this lane stands for; none, if it has no rows.
+  // The splits of the row group that this lane stands for; none, if it has no rows.
   DEV int32_t splitsOfLane(const ConsumerTileWalk &walk) const {
     const WorkItem item = readItem(kPlannerItem);
     const int32_t lane = ptx::rereadThreadIndex() % 32;

@@ -36,7 +36,7 @@ DEV uint32_t rangeOf(int32_t consumer) { return recordAt<TileRange>(HEDDLE_RECOR
 DEV uint32_t planEntry(int32_t slot) { return recordAt<PlanEntry>(HEDDLE_RECORD(plan), slot); }
 DEV uint32_t redoWord(int32_t number) { return HEDDLE_RECORD(redoBits) + number * 4; }
 
-// Of an item that lies there, or of an entry of the plan.
+// Fields of an item that lies there, or of an entry of the plan.
 DEV uint32_t flagsOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, flags); }
 DEV uint32_t noteOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, note); }
 
@@ -73,7 +73,7 @@ DEV WorkItem readItem(uint32_t from) {
   return item;
 }
 
-// By the lanes of one warp: each takes one slot of every ring, which is faster and shorter than one thread's loops.
+// The lanes of one warp take one slot of every ring each, which is faster and shorter than one thread's loops.
 DEV void initShared(int32_t lane) {
   static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && kRedoWords == 32, "a lane for every slot and word");
   if (lane < kQueryStages)

@@ -65,7 +65,7 @@ public:
          ptx::rereadThreadIndex() % 32 * 16;
   }
 
-  // To the next state of the same rows: in the slot that follows, or of the next consumer.
+  // Goes to the next state of the same rows, in the slot that follows or of the next consumer.
   DEV void next() { at += kStepBytes; }
 
   DEV void store(const RowState &rows, bool isWanted = true) const {

@@ -18,7 +18,7 @@ struct ConsumerTile {
   int32_t firstKey;
 
   DEV bool exists() const { return number >= 0; }
-  // Of another lane; all lanes call together.
+  // The tile of another lane; all lanes call together.
   DEV ConsumerTile ofLane(int32_t lane) const {
     return ConsumerTile{__shfl_sync(kWholeWarp, number, lane), __shfl_sync(kWholeWarp, flags, lane),
                         __shfl_sync(kWholeWarp, place, lane), __shfl_sync(kWholeWarp, firstKey, lane)};
@@ -45,7 +45,7 @@ public:
     return TileStretch{__reduce_min_sync(kWholeWarp, mine == count ? range.begin : kNoTile), count};
   }
 
-  // Of the consumer of this lane, likewise.
+  // That of the consumer of this lane.
   DEV int32_t stretchOfLane() const { return range.reach - range.begin; }
 
   // The first tile again, after kSplitLimits may have changed; none lies before the branch in which the walk stands.

@@ -63,7 +63,7 @@ DEV bool placeRows(const KernelParams &p, const PatternContext &context, int32_t
 DEV bool decodeWorkItem(const KernelParams &p, int32_t index, WorkItem &item) {
   int32_t seqlenQ = p.rowCount(p.seqlenQ), batch = p.batch, heads = p.heads, kvHeads = p.kvHeads,
           sectionPairs = rasterPairs(p);
-  // As above, for the sizes.
+  // The sizes, too, are kept out of loops, as keepOutOfLoops() does it.
   asm volatile("" : "+r"(seqlenQ), "+r"(batch), "+r"(heads), "+r"(kvHeads), "+r"(sectionPairs));
   int32_t items = itemsPerHead(p, seqlenQ);
   int32_t pairs = batch * heads;

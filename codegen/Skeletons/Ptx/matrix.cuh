@@ -13,7 +13,7 @@ DEV void loadMatrix4(uint32_t (&fragment)[4], uint32_t address) {
                : "r"(address));
 }
 
-// The same, each matrix transposed.
+// Loads as loadMatrix4 does, with each matrix transposed.
 DEV void loadMatrix4Transposed(uint32_t (&fragment)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])

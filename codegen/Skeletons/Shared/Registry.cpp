@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-// Those that are made for fewer architectures know them better.
+// Skeletons that are made for fewer architectures know them better.
 static std::vector<const Skeleton *> listSkeletons() {
   std::vector<const Skeleton *> list = {
 #define HEDDLE_SKELETON(accessor) &accessor(),

@@ -41,7 +41,7 @@ template <class Config> struct CostChoice {
   }
 };
 
-/// Of every family of forward kernels, before its own.
+/// What every family of forward kernels says before its own facts.
 inline constexpr CostChoice<ForwardConfig> kForwardChoices[] = {
     {"block_m=64", &ForwardConfig::blockM, 64},       {"block_m=192", &ForwardConfig::blockM, 192},
     {"block_n=32", &ForwardConfig::blockN, 32},       {"block_n=48", &ForwardConfig::blockN, 48},

@@ -58,7 +58,7 @@ LaunchPlan Skeleton::defaultPlan(const KernelRequest &request) const {
   return planCall(request, defaultConfig(request));
 }
 
-std::vector<KernelConfig> Skeleton::spareConfigs(const KernelRequest &) const { return {}; }
+std::vector<KernelConfig> Skeleton::fallbackConfigs(const KernelRequest &) const { return {}; }
 
 KernelConfig Skeleton::derived(const KernelRequest &, KernelConfig config) const { return config; }
 

@@ -50,8 +50,8 @@ public:
   virtual const std::vector<Constraint> &constraints() const = 0;
   /// Feasible for every request that applies.
   virtual KernelConfig defaultConfig(const KernelRequest &request) const = 0;
-  /// Feasible ones to try, in this order, when the compiler spills with the default.
-  virtual std::vector<KernelConfig> spareConfigs(const KernelRequest &request) const;
+  /// Fallback configurations: feasible ones to try, in this order, when the compiler spills with the default.
+  virtual std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const;
   /// With the fields that are no choice but follow from others, so that changing one knob alone stays meaningful.
   /// The configuration may be infeasible.
   virtual KernelConfig derived(const KernelRequest &request, KernelConfig config) const;
@@ -63,7 +63,7 @@ public:
 
   /// The functions from here on need a feasible configuration.
   virtual SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const = 0;
-  /// Of one kernel, by itself.
+  /// The layout of one kernel by itself.
   virtual LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const = 0;
   /// Text of `struct KernelTraits`: request, configuration and shared-memory plan.
   virtual std::string traits(const KernelRequest &request, const KernelConfig &config) const = 0;

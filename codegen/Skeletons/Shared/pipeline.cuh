@@ -38,7 +38,7 @@ template <class T> DEV void storeRecord(uint32_t address, const T &record) {
   }
 }
 
-// Of an array of records that begins there.
+// The address of a record in an array that begins there.
 template <class T> DEV uint32_t recordAt(uint32_t array, int32_t index) {
   return array + static_cast<uint32_t>(sizeof(T)) * index;
 }
@@ -72,7 +72,7 @@ private:
   uint32_t phase;
 };
 
-// The same in one register.
+// A cursor in one register.
 template <int Slots> class PackedRingCursor {
 public:
   DEV explicit PackedRingCursor(uint32_t parity) : state(parity * kParity) {}
@@ -80,7 +80,7 @@ public:
   DEV uint32_t parity() const { return state / kParity; }
   DEV uint32_t emptyParity() const { return parity(); }
   DEV void next() { advance(1); }
-  // By at most Slots.
+  // Goes on by at most Slots.
   DEV void advance(int32_t steps) {
     const int32_t place = slot() + steps;
     state = place >= Slots ? ((state & kParity) ^ kParity) | (place - Slots) : state + steps;
@@ -134,13 +134,13 @@ public:
   DEV explicit Pipeline(uint32_t side) : Cursor<Stages>(side) {}
   DEV explicit Pipeline(const Cursor<Stages> &place) : Cursor<Stages>(place) {}
 
-  // By the side that fills: waits until nobody reads the slot any more.
+  // The side that fills waits until nobody reads the slot any more.
   DEV void acquire() const { ptx::waitParity(empty(), this->emptyParity()); }
   // This warp has filled the slot.
   DEV void publish() const { heddle::release(full()); }
   DEV uint32_t full() const { return Ring::full(this->slot()); }
 
-  // By the side that reads.
+  // The side that reads calls these.
   DEV void waitFull() const { ptx::waitParity(full(), this->parity()); }
   DEV uint32_t empty() const { return Ring::empty(this->slot()); }
   // This warp is done with the slot.

@@ -14,7 +14,7 @@ public:
       : key(mixed(static_cast<uint32_t>(seed) + kStep * static_cast<uint32_t>(head))), extent(extent),
         bits(max(32 - __clz(extent - 1), 2)) {}
 
-  // Of a cell in [0, extent) under permutation number `index`.
+  // The image of a cell in [0, extent) under permutation number `index`.
   DEV int32_t image(int32_t cell, int32_t index) const {
     const uint32_t permutation = mixed(key + kStep * static_cast<uint32_t>(index));
     do

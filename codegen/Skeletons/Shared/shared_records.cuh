@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Of a member, in bytes: NVRTC has neither offsetof nor the builtin of other compilers.
+// The offset of a member in bytes: NVRTC has neither offsetof nor the builtin of other compilers.
 #ifdef __CUDACC_RTC__
 #define HEDDLE_OFFSET(Record, member) static_cast<uint32_t>(__INTADDR__(&static_cast<Record *>(nullptr)->member))
 #else

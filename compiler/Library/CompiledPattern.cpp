@@ -1,5 +1,5 @@
-//===- EmbeddedPattern.cpp ------------------------------------------------===//
-#include "compiler/Library/EmbeddedPattern.h"
+//===- CompiledPattern.cpp ------------------------------------------------===//
+#include "compiler/Library/CompiledPattern.h"
 
 #include "codegen/Choose/RatesOf.h"
 #include "codegen/Cpu/JitPattern.h"
@@ -83,9 +83,9 @@ std::string typeText(mlir::Type type) {
 
 } // namespace
 
-Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::string &text, const std::string &label,
+Result<std::shared_ptr<CompiledPattern>> CompiledPattern::create(const std::string &text, const std::string &label,
                                                                  const std::string &name) {
-  std::shared_ptr<EmbeddedPattern> made(new EmbeddedPattern);
+  std::shared_ptr<CompiledPattern> made(new CompiledPattern);
   Result<std::unique_ptr<PatternFile>> parsed = PatternFile::parse(text, label, name);
   if (parsed.status().code() == StatusCode::notFound) // the name: heddle_compiler.h has one code for all that is passed
     return Status::invalidArgument(parsed.status().message());
@@ -98,13 +98,13 @@ Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::create(const std::stri
   return made;
 }
 
-Result<std::shared_ptr<EmbeddedPattern>> EmbeddedPattern::part() {
+Result<std::shared_ptr<CompiledPattern>> CompiledPattern::part() {
   std::lock_guard<std::mutex> lock(mutex);
   HEDDLE_ASSIGN(const std::string text, file->partText());
   return create(text, label, facts.name);
 }
 
-void EmbeddedPattern::describeDimensions(unsigned argument) {
+void CompiledPattern::describeDimensions(unsigned argument) {
   Tensor &tensor = tensors.emplace_back();
   attn::PatternOp pattern = file->pattern();
   if (!pattern.isOperand(argument))
@@ -117,7 +117,7 @@ void EmbeddedPattern::describeDimensions(unsigned argument) {
   tensor.isOfIntegers = type.getElementType().isInteger();
 }
 
-void EmbeddedPattern::describe() {
+void CompiledPattern::describe() {
   attn::PatternOp pattern = file->pattern();
   facts.struct_size = sizeof(facts);
   facts.argument_count = int32_t(pattern.getNumArguments());
@@ -158,7 +158,7 @@ static bool isLength(const heddle_pattern_argument &argument, const heddle_opera
   return argument.takes_length && operand.kind == HEDDLE_OPERAND_INT;
 }
 
-Result<int64_t> EmbeddedPattern::wordOf(const heddle_operand &operand) const {
+Result<int64_t> CompiledPattern::wordOf(const heddle_operand &operand) const {
   const std::string who = std::string("pattern '") + facts.name + "': operand " + std::to_string(operand.id) + ": ";
   if (operand.id < 0 || operand.id >= facts.argument_count)
     return Status::invalidArgument(who + "it has " + std::to_string(facts.argument_count) + " arguments");
@@ -184,7 +184,7 @@ Result<int64_t> EmbeddedPattern::wordOf(const heddle_operand &operand) const {
   return attn::wordOfReal(number);
 }
 
-Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *operands, uint64_t count,
+Result<std::vector<int64_t>> CompiledPattern::parameters(const heddle_operand *operands, uint64_t count,
                                                          bool needsLengths) {
   if (count > 0 && !operands)
     return Status::invalidArgument("operands: expected an address, got null");
@@ -208,11 +208,11 @@ Result<std::vector<int64_t>> EmbeddedPattern::parameters(const heddle_operand *o
   return words;
 }
 
-int64_t EmbeddedPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const {
+int64_t CompiledPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const {
   return origin == QOriginRule::start ? 0 : origin == QOriginRule::end ? seqlenK - seqlenQ : given;
 }
 
-OperandNumbers EmbeddedPattern::operandNumbers() const {
+OperandNumbers CompiledPattern::operandNumbers() const {
   OperandNumbers numbers;
   for (const heddle_pattern_argument &argument : described) {
     const uint64_t bit = uint64_t(1) << argument.id;
@@ -225,7 +225,7 @@ OperandNumbers EmbeddedPattern::operandNumbers() const {
   return numbers;
 }
 
-Status EmbeddedPattern::checkWords(const LaunchSymbols &symbols) const {
+Status CompiledPattern::checkWords(const LaunchSymbols &symbols) const {
   std::vector<std::string> names;
   for (const heddle_pattern_argument &argument : described)
     names.push_back(argument.name);
@@ -249,7 +249,7 @@ static int64_t extentOf(attn::Extent extent, const CpuCall &call, int64_t length
   return length;
 }
 
-int64_t EmbeddedPattern::elementsOf(int32_t argument, const CpuCall &call) const {
+int64_t CompiledPattern::elementsOf(int32_t argument, const CpuCall &call) const {
   int64_t elements = 1;
   for (const Dimension &dimension : tensors[size_t(argument)].dimensions) {
     const attn::Extent *extent = std::get_if<attn::Extent>(&dimension);
@@ -258,7 +258,7 @@ int64_t EmbeddedPattern::elementsOf(int32_t argument, const CpuCall &call) const
   return elements;
 }
 
-int64_t EmbeddedPattern::bytesOf(int32_t argument, const CpuCall &call) const {
+int64_t CompiledPattern::bytesOf(int32_t argument, const CpuCall &call) const {
   return elementsOf(argument, call) * tensors[size_t(argument)].elementBytes;
 }
 
@@ -275,7 +275,7 @@ static std::shared_ptr<const std::vector<int64_t>> integersAt(const void *addres
   return std::make_shared<const std::vector<int64_t>>(std::move(integers));
 }
 
-Status EmbeddedPattern::checkIntegers(const CpuCall &call) {
+Status CompiledPattern::checkIntegers(const CpuCall &call) {
   attn::TensorCall asked;
   asked.batch = call.batch, asked.heads = call.heads, asked.seqlenQ = call.seqlenQ, asked.seqlenK = call.seqlenK;
   asked.qOrigin = call.qOrigin, asked.kOrigin = call.kOrigin;
@@ -302,7 +302,7 @@ Status EmbeddedPattern::checkIntegers(const CpuCall &call) {
 }
 
 /// Of the tensors of integers among the operands of a call.
-attn::TensorData EmbeddedPattern::integersOf(const heddle_operand *operands, uint64_t count,
+attn::TensorData CompiledPattern::integersOf(const heddle_operand *operands, uint64_t count,
                                              const CpuCall &call) const {
   attn::TensorData data(described.size());
   for (uint64_t i = 0; i < count; ++i)
@@ -314,9 +314,9 @@ attn::TensorData EmbeddedPattern::integersOf(const heddle_operand *operands, uin
   return data;
 }
 
-Result<GroupPlan> EmbeddedPattern::groupPlan(const heddle_group_options &options) {
+Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options) {
   HEDDLE_ASSIGN(std::vector<int64_t> words, parameters(options.operands, options.operand_count, /*needsLengths=*/true));
-  HEDDLE_ASSIGN(const std::shared_ptr<EmbeddedPattern> ofParts, part());
+  HEDDLE_ASSIGN(const std::shared_ptr<CompiledPattern> ofParts, part());
   CpuCall call;
   call.batch = 1, call.heads = int32_t(options.heads);
   call.seqlenQ = call.seqlenK = int32_t(options.seqlen);
@@ -343,7 +343,7 @@ Result<GroupPlan> EmbeddedPattern::groupPlan(const heddle_group_options &options
   return attn::makeGroupPlan(request);
 }
 
-Result<CpuCall::ArgumentGradient> EmbeddedPattern::gradientOf(const heddle_gradient &wanted,
+Result<CpuCall::ArgumentGradient> CompiledPattern::gradientOf(const heddle_gradient &wanted,
                                                               const CpuCall &call) const {
   const std::string who = "attention arguments: gradients: argument " + std::to_string(wanted.id) + ": ";
   if (wanted.id < 0 || wanted.id >= facts.argument_count)
@@ -356,7 +356,7 @@ Result<CpuCall::ArgumentGradient> EmbeddedPattern::gradientOf(const heddle_gradi
   return gradient;
 }
 
-Result<std::shared_ptr<const PreparedPattern>> EmbeddedPattern::prepared(Walk walk) {
+Result<std::shared_ptr<const PreparedPattern>> CompiledPattern::prepared(Walk walk) {
   std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<const PreparedPattern> &known = preparedOnce[walk];
   if (!known) {
@@ -366,7 +366,7 @@ Result<std::shared_ptr<const PreparedPattern>> EmbeddedPattern::prepared(Walk wa
   return known;
 }
 
-Result<std::shared_ptr<const JitPattern>> EmbeddedPattern::machineCode(Walk walk) {
+Result<std::shared_ptr<const JitPattern>> CompiledPattern::machineCode(Walk walk) {
   std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<const JitPattern> &known = machineCodeOnce[walk];
   if (!known) {
@@ -375,7 +375,7 @@ Result<std::shared_ptr<const JitPattern>> EmbeddedPattern::machineCode(Walk walk
   return known;
 }
 
-Result<ProblemBucket> EmbeddedPattern::bucket(const ProblemShape &shape, int64_t smCount) {
+Result<ProblemBucket> CompiledPattern::bucket(const ProblemShape &shape, int64_t smCount) {
   std::vector<int64_t> asked = {shape.batch,   shape.heads,   shape.kvHeads, shape.seqlenQ,
                                 shape.seqlenK, shape.qOrigin, shape.kOrigin, smCount};
   asked.insert(asked.end(), shape.parameters.begin(), shape.parameters.end());
@@ -388,7 +388,7 @@ Result<ProblemBucket> EmbeddedPattern::bucket(const ProblemShape &shape, int64_t
   return buckets.emplace(std::move(asked), problemBucket(*file, shape, smCount)).first->second;
 }
 
-Result<std::unique_ptr<PatternFile>> EmbeddedPattern::copyForThread() const {
+Result<std::unique_ptr<PatternFile>> CompiledPattern::copyForThread() const {
   return PatternFile::parse(facts.text, label, facts.name);
 }
 

@@ -1,4 +1,4 @@
-//===- EmbeddedPattern.h - a pattern that a program holds -------*- C++ -*-===//
+//===- CompiledPattern.h - a pattern that is compiled for calls -*- C++ -*-===//
 // Owns a parsed pattern for callers on any thread: what they are told of it, the sizes of their calls, and what is made
 // of it once and used often.
 //===----------------------------------------------------------------------===//
@@ -24,14 +24,14 @@ namespace heddle {
 class JitPattern;
 
 /// Thread safe.
-class EmbeddedPattern {
+class CompiledPattern {
 public:
   /// The failures of PatternFile::parse.
-  static Result<std::shared_ptr<EmbeddedPattern>> create(const std::string &text, const std::string &label,
+  static Result<std::shared_ptr<CompiledPattern>> create(const std::string &text, const std::string &label,
                                                          const std::string &name);
 
   /// The same whose calls are parts of a whole (attn-part). unsupported: why they cannot be.
-  Result<std::shared_ptr<EmbeddedPattern>> part();
+  Result<std::shared_ptr<CompiledPattern>> part();
 
   const heddle_pattern_info &info() const { return facts; }
   const std::vector<heddle_pattern_argument> &arguments() const { return described; }
@@ -69,7 +69,7 @@ public:
   Result<std::unique_ptr<PatternFile>> copyForThread() const;
 
 private:
-  EmbeddedPattern() = default;
+  CompiledPattern() = default;
   void describe();
   void describeDimensions(unsigned argument);
   const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
@@ -104,6 +104,6 @@ private:
 } // namespace heddle
 
 struct heddle_pattern {
-  std::shared_ptr<heddle::EmbeddedPattern> pattern;
+  std::shared_ptr<heddle::CompiledPattern> pattern;
   heddle::HandleLife life{};
 };
