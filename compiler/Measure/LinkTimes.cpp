@@ -1,161 +1,72 @@
-//===- LinkTimes.cpp - a ring of threads ----------------------------------===//
+//===- LinkTimes.cpp - ranks as threads and as processes ------------------===//
 #include "compiler/Measure/LinkTimes.h"
 
-#include "runtime/Distributed/NcclTransport.h"
+#include "compiler/Io/AtomicFile.h"
+#include "compiler/Measure/LinkRank.h"
+#include "runtime/Core/ReadFile.h"
+#include "runtime/Distributed/Patience.h"
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <mutex>
-#include <thread>
 
 namespace heddle {
 namespace {
 
-constexpr int64_t kChunkBytes = int64_t(1) << 24; ///< of host memory, with which bytes are made and compared
-constexpr size_t kRounds = 7;
+constexpr const char *kMeasure = "measure links: ";
 
-uint64_t scrambled(uint64_t word) {
-  word += 0x9e3779b97f4a7c15;
-  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
-  word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
-  return word ^ (word >> 31);
+/// What one rank measures; all have the same in the end.
+Status measureAs(LinkRank &rank, const std::vector<int64_t> &sizes, LinkTimes &times) {
+  const DeviceInfo &own = rank.device().info();
+  HEDDLE_ASSIGN(const std::vector<std::string> gpus, rank.gather(own.pciBusId + " " + own.identity.deviceName));
+  for (const std::string &gpu : gpus) {
+    const size_t blank = std::min(gpu.find(' '), gpu.size() - 1);
+    times.gpus.push_back({gpu.substr(blank + 1), gpu.substr(0, blank)});
+  }
+  for (int64_t bytes : sizes) {
+    HEDDLE_ASSIGN(const double us, rank.measure(bytes));
+    times.samples.push_back({bytes, us});
+  }
+  fitLinks(times);
+  return {};
 }
 
-/// Which bytes a rank sends as a message of a size, from `offset` on.
-void fillChunk(std::vector<uint64_t> &chunk, int32_t rank, int64_t bytes, int64_t offset) {
-  const uint64_t seed = scrambled(uint64_t(rank) ^ uint64_t(bytes) << 16);
-  for (size_t i = 0; i < chunk.size(); ++i)
-    chunk[i] = scrambled(seed + uint64_t(offset) / sizeof(uint64_t) + i);
-}
-
-class LinkRank {
-public:
-  static Result<std::unique_ptr<LinkRank>> open(const nccl::UniqueId &id, RankOf place, int64_t mostBytes) {
-    HEDDLE_ASSIGN(Device device, Device::open(place.rank));
-    HEDDLE_ASSIGN(DeviceStream stream, DeviceStream::create(device));
-    HEDDLE_ASSIGN(DeviceBuffer sent, DeviceBuffer::allocate(device, mostBytes));
-    HEDDLE_ASSIGN(DeviceBuffer received, DeviceBuffer::allocate(device, mostBytes));
-    HEDDLE_ASSIGN(auto transport, NcclTransport::join(device, id, place));
-    return std::unique_ptr<LinkRank>(
-        new LinkRank{device, std::move(stream), std::move(sent), std::move(received), std::move(transport)});
-  }
-
-  Result<double> measure(int64_t bytes) {
-    HEDDLE_TRY(check(bytes));
-    const int64_t steps = std::clamp<int64_t>((int64_t(1) << 31) / bytes, 4, 64);
-    std::vector<double> rounds;
-    for (size_t round = 0; round < kRounds; ++round) {
-      HEDDLE_ASSIGN(const double us, time(bytes, steps));
-      rounds.push_back(us);
-    }
-    std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
-    return rounds[kRounds / 2];
-  }
-
-  void leave(const std::string &why) { transport->abort(why); }
-
-private:
-  LinkRank(Device device, DeviceStream stream, DeviceBuffer sent, DeviceBuffer received,
-           std::unique_ptr<NcclTransport> transport)
-      : device(device), stream(std::move(stream)), sent(std::move(sent)), received(std::move(received)),
-        transport(std::move(transport)) {}
-
-  int32_t next() const { return (transport->rank() + 1) % transport->ranks(); }
-  int32_t before() const { return (transport->rank() + transport->ranks() - 1) % transport->ranks(); }
-
-  Status exchange(int64_t bytes) {
-    return transport->exchange(
-        {{{next(), sent.data(), uint64_t(bytes)}}, {{before(), received.data(), uint64_t(bytes)}}}, stream.handle());
-  }
-
-  template <class F> Status forChunks(int64_t bytes, int32_t rank, F &&f) {
-    for (int64_t offset = 0; offset < bytes; offset += kChunkBytes) {
-      std::vector<uint64_t> chunk(size_t(std::min(kChunkBytes, bytes - offset)) / sizeof(uint64_t));
-      fillChunk(chunk, rank, bytes, offset);
-      HEDDLE_TRY(f(chunk, offset, int64_t(chunk.size() * sizeof(uint64_t))));
-    }
-    return {};
-  }
-
-  /// One message, byte for byte.
-  Status check(int64_t bytes) {
-    using Chunk = std::vector<uint64_t>;
-    HEDDLE_TRY(forChunks(bytes, transport->rank(), [&](const Chunk &chunk, int64_t offset, int64_t size) {
-      const Status status = sent.copyFrom(chunk.data(), size, offset, stream.handle());
-      return status.isOk() ? device.synchronize(stream.handle()) : status;
-    }));
-    HEDDLE_TRY(received.fillBytes(0, stream.handle()));
-    HEDDLE_TRY(exchange(bytes));
-    HEDDLE_TRY(transport->wait(stream.handle()));
-    return forChunks(bytes, before(), [&](const Chunk &chunk, int64_t offset, int64_t size) -> Status {
-      Chunk came(chunk.size());
-      HEDDLE_TRY(received.copyTo(came.data(), size, offset, stream.handle()));
-      HEDDLE_TRY(device.synchronize(stream.handle()));
-      if (came == chunk)
-        return {};
-      return Status::internal("measure links: of " + std::to_string(bytes) + " bytes that rank " +
-                              std::to_string(before()) + " sent, rank " + std::to_string(transport->rank()) +
-                              " has others near byte " + std::to_string(offset));
-    });
-  }
-
-  /// Of one step, by the clock of the GPU; the first step of a round is not counted, in it ranks meet.
-  Result<double> time(int64_t bytes, int64_t steps) {
-    HEDDLE_ASSIGN(DeviceEvent begin, DeviceEvent::create(device));
-    HEDDLE_ASSIGN(DeviceEvent end, DeviceEvent::create(device));
-    HEDDLE_TRY(exchange(bytes));
-    HEDDLE_TRY(begin.record(stream.handle()));
-    for (int64_t step = 0; step < steps; ++step)
-      HEDDLE_TRY(exchange(bytes));
-    HEDDLE_TRY(end.record(stream.handle()));
-    HEDDLE_TRY(transport->wait(stream.handle()));
-    HEDDLE_ASSIGN(const double us, end.elapsedUsSince(begin));
-    return us / double(steps);
-  }
-
-  Device device;
-  DeviceStream stream;
-  DeviceBuffer sent, received;
-  std::unique_ptr<NcclTransport> transport;
-};
+int64_t mostOf(const std::vector<int64_t> &sizes) { return *std::max_element(sizes.begin(), sizes.end()); }
 
 /// The ranks' threads: the first failure is everybody's, and nobody waits for a rank that has failed.
-class LinkRing {
+class LinkThreads {
 public:
-  explicit LinkRing(int32_t ranks) : ranks(size_t(ranks)) {}
+  LinkThreads(int32_t count, const std::vector<int64_t> &sizes) : sizes(sizes), ranks(size_t(count)) {}
 
-  Result<std::vector<LinkSample>> measure(const nccl::UniqueId &id, const std::vector<int64_t> &sizes) {
-    for (int64_t bytes : sizes)
-      samples.push_back({bytes, 0});
-    const int64_t most = *std::max_element(sizes.begin(), sizes.end());
+  Result<LinkTimes> measure(const nccl::UniqueId &id) {
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < ranks.size(); ++rank)
-      threads.emplace_back([this, &id, rank, most] {
-        const Status status = runRank(id, rank, most);
+      threads.emplace_back([this, &id, rank] {
+        const Status status = runRank(id, rank);
         if (!status.isOk())
           fail(status);
       });
     for (std::thread &thread : threads)
       thread.join();
-    return failure.isOk() ? Result<std::vector<LinkSample>>(samples) : failure;
+    return failure.isOk() ? Result<LinkTimes>(measured) : failure;
   }
 
 private:
-  Status runRank(const nccl::UniqueId &id, size_t rank, int64_t most) {
-    HEDDLE_ASSIGN(auto opened, LinkRank::open(id, {int32_t(rank), int32_t(ranks.size())}, most));
+  Status runRank(const nccl::UniqueId &id, size_t rank) {
+    HEDDLE_ASSIGN(auto opened, LinkRank::open(id, {int32_t(rank), int32_t(ranks.size())}, int(rank), mostOf(sizes)));
     LinkRank &own = *opened;
     {
       std::lock_guard<std::mutex> lock(mutex);
       HEDDLE_TRY(failure);
       ranks[rank] = std::move(opened);
     }
-    for (LinkSample &sample : samples) {
-      HEDDLE_ASSIGN(const double us, own.measure(sample.bytes));
-      std::lock_guard<std::mutex> lock(mutex);
-      sample.us = std::max(sample.us, us);
-    }
+    LinkTimes times;
+    HEDDLE_TRY(measureAs(own, sizes, times));
     std::unique_ptr<LinkRank> done; // ranks part at the same time
     std::lock_guard<std::mutex> lock(mutex);
     done = std::move(ranks[rank]);
+    measured = times;
     return {};
   }
 
@@ -169,10 +80,43 @@ private:
         rank->leave(status.message());
   }
 
-  std::mutex mutex; ///< guards all of it but what the ranks do themselves
+  const std::vector<int64_t> &sizes;
+  std::mutex mutex; ///< guards the rest, but what the ranks do themselves
   std::vector<std::unique_ptr<LinkRank>> ranks;
-  std::vector<LinkSample> samples;
+  LinkTimes measured;
   Status failure;
+};
+
+Status writeMeeting(const std::string &path, const nccl::UniqueId &id) {
+  if (std::filesystem::exists(path))
+    return Status::invalidArgument(kMeasure + ("'" + path) +
+                                   "' exists; it is where ranks meet: remove it if no other measurement runs");
+  return writeFileAtomically(path, {id.internal, sizeof id.internal});
+}
+
+Result<nccl::UniqueId> readMeeting(const std::string &path) {
+  for (Patience patience(kDefaultRankLimit);; patience.pause()) {
+    nccl::UniqueId id;
+    const Result<std::string> read = readTextFile(path, {"meeting file", sizeof id.internal});
+    if (!read && read.status().code() != StatusCode::notFound)
+      return read.status();
+    if (read && read->size() == sizeof id.internal) {
+      std::memcpy(id.internal, read->data(), sizeof id.internal);
+      return id;
+    }
+    if (patience.isOver())
+      return Status::unavailable(kMeasure + ("rank 0 has not made '" + path) + "' in time");
+  }
+}
+
+/// Removed when it goes.
+struct MeetingFile {
+  std::string path;
+  ~MeetingFile() {
+    std::error_code ignored;
+    if (!path.empty())
+      std::filesystem::remove(path, ignored);
+  }
 };
 
 } // namespace
@@ -194,19 +138,34 @@ void fitLinks(LinkTimes &times) {
 Result<LinkTimes> measureLinks(const std::vector<int64_t> &sizes) {
   HEDDLE_ASSIGN(const int count, Device::count());
   if (count < 2)
-    return Status::unavailable("measure links: the driver sees " + std::to_string(count) +
+    return Status::unavailable(kMeasure + ("the driver sees " + std::to_string(count)) +
                                (count == 1 ? " GPU" : " GPUs") +
                                ", expected two or more; CUDA_VISIBLE_DEVICES may hide some");
   HEDDLE_ASSIGN(const NcclLibrary *nccl, NcclLibrary::open());
-  LinkTimes times;
-  times.nccl = nccl->versionText();
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    HEDDLE_ASSIGN(Device device, Device::open(ordinal));
-    times.gpus.push_back(device.info());
-  }
   HEDDLE_ASSIGN(const nccl::UniqueId id, NcclTransport::makeId());
-  HEDDLE_ASSIGN(times.samples, LinkRing(count).measure(id, sizes));
-  fitLinks(times);
+  HEDDLE_ASSIGN(LinkTimes times, LinkThreads(count, sizes).measure(id));
+  times.nccl = nccl->versionText();
+  return times;
+}
+
+Result<LinkTimes> measureLinks(const std::vector<int64_t> &sizes, const LinkProcess &process) {
+  HEDDLE_ASSIGN(const int count, Device::count());
+  if (count < 1)
+    return Status::unavailable(kMeasure + std::string("the driver sees no GPU"));
+  HEDDLE_ASSIGN(const NcclLibrary *nccl, NcclLibrary::open());
+  MeetingFile made;
+  nccl::UniqueId id;
+  if (process.rank == 0) {
+    HEDDLE_ASSIGN(id, NcclTransport::makeId());
+    HEDDLE_TRY(writeMeeting(process.meetingFile, id));
+    made.path = process.meetingFile;
+  } else {
+    HEDDLE_ASSIGN(id, readMeeting(process.meetingFile));
+  }
+  HEDDLE_ASSIGN(auto rank, LinkRank::open(id, {process.rank, process.ranks}, process.rank % count, mostOf(sizes)));
+  LinkTimes times;
+  HEDDLE_TRY(measureAs(*rank, sizes, times));
+  times.nccl = nccl->versionText();
   return times;
 }
 

@@ -2,6 +2,10 @@
 #include "compiler/Measure/LinkTimes.h"
 #include "nccl_fixture.h"
 
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
 using namespace heddle;
 using namespace heddle::test;
 
@@ -38,7 +42,7 @@ TEST_CASE("each GPU is a rank and every size is measured") {
   fake::fakeCudaSetDevices(3);
   const LinkTimes times = require(measureLinks({kMib, 20 * kMib})); // more than a chunk of host memory
   CHECK(times.gpus.size() == 3);
-  CHECK(times.gpus[2].pciBusId == "00000000:1d:00.0");
+  CHECK(times.gpus[2].pci == "00000000:1d:00.0");
   REQUIRE(times.samples.size() == 2);
   for (const LinkSample &sample : times.samples)
     CHECK(sample.us > 0);
@@ -54,4 +58,27 @@ TEST_CASE("what one rank is refused ends the others") {
   CHECK(status.code() == StatusCode::internal);
   CHECK_MESSAGE(says(status, "fill: cuMemsetD8Async failed"), status.str());
   CHECK(fake::fakeNcclLive() == 0);
+}
+
+TEST_CASE("ranks that are processes meet in a file, which is gone afterwards") {
+  startNccl();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("heddle-links-" + std::to_string(getpid()))).string();
+  std::vector<LinkTimes> times(3);
+  for (const Status &status : onRanks(firstRanks(3), [&](int32_t rank) -> Status {
+         HEDDLE_ASSIGN(times[size_t(rank)], measureLinks({kMib}, {rank, 3, file}));
+         return {};
+       }))
+    require(status);
+  CHECK(!std::filesystem::exists(file));
+  for (const LinkTimes &same : times) {
+    CHECK(same.samples[0].us == times[0].samples[0].us);
+    CHECK(same.gpus[1].pci == "00000000:1c:00.0");
+    CHECK(same.gpus[1].name == "Fake GPU");
+  }
+  std::ofstream(file) << "of an earlier run";
+  const Status exists = measureLinks({kMib}, {0, 3, file}).status();
+  CHECK(exists.code() == StatusCode::invalidArgument);
+  CHECK_MESSAGE(says(exists, "' exists; it is where ranks meet"), exists.str());
+  CHECK(std::filesystem::remove(file));
 }
