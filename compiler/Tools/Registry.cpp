@@ -11,6 +11,7 @@ const std::vector<Verb> &verbs() {
       {"show", "draw which tiles are full, partial and skipped", addShow},
       {"diff", "count and draw the pairs that only one of two patterns keeps", addDiff},
       {"ring", "plan attention over ranks that share a sequence", addRing},
+      {"cost", "plan the training of a model: layouts, time, memory, money", addCost},
       {"compile", "turn a pattern into CUDA text, PTX, a cubin or a record", addCompile},
       {"configs", "list the feasible configurations of a kernel, all or a random sample", addConfigs},
       {"tune", "find the fastest kernel on this machine's GPU", addTune},

@@ -49,6 +49,7 @@ Action addBench(CLI::App &command);
 Action addCache(CLI::App &command);
 Action addReport(CLI::App &command);
 Action addRing(CLI::App &command);
+Action addCost(CLI::App &command);
 Action addMakeInputs(CLI::App &command);
 Action addHelp(CLI::App &command);
 Action addCompletion(CLI::App &command);

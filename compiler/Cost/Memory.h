@@ -1,0 +1,41 @@
+//===- Memory.h - what a GPU holds ------------------------------*- C++ -*-===//
+// Owns the arithmetic of memory: bytes of one GPU by component, at the moments of a step in which one of them is largest.
+// Activations count what backward reads: of attention its input, q, k, v and out; of an ffn its input and what the
+// activation function takes and gives; of norms their input. Recompute keeps the input of a layer alone, and one layer
+// whole.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/Cost/StepTime.h"
+
+#include <array>
+
+namespace heddle::cost {
+
+enum class MemoryItem { parameters, gradients, optimizer, activations, workspace, buffers, reserved };
+inline constexpr int kMemoryItems = 7;
+const char *nameOf(MemoryItem item);
+
+using MemoryArray = std::array<double, kMemoryItems>;
+
+/// In the order of a step. The first stage holds most activations, the last one logits.
+enum class Moment { between, warm, logits, update };
+inline constexpr int kMoments = 4;
+const char *nameOf(Moment moment);
+
+struct MemoryUse {
+  std::array<MemoryArray, kMoments> bytes = {};
+  std::array<double, kMoments> totals = {};
+  Moment peak = Moment::between;
+  double peakBytes = 0;
+  const MemoryArray &atPeak() const { return bytes[size_t(peak)]; }
+};
+MemoryUse memoryUse(const CostProblem &problem, const Layout &layout);
+
+/// Of one token in one layer, on one rank of the tensor group.
+double activationBytes(const CostProblem &problem, const Layout &layout);
+
+/// CUDA's context, NCCL's channels and what an allocator leaves unused.
+inline constexpr double kReservedBytes = 3.0 * (1 << 30);
+
+} // namespace heddle::cost

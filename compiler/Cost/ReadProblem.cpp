@@ -1,0 +1,326 @@
+//===- ReadProblem.cpp - a plan from JSON ---------------------------------===//
+#include "compiler/Cost/ReadProblem.h"
+#include "compiler/Cost/Place.h"
+#include "runtime/Core/ReadFile.h"
+
+namespace heddle::cost {
+namespace {
+
+Status readLatent(const Place &place, LatentSpec &latent) {
+  return place.object({{"query", countInto(latent.query, 0)},
+                       {"key_value", countInto(latent.keyValue)},
+                       {"rope", countInto(latent.rope, 0)}});
+}
+
+Status checkModel(const Place &place, ModelSpec &model) {
+  for (const auto &[key, value] : {std::pair("layers", model.layers),
+                                   {"width", model.width},
+                                   {"heads", model.heads},
+                                   {"ffn", model.ffn},
+                                   {"vocabulary", model.vocabulary}})
+    if (value == 0)
+      return place.missing(key);
+  if (model.headDim == 0) {
+    if (model.width % model.heads)
+      return place.wrong("width " + std::to_string(model.width) + " is no multiple of " + std::to_string(model.heads) +
+                         " heads: give head_dim");
+    model.headDim = model.width / model.heads;
+  }
+  model.valueDim = model.valueDim ? model.valueDim : model.headDim;
+  model.kvHeads = model.kvHeads ? model.kvHeads : model.heads;
+  if (model.heads % model.kvHeads)
+    return place.wrong("heads " + std::to_string(model.heads) + " are no multiple of kv_heads " +
+                       std::to_string(model.kvHeads));
+  if (!model.hasExperts())
+    return {};
+  if (model.activeExperts < 1 || model.activeExperts > model.experts)
+    return place.wrong("active_experts must be 1 to " + std::to_string(model.experts) + ", got " +
+                       std::to_string(model.activeExperts));
+  if (model.denseLayers >= model.layers)
+    return place.wrong("dense_layers must be fewer than the " + std::to_string(model.layers) + " layers");
+  model.expertFfn = model.expertFfn ? model.expertFfn : model.ffn;
+  return {};
+}
+
+Status readModel(const Place &place, ModelSpec &model) {
+  HEDDLE_TRY(place.object({{"layers", countInto(model.layers)},
+                           {"width", countInto(model.width)},
+                           {"heads", countInto(model.heads)},
+                           {"kv_heads", countInto(model.kvHeads)},
+                           {"head_dim", countInto(model.headDim)},
+                           {"value_dim", countInto(model.valueDim)},
+                           {"ffn", countInto(model.ffn)},
+                           {"vocabulary", countInto(model.vocabulary)},
+                           {"experts", countInto(model.experts)},
+                           {"active_experts", countInto(model.activeExperts)},
+                           {"shared_experts", countInto(model.sharedExperts, 0)},
+                           {"expert_ffn", countInto(model.expertFfn)},
+                           {"dense_layers", countInto(model.denseLayers, 0)},
+                           {"expert_hosts", countInto(model.expertHosts)},
+                           {"gated", flagInto(model.isGated)},
+                           {"tied", flagInto(model.isTied)},
+                           {"parallel_blocks", flagInto(model.hasParallelBlocks)},
+                           {"latent", [&](const Place &at) { return readLatent(at, model.latent); }}}));
+  return checkModel(place, model);
+}
+
+Status readSizes(const Place &place, std::vector<std::string> &sizes) {
+  if (!place.value.is_object())
+    return place.expected("an object of sizes, such as {\"left\": 4095}");
+  for (const auto &entry : place.value.items()) {
+    int64_t count = 0;
+    HEDDLE_TRY(countInto(count, std::numeric_limits<int64_t>::min())(place.at(entry.key())));
+    sizes.push_back(entry.key() + "=" + std::to_string(count));
+  }
+  return {};
+}
+
+Status readAttentionOf(const Place &place, AttentionSpec &spec) {
+  if (place.value.is_string())
+    return textInto(spec.pattern)(place);
+  double forward = 0, backward = 0;
+  HEDDLE_TRY(place.object({{"pattern", textInto(spec.pattern)},
+                           {"set", [&](const Place &at) { return readSizes(at, spec.sizes); }},
+                           {"layers", countInto(spec.layers)},
+                           {"forward_tflops", realInto(forward, 1e-3)},
+                           {"backward_tflops", realInto(backward, 1e-3)},
+                           {"kernel", [&](const Place &at) {
+                              std::string name;
+                              HEDDLE_TRY(textInto(name)(at));
+                              Result<AttentionKernel> kernel = parseAttentionKernel(name);
+                              if (!kernel)
+                                return at.wrong(kernel.status().message());
+                              spec.kernel = *kernel;
+                              return Status();
+                            }}}));
+  if (forward > 0)
+    spec.givenForward = forward;
+  if (backward > 0)
+    spec.givenBackward = backward;
+  return spec.pattern.empty() ? place.missing("pattern") : Status();
+}
+
+Status readAttention(const Place &place, std::vector<AttentionSpec> &list) {
+  return place.list([&](const Place &at) { return readAttentionOf(at, list.emplace_back()); });
+}
+
+Status checkAttention(const Place &place, CostProblem &problem) {
+  if (problem.attention.empty())
+    problem.attention.emplace_back().pattern = "causal";
+  int64_t sum = 0, open = 0;
+  for (const AttentionSpec &spec : problem.attention) {
+    sum += spec.layers;
+    open += spec.layers == 0;
+  }
+  const int64_t rest = problem.model.layers - sum;
+  if (open > 1 || rest < open || (open == 0 && rest != 0))
+    return place.wrong("layers of attention sum to " + std::to_string(sum) + " of the model's " +
+                       std::to_string(problem.model.layers) + ": give each its layers, one may be left open");
+  for (AttentionSpec &spec : problem.attention)
+    spec.layers = spec.layers ? spec.layers : rest;
+  return {};
+}
+
+Status readLink(const Place &place, Link &link) {
+  HEDDLE_TRY(place.object({{"gbps", realInto(link.gbps, 1e-3)}, {"us", realInto(link.us)}}));
+  return link.gbps > 0 ? Status() : place.missing("gbps");
+}
+
+Status readGpu(const Place &place, Accelerator &gpu) {
+  if (place.value.is_string()) {
+    Result<Accelerator> found = findAccelerator(place.value.get<std::string>());
+    if (!found)
+      return place.wrong(found.status().message());
+    gpu = found.take();
+    return {};
+  }
+  HEDDLE_TRY(place.object({{"name", textInto(gpu.name)},
+                           {"tflops", realInto(gpu.tflops, 1e-3)},
+                           {"fp8_tflops", realInto(gpu.fp8Tflops)},
+                           {"bandwidth_gbps", realInto(gpu.bandwidthGBps, 1e-3)},
+                           {"memory_gib", realInto(gpu.memoryGiB, 1e-3)},
+                           {"watts", realInto(gpu.watts)},
+                           {"units", realInto(gpu.units, 1)}}));
+  gpu.fullName = gpu.name;
+  for (const auto &[key, value] : {std::pair("tflops", gpu.tflops),
+                                   {"bandwidth_gbps", gpu.bandwidthGBps},
+                                   {"memory_gib", gpu.memoryGiB},
+                                   {"units", gpu.units}})
+    if (value == 0)
+      return place.missing(key);
+  return gpu.name.empty() ? place.missing("name") : Status();
+}
+
+Status readCluster(const Place &place, Cluster &cluster) {
+  bool hasGpu = false;
+  HEDDLE_TRY(place.object({{"gpu",
+                            [&](const Place &at) {
+                              hasGpu = true;
+                              return readGpu(at, cluster.gpu);
+                            }},
+                           {"gpus", countInto(cluster.gpus)},
+                           {"gpus_per_host", countInto(cluster.perHost)},
+                           {"inside", [&](const Place &at) { return readLink(at, cluster.inside); }},
+                           {"between", [&](const Place &at) { return readLink(at, cluster.between); }},
+                           {"beyond", [&](const Place &at) { return readLink(at, cluster.beyond); }},
+                           {"pod_gpus", countInto(cluster.podGpus)},
+                           {"host_link_gbps", realInto(cluster.hostLinkGBps)},
+                           {"other_watts", realInto(cluster.otherWatts)},
+                           {"power_overhead", realInto(cluster.overhead, 1)}}));
+  if (!hasGpu)
+    return place.missing("gpu");
+  if (cluster.gpus == 0)
+    return place.missing("gpus");
+  if (cluster.perHost > 1 && cluster.gpus > 1 && cluster.inside.gbps == 0)
+    return place.wrong("no links: give \"inside\", the links in a host, such as {\"gbps\": 450, \"us\": 3}");
+  if (cluster.gpus > cluster.perHost && cluster.between.gbps == 0)
+    return place.wrong(
+        "no links: give \"between\", the links of a GPU to other hosts, such as {\"gbps\": 50, \"us\": 10}");
+  if (cluster.podGpus > 0 && cluster.gpus > cluster.podGpus && cluster.beyond.gbps == 0)
+    return place.wrong("no links: give \"beyond\", the links between pods of " + std::to_string(cluster.podGpus) +
+                       " GPUs");
+  return {};
+}
+
+template <class Enum> Reader namesInto(std::vector<Enum> &list, int count) {
+  return [&list, count](const Place &place) {
+    return place.list([&](const Place &at) {
+      std::string name, known;
+      HEDDLE_TRY(textInto(name)(at));
+      for (int index = 0; index < count; ++index) {
+        known += std::string(index ? ", " : "") + nameOf(Enum(index));
+        if (name == nameOf(Enum(index))) {
+          list.push_back(Enum(index));
+          return Status();
+        }
+      }
+      return at.expected("one of " + known);
+    });
+  };
+}
+
+Reader countsInto(std::vector<int64_t> &list, int64_t least = 1) {
+  return [&list, least](const Place &place) {
+    return place.list([&](const Place &at) { return countInto(list.emplace_back(), least)(at); });
+  };
+}
+
+Reader flagsInto(std::vector<bool> &list) {
+  return [&list](const Place &place) {
+    bool value = false;
+    HEDDLE_TRY(flagInto(value)(place));
+    list.push_back(value);
+    return Status();
+  };
+}
+
+Status readParallelism(const Place &place, LayoutChoices &choices) {
+  HEDDLE_TRY(place.object({{"tensor", countsInto(choices.tensor)},
+                           {"pipeline", countsInto(choices.pipeline)},
+                           {"virtual", countsInto(choices.virtualStages)},
+                           {"schedule", namesInto(choices.schedule, kSchedules)},
+                           {"context", countsInto(choices.context)},
+                           {"context_scheme", namesInto(choices.scheme, kContextSchemes)},
+                           {"data", countsInto(choices.data)},
+                           {"zero", countsInto(choices.zero, 0)},
+                           {"expert", countsInto(choices.expert)},
+                           {"micro_batch", countsInto(choices.microBatch)},
+                           {"recompute", namesInto(choices.recompute, kRecomputes)},
+                           {"sequence", flagsInto(choices.splitsSequence)},
+                           {"offload_optimizer", flagsInto(choices.offloadsOptimizer)}}));
+  for (int64_t stage : choices.zero)
+    if (stage > 3)
+      return place.wrong("zero is 0, 1, 2 or 3, got " + std::to_string(stage));
+  return {};
+}
+
+Status readOverlap(const Place &place, Overlap &overlap) {
+  return place.object({{"tensor", flagInto(overlap.tensor)},
+                       {"pipeline", flagInto(overlap.pipeline)},
+                       {"data", flagInto(overlap.data)},
+                       {"context", flagInto(overlap.context)},
+                       {"units", realInto(overlap.units)}});
+}
+
+Status readPrecision(const Place &place, Precision &precision) {
+  if (!place.value.is_string())
+    return place.object({{"products", [&](const Place &at) { return readPrecision(at, precision); }},
+                         {"parameter_bytes", realInto(precision.parameterBytes, 0.5)},
+                         {"gradient_bytes", realInto(precision.gradientBytes, 0.5)},
+                         {"optimizer_bytes", realInto(precision.optimizerBytes)}});
+  const std::string name = place.value.get<std::string>();
+  if (name != "bf16" && name != "fp16" && name != "fp8")
+    return place.expected("bf16, fp16 or fp8");
+  precision.isFp8 = name == "fp8";
+  return {};
+}
+
+Status readPrices(const Place &place, Money &money) {
+  return place.object({{"gpu_hour", realInto(money.gpuHour)}, {"kwh", realInto(money.kilowattHour)}});
+}
+
+Status readFailures(const Place &place, Failures &failures) {
+  return place.object({{"gpu_hours", realInto(failures.gpuHours, 1)},
+                       {"restart_minutes", realInto(failures.restartMinutes)},
+                       {"checkpoint_gbps", realInto(failures.checkpointGBps, 1e-3)}});
+}
+
+Status readReported(const Place &place, Reported &reported) {
+  return place.object({{"seconds_per_step", realInto(reported.secondsOfStep, 1e-6)},
+                       {"what", textInto(reported.what)},
+                       {"source", textInto(reported.source)},
+                       {"note", textInto(reported.note)}});
+}
+
+Status checkWhole(const Place &place, const CostProblem &problem) {
+  if (problem.model.layers == 0)
+    return place.missing("model");
+  if (problem.cluster.gpus == 0)
+    return place.missing("cluster");
+  if (problem.context == 0)
+    return place.missing("context");
+  if (problem.batchTokens == 0)
+    return place.missing("batch_tokens");
+  if (problem.batchTokens < double(problem.context))
+    return place.wrong("batch_tokens " + std::to_string(int64_t(problem.batchTokens)) + " hold no sequence of " +
+                       std::to_string(problem.context) + " tokens");
+  if (problem.overlap.units >= problem.cluster.gpu.units)
+    return place.at("overlap").wrong("units must be fewer than those of the GPU");
+  if (problem.precision.isFp8 && problem.cluster.gpu.fp8Tflops == 0)
+    return place.at("precision").wrong(problem.cluster.gpu.name + " has no rate of fp8 products: take bf16");
+  return {};
+}
+
+} // namespace
+
+Result<CostFile> parseCostFile(const std::string &text, const std::string &label) {
+  HEDDLE_ASSIGN(const Json json, parseJson(text, label));
+  CostFile file;
+  CostProblem &problem = file.problem;
+  problem.where = problem.name = label;
+  const Place top = {json, label, ""};
+  HEDDLE_TRY(top.object({{"name", textInto(problem.name)},
+                         {"model", [&](const Place &at) { return readModel(at, problem.model); }},
+                         {"attention", [&](const Place &at) { return readAttention(at, problem.attention); }},
+                         {"context", countInto(problem.context)},
+                         {"batch_tokens", realInto(problem.batchTokens, 1)},
+                         {"train_tokens", realInto(problem.trainTokens, 1)},
+                         {"precision", [&](const Place &at) { return readPrecision(at, problem.precision); }},
+                         {"cluster", [&](const Place &at) { return readCluster(at, problem.cluster); }},
+                         {"parallelism", [&](const Place &at) { return readParallelism(at, problem.choices); }},
+                         {"overlap", [&](const Place &at) { return readOverlap(at, problem.overlap); }},
+                         {"prices", [&](const Place &at) { return readPrices(at, problem.money); }},
+                         {"failures", [&](const Place &at) { return readFailures(at, problem.failures); }},
+                         {"reported", [&](const Place &at) { return readReported(at, file.reported); }}}));
+  HEDDLE_TRY(checkWhole(top, problem));
+  problem.counts = countParameters(problem.model);
+  HEDDLE_TRY(checkAttention(json.contains("attention") ? top.at("attention") : top, problem));
+  return file;
+}
+
+Result<CostFile> loadCostFile(const std::string &path) {
+  HEDDLE_ASSIGN(const std::string text, readTextFile(path, {"cost file"}));
+  return parseCostFile(text, path);
+}
+
+} // namespace heddle::cost

@@ -1,0 +1,171 @@
+//===- CostPairs.cpp - what a plan of training asks of patterns -----------===//
+#include "compiler/Views/CostPairs.h"
+#include "codegen/Target/GpuModel.h"
+#include "compiler/Cost/Search.h"
+#include "compiler/Pattern/ProblemKey.h"
+#include "compiler/Views/Explanation.h"
+#include "compiler/Views/RingPlan.h"
+#include "runtime/Core/CountText.h"
+
+#include <filesystem>
+#include <map>
+
+namespace heddle::views {
+namespace {
+
+using cost::AttentionSpec;
+using cost::ContextShare;
+using cost::CostProblem;
+
+class PairWriter {
+public:
+  PairWriter(CostProblem &problem, AttentionSpec &spec, size_t index)
+      : problem(problem), spec(spec), where(problem.where + ": /attention/" + std::to_string(index) + ": ") {}
+
+  Status write(const std::function<void(double)> &progress) {
+    HEDDLE_ASSIGN(file, placed(PatternFile::load(path())));
+    Result<std::vector<int64_t>> parameters = placed(file->bindParameters(spec.sizes));
+    if (!parameters)
+      return parameters.status();
+    shape.heads = problem.model.heads;
+    shape.kvHeads = problem.model.kvHeads;
+    shape.seqlenQ = shape.seqlenK = problem.context;
+    shape.parameters = parameters.take();
+    HEDDLE_TRY(placed(bindOperands(*file, {{}, {}, OperandSources::Missing::leaveOut}, shape)));
+    sizes = sizesOf(*file, shape);
+    HEDDLE_TRY(addCount());
+    addRate();
+    spec.workspaceBytes = workspace();
+    return addShares(progress);
+  }
+
+private:
+  Status placed(const Status &status) const {
+    return status.isOk() ? status : Status(status.code(), where + status.message());
+  }
+  template <class T> Result<T> placed(Result<T> result) const {
+    return result ? std::move(result) : Result<T>(placed(result.status()));
+  }
+
+  /// Files count from the folder of the problem.
+  std::string path() const {
+    const std::filesystem::path beside = std::filesystem::path(problem.where).parent_path() / spec.pattern;
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(beside, ignored) ? beside.string() : spec.pattern;
+  }
+
+  Status addCount() {
+    HEDDLE_ASSIGN(const KeptPairs kept, placed(keptPairsOf(*file, sizes, shape.operands)));
+    if (!kept.count)
+      return placed(Status::invalidArgument("kept pairs of '" + spec.pattern + "' are " + kept.note));
+    spec.pairs = static_cast<double>(*kept.count);
+    return {};
+  }
+
+  void addRate() {
+    const cost::Accelerator &gpu = problem.cluster.gpu;
+    const double rows = double(problem.context) * double(problem.model.heads);
+    attn::PatternOp pattern = file->pattern();
+    spec.rate = cost::attentionRate({spec.kernel, pattern.getSymName().str(), problem.model.headDim,
+                                     std::max(1.0, spec.pairs / rows), gpu.name, gpu.tflops});
+    if (spec.givenForward)
+      spec.rate.forward = *spec.givenForward;
+    if (spec.givenBackward)
+      spec.rate.backward = *spec.givenBackward;
+    if (spec.givenForward && spec.givenBackward) {
+      spec.rate.isGuess = false;
+      spec.rate.note = "as given";
+    }
+  }
+
+  /// Of gradients, for one sequence: as the kernels' plan says; sums of d_q in fp32 and two numbers of each row where no
+  /// kernel of this project is meant or there is none.
+  double workspace() const {
+    if (spec.kernel == cost::AttentionKernel::materialised)
+      return 0;
+    if (spec.kernel == cost::AttentionKernel::heddle)
+      if (const auto bytes = plannedWorkspace())
+        return *bytes;
+    return double(problem.context) * double(problem.model.heads) * double(4 * problem.model.headDim + 8);
+  }
+
+  std::optional<double> plannedWorkspace() const {
+    const Result<const GpuModel *> gpu = findGpuModel(problem.cluster.gpu.name);
+    if (!gpu)
+      return std::nullopt;
+    ExplainRequest request;
+    request.kind = Kind{KindBase::backward};
+    request.sizes = sizes;
+    request.kvHeads = problem.model.kvHeads;
+    request.headDim = problem.model.headDim;
+    request.valueDim = problem.model.valueDim;
+    request.gpu = *gpu;
+    Explanation explanation;
+    explainKernel(*file, request, explanation);
+    return explanation.workspace ? std::optional(double(explanation.workspace->bytes)) : std::nullopt;
+  }
+
+  Status addShares(const std::function<void(double)> &progress) {
+    auto shares = std::make_shared<std::map<int64_t, ContextShare>>();
+    const std::vector<int64_t> contexts = cost::contextsOf(problem);
+    for (size_t index = 0; index < contexts.size(); ++index) {
+      if (progress)
+        progress(double(index) / double(contexts.size()));
+      if (contexts[index] == 1 || problem.context % contexts[index])
+        continue;
+      HEDDLE_ASSIGN((*shares)[contexts[index]], placed(shareOf(contexts[index])));
+    }
+    spec.share = [shares](int64_t ranks) {
+      const auto found = shares->find(ranks);
+      return found == shares->end() ? ContextShare() : found->second;
+    };
+    return {};
+  }
+
+  Result<ContextShare> shareOf(int64_t ranks) const {
+    RingRequest request;
+    request.sizes = sizes;
+    request.ranks = ranks;
+    request.call.heads = problem.model.heads;
+    request.call.kvHeads = problem.model.kvHeads;
+    request.call.headDim = problem.model.headDim;
+    request.call.valueDim = problem.model.valueDim;
+    request.call.rates = {problem.cluster.between.gbps, problem.cluster.between.us, spec.rate.forward};
+    if (request.call.rates.linkGBps <= 0)
+      request.call.rates.linkGBps = problem.cluster.inside.gbps;
+    if (request.call.rates.tflops <= 0)
+      request.call.rates.tflops = problem.cluster.gpu.tflops;
+    HEDDLE_ASSIGN(const auto ring, planRing(*file, request));
+    ContextShare share;
+    share.layout = ring->name;
+    if (!ring->plan->balance())
+      return Status::invalidArgument("kept pairs of '" + spec.pattern + "' on " + counted(ranks, "rank") +
+                                     " are unknown");
+    share.balance = *ring->plan->balance();
+    for (const RankTime &rank : ring->times.ranks)
+      share.keysReceived = std::max(share.keysReceived, static_cast<double>(rank.receives));
+    share.keysReceived /= double(request.call.bytesOfKey()) * double(request.call.kvHeads);
+    return share;
+  }
+
+  CostProblem &problem;
+  AttentionSpec &spec;
+  std::string where;
+  std::unique_ptr<PatternFile> file;
+  ProblemShape shape;
+  attn::ProblemSizes sizes;
+};
+
+} // namespace
+
+Status addPairs(CostProblem &problem, const std::function<void(double)> &progress) {
+  const size_t count = problem.attention.size();
+  for (size_t index = 0; index < count; ++index) {
+    const auto part = [&](double share) { progress((double(index) + share) / double(count)); };
+    HEDDLE_TRY(PairWriter(problem, problem.attention[index], index)
+                   .write(progress ? std::function<void(double)>(part) : std::function<void(double)>()));
+  }
+  return {};
+}
+
+} // namespace heddle::views

@@ -1,0 +1,17 @@
+//===- CostPairs.h - what a plan of training asks of patterns ---*- C++ -*-===//
+// Owns what the analysis adds to a cost problem: kept pairs of one sequence, rates, the workspace of gradients, and how
+// ranks that share a sequence divide it, as `heddle ring plan` does.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/Cost/Problem.h"
+
+#include <functional>
+
+namespace heddle::views {
+
+/// Fills the attention of `problem`. Patterns are files beside the problem's, or names of the library. Errors name the file
+/// of the problem and the pattern: none of that name, sizes that it lacks, pairs that nobody can count.
+Status addPairs(cost::CostProblem &problem, const std::function<void(double share)> &progress = {});
+
+} // namespace heddle::views
