@@ -226,8 +226,11 @@ private:
   }
 
   void addRecompute() {
-    if (layout.recompute == Recompute::full)
+    if (layout.recompute >= Recompute::products)
       of(time.backward, TimeItem::recompute) += sum(time.forward);
+    if (layout.recompute == Recompute::products)
+      of(time.backward, TimeItem::recompute) -=
+          of(time.forward, TimeItem::attention) + of(time.forward, TimeItem::context);
     if (layout.recompute == Recompute::sweeps)
       of(time.backward, TimeItem::recompute) += of(time.forward, TimeItem::sweeps) + latentSeconds();
   }

@@ -33,11 +33,12 @@ struct Cluster {
   Accelerator gpu;
   int64_t gpus = 0, perHost = 8;
   Link inside, between;
-  Link beyond = {};        ///< between pods, where there are several
-  int64_t podGpus = 0;     ///< 0: one pod
-  double hostLinkGBps = 0; ///< of a GPU to the memory of its host, for offload; 0: none
-  double otherWatts = 0;   ///< of a host beside its GPUs
-  double overhead = 1;     ///< power of the building over that of the machines
+  Link beyond = {};         ///< between pods, where there are several
+  int64_t podGpus = 0;      ///< 0: one pod
+  double hostLinkGBps = 0;  ///< of a GPU to the memory of its host, for offload; 0: none
+  double hostMemoryGiB = 0; ///< of a host, for activations
+  double otherWatts = 0;    ///< of a host beside its GPUs
+  double overhead = 1;      ///< power of the building over that of the machines
 };
 
 /// Ranks that talk: `size` of them, each `stride` GPUs from the next.

@@ -1,5 +1,6 @@
 //===- Memory.cpp - what a GPU holds --------------------------------------===//
 #include "compiler/Cost/Memory.h"
+#include "compiler/Cost/Activations.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,62 +12,15 @@ constexpr double kElement = 2;
 
 double &of(MemoryArray &bytes, MemoryItem item) { return bytes[size_t(item)]; }
 
-/// Bytes that backward reads of one token: outside the tensor group's part, inside it, and of scores.
-struct Kept {
-  double outer = 0, inner = 0, scores = 0;
-};
-
-class KeptBytes {
-public:
-  KeptBytes(const CostProblem &problem, bool isLight)
-      : model(problem.model), isLight(isLight), input(problem.precision.isFp8 ? 1 : kElement),
-        expertShare(double(model.expertLayers()) / double(model.layers)) {}
-
-  Kept kept(const std::vector<AttentionSpec> &attention, int64_t tokens) {
-    const double width = double(model.width), norms = model.hasParallelBlocks ? 1 : 2;
-    sum.outer = width * norms * (kElement + (isLight ? 0 : input));         // of norms, and of the products behind them
-    sum.outer += expertShare * width * double(model.activeExperts) * input; // sorted for experts
-    addAttention();
-    addFfn(double(model.ffn), 1 - expertShare);
-    addFfn(double(model.expertFfn) * double(model.activeExperts + model.sharedExperts), expertShare);
-    for (const AttentionSpec &spec : attention)
-      if (spec.kernel == AttentionKernel::materialised)
-        addScores(double(spec.layers) / double(model.layers), double(tokens));
-    return sum;
-  }
-
-private:
-  void addAttention() {
-    const double out = double(model.heads) * double(model.valueDim),
-                 others = double(model.heads) * double(model.headDim) +
-                          double(model.kvHeads) * double(model.headDim + model.valueDim),
-                 latents = double(model.latent.query + model.latent.keyValue + model.latent.rope);
-    sum.inner += (out + (isLight && model.latent.isUsed() ? 0 : others) + latents) * kElement;
-  }
-
-  /// Before the activation function, of two products where it gates, and behind it.
-  void addFfn(double channels, double share) {
-    const double before = (model.isGated ? 2 : 1) * (isLight ? input : kElement), behind = isLight ? 0 : input;
-    sum.inner += share * channels * (before + behind);
-  }
-
-  /// The softmax's output, and the same dropped out; masks of bytes here and behind attention and the ffn.
-  void addScores(double share, double tokens) {
-    sum.scores += share * double(model.heads) * tokens * (2 * kElement + 1);
-    sum.outer += share * 2 * double(model.width);
-  }
-
-  const ModelSpec &model;
-  bool isLight;
-  double input, expertShare;
-  Kept sum;
-};
-
 class Books {
 public:
   Books(const CostProblem &problem, const Layout &layout)
       : problem(problem), layout(layout), parameters(rankParameters(problem, layout)),
         rows(double(layout.microBatch) * double(problem.context) / double(layout.context)) {}
+
+  double offloaded() const {
+    return microBatchesHeld() * layersOfStage(problem.model, layout) * rows * activationBytes(problem, layout);
+  }
 
   MemoryUse use() {
     addStates();
@@ -131,12 +85,14 @@ private:
   void addPassing() {
     const double ofLayer = rows * activationBytes(problem, layout), layers = layersOfStage(problem.model, layout);
     const double ofMicroBatch = layers * ofLayer;
-    const double whole = layout.recompute == Recompute::full ? rows * wholeLayerBytes() : 0;
-    of(at(Moment::warm), MemoryItem::activations) = microBatchesHeld() * ofMicroBatch + whole;
+    const double whole = layout.recompute >= Recompute::products ? rows * wholeLayerBytes() : 0;
+    const double held = layout.offloadsActivations ? 2 * ofLayer : microBatchesHeld() * ofMicroBatch;
+    of(at(Moment::warm), MemoryItem::activations) = held + whole;
     of(at(Moment::warm), MemoryItem::workspace) = workspace();
-    const double logits = rows * double(problem.model.vocabulary) / double(layout.tensor) * (kElement + 4);
-    const double held = layout.pipeline == 1 ? microBatchesHeld() : 1;
-    of(at(Moment::logits), MemoryItem::activations) = held * ofMicroBatch + logits;
+    const double logits =
+        std::min(rows, kLogitRows) * double(problem.model.vocabulary) / double(layout.tensor) * (kElement + 4);
+    const double last = layout.offloadsActivations ? 2 * ofLayer : layout.pipeline == 1 ? held : ofMicroBatch;
+    of(at(Moment::logits), MemoryItem::activations) = last + logits;
   }
 
   double wholeLayerBytes() const {
@@ -178,14 +134,8 @@ const char *nameOf(Moment moment) {
   return names[int(moment)];
 }
 
-double activationBytes(const CostProblem &problem, const Layout &layout) {
-  const double tensor = double(layout.tensor), outerParts = layout.splitsSequence ? tensor : 1;
-  if (layout.recompute == Recompute::full)
-    return double(problem.model.width) * kElement / outerParts;
-  Kept kept = KeptBytes(problem, layout.recompute == Recompute::sweeps).kept(problem.attention, problem.context);
-  if (layout.recompute == Recompute::selective)
-    kept.scores = 0;
-  return kept.outer / outerParts + (kept.inner + kept.scores) / tensor;
+double offloadedBytes(const CostProblem &problem, const Layout &layout) {
+  return layout.offloadsActivations ? Books(problem, layout).offloaded() : 0;
 }
 
 MemoryUse memoryUse(const CostProblem &problem, const Layout &layout) { return Books(problem, layout).use(); }

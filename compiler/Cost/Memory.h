@@ -1,8 +1,6 @@
 //===- Memory.h - what a GPU holds ------------------------------*- C++ -*-===//
 // Owns the arithmetic of memory: bytes of one GPU by component, at the moments of a step in which one of them is largest.
-// Activations count what backward reads: of attention its input, q, k, v and out; of an ffn its input and what the
-// activation function takes and gives; of norms their input. Recompute keeps the input of a layer alone, and one layer
-// whole.
+// Beside what is kept of activations (Activations.h) a recompute holds one layer whole.
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -32,8 +30,11 @@ struct MemoryUse {
 };
 MemoryUse memoryUse(const CostProblem &problem, const Layout &layout);
 
-/// Of one token in one layer, on one rank of the tensor group.
-double activationBytes(const CostProblem &problem, const Layout &layout);
+/// Of a rank, that wait in its host's memory.
+double offloadedBytes(const CostProblem &problem, const Layout &layout);
+
+/// Tokens whose logits are there at a time.
+inline constexpr double kLogitRows = 8192;
 
 /// CUDA's context, NCCL's channels and what an allocator leaves unused.
 inline constexpr double kReservedBytes = 3.0 * (1 << 30);

@@ -9,7 +9,7 @@ const char *nameOf(Schedule schedule) {
 }
 
 const char *nameOf(Recompute recompute) {
-  static const char *const names[kRecomputes] = {"none", "sweeps", "selective", "full"};
+  static const char *const names[kRecomputes] = {"none", "sweeps", "selective", "products", "full"};
   return names[int(recompute)];
 }
 
@@ -32,7 +32,11 @@ std::string Layout::str() const {
   if (expert > 1)
     text += ", expert " + std::to_string(expert);
   text += ", micro-batch " + std::to_string(microBatch) + ", recompute " + nameOf(recompute);
-  return text + (offloadsOptimizer ? ", optimiser in host memory" : "");
+  if (offloadsOptimizer || offloadsActivations)
+    text += std::string(", ") + (offloadsOptimizer ? "optimizer" : "") +
+            (offloadsOptimizer && offloadsActivations ? " and " : "") + (offloadsActivations ? "activations" : "") +
+            " in host memory";
+  return text;
 }
 
 } // namespace heddle::cost

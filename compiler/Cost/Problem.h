@@ -15,10 +15,10 @@ namespace heddle::cost {
 
 enum class Schedule { gpipe, oneForwardOneBackward, zeroBubble, dualPipe };
 /// none; sweeps: outputs of norms and activation functions, and what is projected from latents; selective: scores in memory;
-/// full: everything but a layer's input.
-enum class Recompute { none, sweeps, selective, full };
+/// products: all but a layer's input and what attention gives; full: all but a layer's input.
+enum class Recompute { none, sweeps, selective, products, full };
 enum class ContextScheme { ring, gather, ulysses };
-inline constexpr int kSchedules = 4, kRecomputes = 4, kContextSchemes = 3;
+inline constexpr int kSchedules = 4, kRecomputes = 5, kContextSchemes = 3;
 const char *nameOf(Schedule schedule);
 const char *nameOf(Recompute recompute);
 const char *nameOf(ContextScheme scheme);
@@ -29,8 +29,8 @@ struct Layout {
   Schedule schedule = Schedule::oneForwardOneBackward;
   Recompute recompute = Recompute::none;
   ContextScheme scheme = ContextScheme::ring;
-  bool splitsSequence = true; ///< norms and residuals are divided by tensor, too
-  bool offloadsOptimizer = false;
+  bool splitsSequence = true;                                  ///< norms and residuals are divided by tensor, too
+  bool offloadsOptimizer = false, offloadsActivations = false; ///< to the host's memory
 
   int64_t replicas() const { return context * data; } ///< of parameters that are no experts'
   std::string str() const;
@@ -69,7 +69,7 @@ struct LayoutChoices {
   std::vector<Schedule> schedule;
   std::vector<Recompute> recompute;
   std::vector<ContextScheme> scheme;
-  std::vector<bool> splitsSequence, offloadsOptimizer;
+  std::vector<bool> splitsSequence, offloadsOptimizer, offloadsActivations;
 };
 
 struct Precision {

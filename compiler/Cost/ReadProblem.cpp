@@ -165,6 +165,7 @@ Status readCluster(const Place &place, Cluster &cluster) {
                            {"beyond", [&](const Place &at) { return readLink(at, cluster.beyond); }},
                            {"pod_gpus", countInto(cluster.podGpus)},
                            {"host_link_gbps", realInto(cluster.hostLinkGBps)},
+                           {"host_memory_gib", realInto(cluster.hostMemoryGiB)},
                            {"other_watts", realInto(cluster.otherWatts)},
                            {"power_overhead", realInto(cluster.overhead, 1)}}));
   if (!hasGpu)
@@ -227,7 +228,8 @@ Status readParallelism(const Place &place, LayoutChoices &choices) {
                            {"micro_batch", countsInto(choices.microBatch)},
                            {"recompute", namesInto(choices.recompute, kRecomputes)},
                            {"sequence", flagsInto(choices.splitsSequence)},
-                           {"offload_optimizer", flagsInto(choices.offloadsOptimizer)}}));
+                           {"offload_optimizer", flagsInto(choices.offloadsOptimizer)},
+                           {"offload_activations", flagsInto(choices.offloadsActivations)}}));
   for (int64_t stage : choices.zero)
     if (stage > 3)
       return place.wrong("zero is 0, 1, 2 or 3, got " + std::to_string(stage));

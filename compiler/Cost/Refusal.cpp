@@ -37,8 +37,8 @@ std::optional<Refusal> refusalOf(const CostProblem &problem, const Layout &layou
         return "tensor " + number(of.tensor) + " does not divide an ffn of " + number(asked.model.ffn);
       }))
     return Refusal::ffn;
-  if (ask(problem.context % layout.context != 0, [](const CostProblem &asked, const Layout &of) {
-        return "context " + number(of.context) + " does not divide " + number(asked.context) + " tokens";
+  if (ask(layout.context > problem.context, [](const CostProblem &asked, const Layout &of) {
+        return "context " + number(of.context) + " leaves ranks without one of " + number(asked.context) + " tokens";
       }))
     return Refusal::context;
   if (ask(layout.pipeline > model.layers || parts > model.layers + 2 || !dividesLayers,
@@ -70,8 +70,16 @@ std::optional<Refusal> refusalOf(const CostProblem &problem, const Layout &layou
                    number(std::max<int64_t>(1, asked.model.kvHeads / of.tensor));
           }))
     return Refusal::ulysses;
-  if (ask(layout.offloadsOptimizer && problem.cluster.hostLinkGBps == 0, [](const CostProblem &, const Layout &) {
+  const double hostBytes = offloadedBytes(problem, layout) * double(problem.cluster.perHost);
+  const bool offloads = layout.offloadsOptimizer || layout.offloadsActivations;
+  if (ask(offloads && problem.cluster.hostLinkGBps == 0, [](const CostProblem &, const Layout &) {
         return std::string("no link to host memory: give host_link_gbps");
+      }))
+    return Refusal::offload;
+  if (ask(hostBytes > problem.cluster.hostMemoryGiB * double(1 << 30), [](const CostProblem &asked, const Layout &of) {
+        const double bytes = offloadedBytes(asked, of) * double(asked.cluster.perHost);
+        return number(int64_t(bytes / double(1 << 30))) + " GiB of activations are more than host_memory_gib " +
+               number(int64_t(asked.cluster.hostMemoryGiB));
       }))
     return Refusal::offload;
   return std::nullopt;

@@ -10,6 +10,8 @@
 namespace heddle::cost {
 namespace {
 
+constexpr int64_t kMostContextRanks = 1024; ///< that heddle ring plan takes
+
 std::vector<int64_t> divisors(int64_t number, int64_t most) {
   std::vector<int64_t> list;
   for (int64_t divisor = 1; divisor <= std::min(number, most); ++divisor)
@@ -54,8 +56,10 @@ private:
     const bool hasScores =
         std::any_of(problem.attention.begin(), problem.attention.end(),
                     [](const AttentionSpec &spec) { return spec.kernel == AttentionKernel::materialised; });
-    return hasScores ? std::vector{Recompute::none, Recompute::sweeps, Recompute::selective, Recompute::full}
-                     : std::vector{Recompute::none, Recompute::sweeps, Recompute::full};
+    std::vector<Recompute> list = {Recompute::none, Recompute::sweeps, Recompute::products, Recompute::full};
+    if (hasScores)
+      list.push_back(Recompute::selective);
+    return list;
   }
 
   std::vector<Schedule> schedules() const {
@@ -98,6 +102,8 @@ private:
           layout.virtualStages = parts;
           layout.data = data;
           for (Schedule schedule : pipeline > 1 ? list : std::vector{list.front()}) {
+            if (parts > 1 && schedule != Schedule::oneForwardOneBackward && choices.schedule.empty())
+              continue;
             layout.schedule = schedule;
             tryZero(layout);
           }
@@ -113,13 +119,23 @@ private:
   }
 
   void tryZero(Layout layout) {
-    const std::vector<bool> offloads = chosen(choices.offloadsOptimizer, {false});
+    const std::vector<bool> optimizer = chosen(choices.offloadsOptimizer, {false}),
+                            activations = chosen(choices.offloadsActivations, offloads(layout));
     for (int64_t zero : chosen(choices.zero, {0, 1, 2, 3}))
-      for (bool offloads : offloads) {
-        layout.zero = zero;
-        layout.offloadsOptimizer = offloads;
-        tryOne(layout);
-      }
+      for (bool offloadsOptimizer : optimizer)
+        for (bool offloadsActivations : activations) {
+          layout.zero = zero;
+          layout.offloadsOptimizer = offloadsOptimizer;
+          layout.offloadsActivations = offloadsActivations;
+          tryOne(layout);
+        }
+  }
+
+  /// Of activations: where a host has room, and few are kept anyway.
+  std::vector<bool> offloads(const Layout &layout) const {
+    const bool hasHost = problem.cluster.hostLinkGBps > 0 && problem.cluster.hostMemoryGiB > 0;
+    return hasHost && layout.recompute >= Recompute::products ? std::vector<bool>{false, true}
+                                                              : std::vector<bool>{false};
   }
 
   void tryOne(const Layout &layout) {
@@ -185,13 +201,9 @@ private:
 
 /// Down to a thousand tokens of a rank: below, ranks wait for links and do little else.
 std::vector<int64_t> contextsOf(const CostProblem &problem) {
-  if (!problem.choices.context.empty())
-    return problem.choices.context;
-  std::vector<int64_t> list;
-  for (int64_t ranks : powers(std::clamp<int64_t>(problem.context / 1024, 1, 1024)))
-    if (problem.cluster.gpus % ranks == 0)
-      list.push_back(ranks);
-  return list;
+  return problem.choices.context.empty()
+             ? divisors(problem.cluster.gpus, std::clamp<int64_t>(problem.context / 1024, 1, kMostContextRanks))
+             : problem.choices.context;
 }
 
 SearchResult search(const CostProblem &problem, size_t most) { return Searcher(problem, most).run(); }

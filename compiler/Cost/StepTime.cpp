@@ -1,5 +1,6 @@
 //===- StepTime.cpp - what a step takes -----------------------------------===//
 #include "compiler/Cost/StepTime.h"
+#include "compiler/Cost/Activations.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,6 +36,7 @@ public:
     addPipeline();
     addGradients();
     addOptimizer();
+    addActivations();
     time.total = sumOf(time.seconds);
     time.forwardMs = sumOf(forward) * 1e3;
     time.backwardMs = sumOf(backward) * 1e3;
@@ -108,7 +110,17 @@ private:
     const double bytes = own * (2 * precision.gradientBytes + 2 * precision.optimizerBytes + precision.parameterBytes);
     at(TimeItem::optimizer) = bytes / (problem.cluster.gpu.bandwidthGBps * 1e9 * efficiency().memory);
     if (layout.offloadsOptimizer)
-      at(TimeItem::offload) = own * 2 * precision.optimizerBytes / (problem.cluster.hostLinkGBps * 1e9);
+      at(TimeItem::offload) += own * 2 * precision.optimizerBytes / (problem.cluster.hostLinkGBps * 1e9);
+  }
+
+  /// Out behind a forward pass and back before the backward one, beside those of other layers.
+  void addActivations() {
+    if (!layout.offloadsActivations)
+      return;
+    const double rows = double(layout.microBatch) * double(problem.context) / double(layout.context);
+    const double moved = rows * activationBytes(problem, layout) * layersOfStage(problem.model, layout) /
+                         (problem.cluster.hostLinkGBps * 1e9);
+    at(TimeItem::offload) += batches * (std::max(0.0, moved - sumOf(forward)) + std::max(0.0, moved - sumOf(backward)));
   }
 
   const CostProblem &problem;

@@ -43,7 +43,8 @@ Json layoutJson(const Layout &layout) {
           {"micro_batch", layout.microBatch},
           {"recompute", nameOf(layout.recompute)},
           {"sequence", layout.splitsSequence},
-          {"offload_optimizer", layout.offloadsOptimizer}};
+          {"offload_optimizer", layout.offloadsOptimizer},
+          {"offload_activations", layout.offloadsActivations}};
 }
 
 Json optional(const std::optional<double> &value) { return value ? Json(*value) : Json(); }

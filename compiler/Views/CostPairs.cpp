@@ -17,6 +17,8 @@ using cost::AttentionSpec;
 using cost::ContextShare;
 using cost::CostProblem;
 
+constexpr int64_t kFewRanks = 64, kMostEvaluations = int64_t(1) << 17;
+
 class PairWriter {
 public:
   PairWriter(CostProblem &problem, AttentionSpec &spec, size_t index)
@@ -111,7 +113,7 @@ private:
     for (size_t index = 0; index < contexts.size(); ++index) {
       if (progress)
         progress(double(index) / double(contexts.size()));
-      if (contexts[index] == 1 || problem.context % contexts[index])
+      if (contexts[index] == 1 || contexts[index] > problem.context)
         continue;
       HEDDLE_ASSIGN((*shares)[contexts[index]], placed(shareOf(contexts[index])));
     }
@@ -122,30 +124,38 @@ private:
     return {};
   }
 
-  Result<ContextShare> shareOf(int64_t ranks) const {
+  /// Many ranks take the layout of fewer ones: plans of all layouts take three times as long.
+  Result<ContextShare> shareOf(int64_t ranks) {
     RingRequest request;
+    if (ranks > kFewRanks && !layout.empty())
+      request.layout = layout;
     request.sizes = sizes;
+    request.sizes.mostEvaluations = kMostEvaluations;
     request.ranks = ranks;
     request.call.heads = problem.model.heads;
     request.call.kvHeads = problem.model.kvHeads;
     request.call.headDim = problem.model.headDim;
     request.call.valueDim = problem.model.valueDim;
-    request.call.rates = {problem.cluster.between.gbps, problem.cluster.between.us, spec.rate.forward};
-    if (request.call.rates.linkGBps <= 0)
-      request.call.rates.linkGBps = problem.cluster.inside.gbps;
-    if (request.call.rates.tflops <= 0)
-      request.call.rates.tflops = problem.cluster.gpu.tflops;
+    request.call.rates = {1e6, 0,
+                          1}; // links that nothing waits for: the evenest layout, the planner times links itself
     HEDDLE_ASSIGN(const auto ring, planRing(*file, request));
     ContextShare share;
-    share.layout = ring->name;
-    if (!ring->plan->balance())
-      return Status::invalidArgument("kept pairs of '" + spec.pattern + "' on " + counted(ranks, "rank") +
-                                     " are unknown");
-    share.balance = *ring->plan->balance();
+    share.layout = layout = ring->name;
+    if (const auto balance = ring->plan->balance())
+      share.balance = *balance;
+    else // too many evaluations
+      assumeEven(ranks);
     for (const RankTime &rank : ring->times.ranks)
       share.keysReceived = std::max(share.keysReceived, static_cast<double>(rank.receives));
     share.keysReceived /= double(request.call.bytesOfKey()) * double(request.call.kvHeads);
     return share;
+  }
+
+  void assumeEven(int64_t ranks) {
+    if (isAssumedEven)
+      return;
+    isAssumedEven = spec.rate.isGuess = true;
+    spec.rate.note += "; assumed: parts of " + counted(ranks, "rank") + " and more keep evenly many pairs";
   }
 
   CostProblem &problem;
@@ -154,6 +164,8 @@ private:
   std::unique_ptr<PatternFile> file;
   ProblemShape shape;
   attn::ProblemSizes sizes;
+  std::string layout; ///< of the most ranks yet
+  bool isAssumedEven = false;
 };
 
 } // namespace

@@ -96,7 +96,8 @@ private:
 
   void stepOf(const Candidate &best) {
     line("step", secondsText(best.time.total) + ", " + counted(microBatches(problem, best.layout), "micro-batch") +
-                     form(" of %.4g ms and %.4g ms back", best.time.forwardMs, best.time.backwardMs));
+                     " of " + secondsText(best.time.forwardMs / 1e3) + " and " +
+                     secondsText(best.time.backwardMs / 1e3) + " back");
     for (size_t index = 0; index < kTimeItems; ++index)
       if (best.time.seconds[index] > 0)
         item(nameOf(TimeItem(index)), padded(secondsText(best.time.seconds[index]), 10) +
@@ -133,7 +134,7 @@ private:
     }
     line("training", tokens + form("%.4g days, ", *ahead.days) + shortCount(*ahead.gpuHours) + "GPU hours" +
                          (ahead.megawattHours ? form(", %.4g MWh", *ahead.megawattHours) : "") +
-                         (ahead.money ? ", " + shortCount(*ahead.money) + "of money" : ""));
+                         (ahead.money ? ", " + shortCount(*ahead.money) + "in the currency of the prices" : ""));
   }
 
   void others() {
