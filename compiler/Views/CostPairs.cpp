@@ -17,7 +17,8 @@ using cost::AttentionSpec;
 using cost::ContextShare;
 using cost::CostProblem;
 
-constexpr int64_t kFewRanks = 64, kMostEvaluations = int64_t(1) << 17;
+constexpr int64_t kMostPlanned = 64;
+constexpr double kEven = 1.05; ///< contiguous parts of less send least and are even enough
 
 class PairWriter {
 public:
@@ -107,40 +108,40 @@ private:
     return explanation.workspace ? std::optional(double(explanation.workspace->bytes)) : std::nullopt;
   }
 
+  /// Beyond kMostPlanned ranks as of so many: what windows look back on stays, and causal rows ask for all but a 64th.
   Status addShares(const std::function<void(double)> &progress) {
     auto shares = std::make_shared<std::map<int64_t, ContextShare>>();
     const std::vector<int64_t> contexts = cost::contextsOf(problem);
     for (size_t index = 0; index < contexts.size(); ++index) {
       if (progress)
         progress(double(index) / double(contexts.size()));
-      if (contexts[index] == 1 || contexts[index] > problem.context)
-        continue;
-      HEDDLE_ASSIGN((*shares)[contexts[index]], placed(shareOf(contexts[index])));
+      const int64_t ranks = std::min({contexts[index], kMostPlanned, problem.context});
+      if (ranks > 1 && !shares->count(ranks))
+        HEDDLE_TRY(placed(plan(ranks, (*shares)[ranks])));
     }
     spec.share = [shares](int64_t ranks) {
-      const auto found = shares->find(ranks);
-      return found == shares->end() ? ContextShare() : found->second;
+      const auto found = shares->upper_bound(std::min(ranks, kMostPlanned));
+      return found == shares->begin() ? ContextShare() : std::prev(found)->second;
     };
     return {};
   }
 
-  /// Many ranks take the layout of fewer ones: plans of all layouts take three times as long.
-  Result<ContextShare> shareOf(int64_t ranks) {
+  Status plan(int64_t ranks, ContextShare &share) {
     RingRequest request;
-    if (ranks > kFewRanks && !layout.empty())
-      request.layout = layout;
     request.sizes = sizes;
-    request.sizes.mostEvaluations = kMostEvaluations;
     request.ranks = ranks;
     request.call.heads = problem.model.heads;
     request.call.kvHeads = problem.model.kvHeads;
     request.call.headDim = problem.model.headDim;
     request.call.valueDim = problem.model.valueDim;
-    request.call.rates = {1e6, 0,
-                          1}; // links that nothing waits for: the evenest layout, the planner times links itself
-    HEDDLE_ASSIGN(const auto ring, planRing(*file, request));
-    ContextShare share;
-    share.layout = layout = ring->name;
+    request.call.rates = {1, 0, 1}; // nobody reads its times
+    request.layout = "contiguous";
+    HEDDLE_ASSIGN(auto ring, planRing(*file, request));
+    if (ring->plan->balance().value_or(1) > kEven) {
+      request.layout = "zigzag";
+      HEDDLE_ASSIGN(ring, planRing(*file, request));
+    }
+    share.layout = ring->name;
     if (const auto balance = ring->plan->balance())
       share.balance = *balance;
     else // too many evaluations
@@ -148,7 +149,7 @@ private:
     for (const RankTime &rank : ring->times.ranks)
       share.keysReceived = std::max(share.keysReceived, static_cast<double>(rank.receives));
     share.keysReceived /= double(request.call.bytesOfKey()) * double(request.call.kvHeads);
-    return share;
+    return {};
   }
 
   void assumeEven(int64_t ranks) {
@@ -164,7 +165,6 @@ private:
   std::unique_ptr<PatternFile> file;
   ProblemShape shape;
   attn::ProblemSizes sizes;
-  std::string layout; ///< of the most ranks yet
   bool isAssumedEven = false;
 };
 
