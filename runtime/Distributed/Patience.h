@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -22,14 +23,13 @@ public:
   void extend() { begin = Clock::now(); }
   bool isOver() const { return Clock::now() - begin >= limit; }
   void pause() {
-    constexpr int kAskedAtOnce = 500;
-    constexpr auto kPause = std::chrono::microseconds(100);
-    if (asked < kAskedAtOnce) {
-      ++asked;
+    using std::chrono::microseconds;
+    constexpr int kAtOnce = 100, kSoon = 400; // a machine that is busy takes milliseconds for each of the first
+    if (asked < kAtOnce)
       std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(kPause);
-    }
+    else
+      std::this_thread::sleep_for(microseconds(asked < kSoon ? 10 : 100));
+    asked = std::min(asked + 1, kSoon);
   }
 
 private:
