@@ -101,8 +101,8 @@ typedef struct heddle_group_options {
   uint32_t flags; /* HEDDLE_GROUP_* */
   int32_t reserved;
   int64_t farthest_gap; /* keys further apart are met in launches of their own; 0: 4096 */
-  int64_t
-      column_step; /* PLACEMENT_FREE: launches begin at a multiple of so many keys, that of the kernels' tiles; 0: 256 */
+  /* PLACEMENT_FREE: launches begin at a multiple of so many keys, that of the kernels' tiles; 0: 256. */
+  int64_t column_step;
   /* Sizes that differ from their defaults; tensors of integers, in host memory, with their lengths. */
   const heddle_operand *operands;
   uint64_t operand_count;
