@@ -217,8 +217,9 @@ private:
                              const attn::ArgumentValues &arguments) {
     using Context = FunctionBuilder;
     attn::ExprBuilder expressions(f.builder, f.loc, [&](attn::Symbol symbol) { return f.contextSymbol(symbol); });
-    Value endQ = expressions.integer(attn::endOf(pattern, attn::WholeAxis::Queries));
-    Value endK = expressions.integer(attn::endOf(pattern, attn::WholeAxis::Keys));
+    const attn::IntExpr ends[] = {attn::endOf(pattern, attn::WholeAxis::Queries),
+                                  attn::endOf(pattern, attn::WholeAxis::Keys)}; // they outlive `expressions`
+    Value endQ = expressions.integer(ends[0]), endK = expressions.integer(ends[1]);
     attn::PredicateFrame frame{f.builder,
                                f.loc,
                                position.q,

@@ -6,6 +6,7 @@
 #include "dialect/Geometry/TravelRuns.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace heddle::attn {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 RowRange rowRange(const IndexRange &range) { return {range.begin, range.end}; }
 bool isInside(const RowRange &range, const RowRange &of) { return of.begin <= range.begin && range.end <= of.end; }
 
-/// What the rows of one range keep.
-struct RangeNeeds {
+/// What the rows of one block keep.
+struct BlockNeeds {
   std::vector<std::vector<LatticeColumns>> ofHeads; ///< by head of columns
   std::vector<RowRange> clusters;                   ///< columns that lie near each other: hulls, ascending
 };
@@ -27,46 +28,46 @@ public:
         columnHeads(direction == Direction::Forward ? request.kvHeads : request.sizes.heads),
         rows(request.sizes.seqlenQ) {
     for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
-      std::vector<RangeNeeds> &ofRank = needs.emplace_back();
+      blocks.push_back(ranges);
+      std::vector<BlockNeeds> &ofRank = needs.emplace_back();
       for (const IndexRange &range : ranges)
         ofRank.push_back(needsOf(range));
     }
   }
 
   GroupWalk gather() {
-    GroupWalk walk;
-    walk.steps.resize(2);
-    for (GroupStep &step : walk.steps)
-      step.ranks.resize(ranks());
+    for (size_t rank = 0; rank < ranks(); ++rank)
+      cutEarlyBlocks(rank);
+    GroupWalk walk = emptyWalk(2);
     std::vector<std::vector<size_t>> waiting(ranks());
     for (size_t rank = 0; rank < ranks(); ++rank)
-      for (size_t range = 0; range < needs[rank].size(); ++range)
-        if (!meetOwn(rank, range, walk.steps[0].ranks[rank]))
-          waiting[rank].push_back(range);
+      for (size_t block = 0; block < needs[rank].size(); ++block)
+        if (!meetOwn(rank, block, walk.steps[0].ranks[rank]))
+          waiting[rank].push_back(block);
     for (size_t rank = 0; rank < ranks(); ++rank) {
       ShardStep &share = walk.steps[1].ranks[rank];
-      for (size_t range : waiting[rank])
-        addWindows(share.windows, needs[rank][range].clusters);
-      for (size_t range : waiting[rank])
-        for (const RowRange &cluster : needs[rank][range].clusters)
-          share.launches.push_back({int32_t(range), windowWith(share, cluster), 0, cluster});
+      std::vector<std::pair<size_t, RowRange>> met;
+      for (size_t block : waiting[rank])
+        for (const RowRange &cluster : leftFor(rank, block, walk.steps[0].ranks[rank]))
+          met.push_back({block, cluster});
+      for (const auto &[block, cluster] : met)
+        addWindows(share.windows, {cluster});
+      for (const auto &[block, cluster] : met)
+        share.launches.push_back({int32_t(block), windowWith(share, cluster), 0, cluster});
       for (size_t peer = 0; peer < ranks(); ++peer)
         if (peer != rank)
           addHop(walk.steps[1], peer, rank, waiting[rank]);
     }
-    if (std::all_of(waiting.begin(), waiting.end(), [](const auto &ranges) { return ranges.empty(); }))
+    if (std::all_of(waiting.begin(), waiting.end(), [](const auto &blocks) { return blocks.empty(); }))
       walk.steps.pop_back();
     return walk;
   }
 
   GroupWalk ring() {
-    GroupWalk walk;
-    walk.steps.resize(ranks());
-    for (size_t step = 0; step < ranks(); ++step) {
-      walk.steps[step].ranks.resize(ranks());
+    GroupWalk walk = emptyWalk(ranks());
+    for (size_t step = 0; step < ranks(); ++step)
       for (size_t rank = 0; rank < ranks(); ++rank)
         meet(rank, (rank + ranks() - step) % ranks(), walk.steps[step]);
-    }
     for (size_t rank = 0; rank < ranks(); ++rank)
       for (size_t range = 0; range < needs[rank].size(); ++range)
         if (needs[rank][range].clusters.empty())
@@ -75,11 +76,77 @@ public:
   }
 
 private:
+  GroupWalk emptyWalk(size_t steps) const {
+    GroupWalk walk;
+    for (const std::vector<IndexRange> &ofRank : blocks) {
+      std::vector<RowRange> &own = walk.blocks.emplace_back();
+      for (const IndexRange &block : ofRank)
+        own.push_back(rowRange(block));
+    }
+    walk.steps.resize(steps);
+    for (GroupStep &step : walk.steps)
+      step.ranks.resize(ranks());
+    return walk;
+  }
+
+  /// Of a rank that would only wait: its ranges are cut, so that their last rows can begin.
+  void cutEarlyBlocks(size_t rank) {
+    if (request.earlyShare < 2 || isOneLaunch())
+      return;
+    for (size_t block = 0; block < blocks[rank].size(); ++block)
+      if (ownRangeOf(rank, needs[rank][block].clusters))
+        return;
+    std::vector<IndexRange> cut;
+    std::vector<BlockNeeds> ofCut;
+    for (const IndexRange &range : blocks[rank])
+      for (const IndexRange &block : partsOf(range)) {
+        cut.push_back(block);
+        ofCut.push_back(needsOf(block));
+      }
+    isEarly.resize(ranks());
+    for (size_t block = 0; block < cut.size(); ++block)
+      isEarly[rank].push_back(block > 0 && cut[block].begin == cut[block - 1].end);
+    blocks[rank] = std::move(cut);
+    needs[rank] = std::move(ofCut);
+  }
+
+  std::vector<IndexRange> partsOf(const IndexRange &range) const {
+    constexpr int64_t kRowsOfTiles = 256;
+    const int64_t early = range.size() / request.earlyShare / kRowsOfTiles * kRowsOfTiles;
+    if (early == 0)
+      return {range};
+    return {{range.begin, range.end - early}, {range.end - early, range.end}};
+  }
+
+  /// Columns that a block has not met in its own ranks' step. Those of an early block outside of the range that it lies in.
+  std::vector<RowRange> leftFor(size_t rank, size_t block, ShardStep &before) const {
+    const std::vector<RowRange> &clusters = needs[rank][block].clusters;
+    if (isEarly.size() <= rank || isEarly[rank].size() <= block || !isEarly[rank][block])
+      return clusters;
+    size_t own = 0;
+    while (rangesOf(rank)[own].end < blocks[rank][block].end)
+      ++own;
+    const RowRange range = rowRange(rangesOf(rank)[own]);
+    std::vector<RowRange> left;
+    for (const RowRange &cluster : clusters) {
+      const RowRange met{std::max(cluster.begin, range.begin), std::min(cluster.end, range.end)};
+      if (met.begin >= met.end) {
+        left.push_back(cluster);
+        continue;
+      }
+      before.launches.push_back({int32_t(block), -1, int32_t(own), met});
+      for (const RowRange &rest : {RowRange{cluster.begin, met.begin}, RowRange{met.end, cluster.end}})
+        if (rest.begin < rest.end)
+          left.push_back(rest);
+    }
+    return left;
+  }
+
   size_t ranks() const { return request.layout.ranks.size(); }
   const std::vector<IndexRange> &rangesOf(size_t rank) const { return request.layout.ranks[rank]; }
 
-  RangeNeeds needsOf(IndexRange range) const {
-    RangeNeeds found;
+  BlockNeeds needsOf(IndexRange range) const {
+    BlockNeeds found;
     const int64_t heads = request.sizes.heads, ofColumn = heads / columnHeads;
     RunsByClass all;
     std::map<std::vector<int64_t>, std::vector<LatticeColumns>> visited; // heads of equal values are alike
@@ -113,22 +180,27 @@ private:
     return clusters;
   }
 
-  /// The range meets nothing but columns of one range of its own rank, if that is so.
-  bool meetOwn(size_t rank, size_t range, ShardStep &share) const {
-    const std::vector<RowRange> &clusters = needs[rank][range].clusters;
-    if (clusters.empty()) { // its rows are written all the same
-      const int64_t begin = rangesOf(rank)[range].begin;
-      share.launches.push_back({int32_t(range), -1, int32_t(range), {begin, begin}});
-      return true;
-    }
+  /// The range of the rank's own that has all of these columns.
+  std::optional<size_t> ownRangeOf(size_t rank, const std::vector<RowRange> &clusters) const {
     for (size_t own = 0; own < rangesOf(rank).size(); ++own)
       if (std::all_of(clusters.begin(), clusters.end(),
-                      [&](const RowRange &cluster) { return isInside(cluster, rowRange(rangesOf(rank)[own])); })) {
-        for (const RowRange &cluster : clusters)
-          share.launches.push_back({int32_t(range), -1, int32_t(own), cluster});
-        return true;
-      }
-    return false;
+                      [&](const RowRange &cluster) { return isInside(cluster, rowRange(rangesOf(rank)[own])); }))
+        return own;
+    return std::nullopt;
+  }
+
+  /// The block meets nothing but columns of one range of its own rank, if that is so.
+  bool meetOwn(size_t rank, size_t block, ShardStep &share) const {
+    const std::vector<RowRange> &clusters = needs[rank][block].clusters;
+    const std::optional<size_t> own = ownRangeOf(rank, clusters);
+    if (own && clusters.empty()) { // its rows are written all the same
+      const int64_t begin = rangesOf(rank)[*own].begin;
+      share.launches.push_back({int32_t(block), -1, int32_t(*own), {begin, begin}});
+    }
+    for (const RowRange &cluster : clusters)
+      if (own)
+        share.launches.push_back({int32_t(block), -1, int32_t(*own), cluster});
+    return own.has_value();
   }
 
   static void addWindows(std::vector<RowRange> &windows, const std::vector<RowRange> &clusters) {
@@ -150,7 +222,7 @@ private:
     return window;
   }
 
-  /// What `from` has of what those ranges of `to` keep, as far as windows of the step hold it.
+  /// What `from` has of what those blocks of `to` keep, as far as windows of the step hold it.
   void addHop(GroupStep &step, size_t from, size_t to, const std::vector<size_t> &ranges) const {
     std::vector<IndexRange> places;
     for (const IndexRange &own : rangesOf(from))
@@ -191,7 +263,7 @@ private:
   }
 
   /// Clusters of what a range keeps of one range of a peer.
-  std::vector<RowRange> clustersIn(const RangeNeeds &of, const IndexRange &place) const {
+  std::vector<RowRange> clustersIn(const BlockNeeds &of, const IndexRange &place) const {
     RunsByClass all;
     for (const std::vector<LatticeColumns> &columns : of.ofHeads)
       addColumns(all, within(columns, {place}));
@@ -221,7 +293,9 @@ private:
   const GroupPlanRequest &request;
   ShardVisitor visitor;
   int64_t columnHeads, rows;
-  std::vector<std::vector<RangeNeeds>> needs; ///< by rank, then by its range
+  std::vector<std::vector<IndexRange>> blocks; ///< of rows, by rank
+  std::vector<std::vector<BlockNeeds>> needs;  ///< by rank, then by its block
+  std::vector<std::vector<bool>> isEarly;      ///< the same, of ranks whose ranges were cut
 };
 
 Status checkRequest(const GroupPlanRequest &request) {

@@ -24,6 +24,9 @@ struct GroupPlanRequest {
   std::string digest = {}; ///< of the pattern of parts
   std::vector<int64_t> wholes = {}; ///< its arguments that say where the whole ends
   GroupForm form = GroupForm::Gather;
+  /// Where a rank would only wait for what travels to it, the last rows of its ranges, one in so many, meet its own
+  /// columns meanwhile and continue when the others are there; 0: none do.
+  int64_t earlyShare = 8;
   /// Columns further apart lie in windows, and are met in launches, of their own.
   int64_t farthestGap = 4096;
   /// Bits of results do not depend on the layout: every row meets its columns in one launch whose columns begin at a

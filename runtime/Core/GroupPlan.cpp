@@ -49,6 +49,8 @@ public:
   WalkCheck(const GroupPlan &plan, int64_t heads) : plan(plan), heads(heads) {}
 
   Status check(const GroupWalk &walk) const {
+    for (int32_t rank = 0; rank < plan.ranks() && !walk.steps.empty(); ++rank)
+      HEDDLE_TRY(checkBlocks(walk, rank));
     for (const GroupStep &step : walk.steps) {
       if (step.ranks.size() != size_t(plan.ranks()))
         return wrong("a step has " + num(int64_t(step.ranks.size())) + " ranks, the layout " + num(plan.ranks()));
@@ -60,12 +62,28 @@ public:
       }
       for (int32_t rank = 0; rank < plan.ranks(); ++rank)
         for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
-          HEDDLE_TRY(checkLaunch(launch, step.ranks[size_t(rank)], rank));
+          HEDDLE_TRY(checkLaunch(launch, step.ranks[size_t(rank)], walk, rank));
     }
     return {};
   }
 
 private:
+  Status checkBlocks(const GroupWalk &walk, int32_t rank) const {
+    const std::string who = "blocks of rank " + num(rank);
+    if (walk.blocks.size() != size_t(plan.ranks()))
+      return wrong("expected blocks of " + num(plan.ranks()) + " ranks, got " + num(int64_t(walk.blocks.size())));
+    int64_t rows = 0, end = 0;
+    for (const RowRange &block : walk.blocks[size_t(rank)]) {
+      if (block.size() < 1 || block.begin < end || plan.ownRow(rank, block.begin) < 0 ||
+          plan.ownRow(rank, block.end - 1) != plan.ownRow(rank, block.begin) + block.size() - 1)
+        return wrong(who + ": expected rows of one of its ranges behind " + num(end) + ", got " + textOf(block));
+      rows += block.size();
+      end = block.end;
+    }
+    return rows == plan.rowsOf(rank) ? Status()
+                                     : wrong(who + ": expected " + num(plan.rowsOf(rank)) + " rows, got " + num(rows));
+  }
+
   bool isRank(int32_t rank) const { return rank >= 0 && rank < plan.ranks(); }
 
   Status checkHop(const Hop &hop, const GroupStep &step) const {
@@ -92,11 +110,11 @@ private:
                        [&](const RowRange &window) { return isInside({run.first, run.last() + 1}, window); });
   }
 
-  Status checkLaunch(const ShardLaunch &launch, const ShardStep &step, int32_t rank) const {
-    const std::vector<RowRange> &own = plan.layout[size_t(rank)];
+  Status checkLaunch(const ShardLaunch &launch, const ShardStep &step, const GroupWalk &walk, int32_t rank) const {
+    const std::vector<RowRange> &own = plan.layout[size_t(rank)], &blocks = walk.blocks[size_t(rank)];
     const std::string who = "launch of rank " + num(rank);
-    if (launch.rows < 0 || size_t(launch.rows) >= own.size())
-      return wrong(who + ": expected one of its " + num(int64_t(own.size())) + " ranges, got " + num(launch.rows));
+    if (launch.rows < 0 || size_t(launch.rows) >= blocks.size())
+      return wrong(who + ": expected one of its " + num(int64_t(blocks.size())) + " blocks, got " + num(launch.rows));
     const bool isOfWindow = launch.window >= 0;
     const std::vector<RowRange> &places = isOfWindow ? step.windows : own;
     const int32_t place = isOfWindow ? launch.window : launch.own;

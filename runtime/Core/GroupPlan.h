@@ -42,8 +42,8 @@ struct Hop {
   int64_t headRows() const; // rows, each as often as heads of it travel
 };
 
-// A launch: rows of one of the rank's own ranges meet consecutive columns. Launches of the same rows follow each other
-// by the carry. Columns lie in an own range (window none), or in a window of the step.
+// A launch: one of the rank's blocks of rows meets consecutive columns. Launches of the same rows follow each other by
+// the carry. Columns lie in an own range (window none), or in a window of the step.
 struct ShardLaunch {
   int32_t rows = 0;
   int32_t window = -1; // of the step; none: in own range number `own`
@@ -66,6 +66,7 @@ struct GroupStep {
 // Rows are queries and columns keys: what travels is k and v. Transposed, rows are keys and columns queries: what
 // travels is q, d_out, and with them out and lse.
 struct GroupWalk {
+  std::vector<std::vector<RowRange>> blocks; // by rank: each within a range of its own, no row in two, all together all
   std::vector<GroupStep> steps;
 
   int64_t headRows() const; // that travel in all

@@ -2,7 +2,7 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
 //   heddle-group-plan 1 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
 //   rank RANGE ...
-//   walk forward|transposed, then for each step
+//   walk forward|transposed, then blocks RANGE ... for each rank, then for each step
 //   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | launch ROWS window|own INDEX RANGE
 #include "runtime/Core/GroupPlan.h"
 
@@ -17,6 +17,13 @@ constexpr const char *kHeader = "heddle-group-plan 1";
 
 std::string num(int64_t value) { return std::to_string(value); }
 std::string textOf(const RowRange &range) { return num(range.begin) + ":" + num(range.end); }
+
+void printRanges(std::string &text, const char *name, const std::vector<RowRange> &ranges) {
+  text += name;
+  for (const RowRange &range : ranges)
+    text += " " + textOf(range);
+  text += "\n";
+}
 
 void printStep(std::string &text, const GroupStep &step) {
   text += "step\n";
@@ -132,6 +139,11 @@ private:
     }
     if (!walk)
       return false;
+    if (name == "blocks") {
+      for (walk->blocks.emplace_back(); !words.isEnd();)
+        walk->blocks.back().push_back(words.range());
+      return true;
+    }
     if (name == "step") {
       walk->steps.emplace_back().ranks.resize(plan.layout.size());
       ofRank = nullptr;
@@ -182,14 +194,12 @@ std::string GroupPlan::text() const {
   for (int64_t argument : wholes)
     text += " " + num(argument);
   text += "\n";
-  for (const std::vector<RowRange> &ranges : layout) {
-    text += "rank";
-    for (const RowRange &range : ranges)
-      text += " " + textOf(range);
-    text += "\n";
-  }
+  for (const std::vector<RowRange> &ranges : layout)
+    printRanges(text, "rank", ranges);
   for (const auto &[name, walk] : {std::pair("forward", &forward), std::pair("transposed", &transposed)}) {
     text += std::string("walk ") + name + "\n";
+    for (const std::vector<RowRange> &blocks : walk->blocks)
+      printRanges(text, "blocks", blocks);
     for (const GroupStep &step : walk->steps)
       printStep(text, step);
   }

@@ -20,9 +20,11 @@ struct AddRowsParams {
   int64_t toBatch, toRow, toHead, fromBatch, fromRow, fromHead;
 };
 
-// For a GPU of compute capability major.minor.
-inline std::string addRowsText(int major, int minor) {
-  return ".version 7.0\n.target sm_" + std::to_string(major) + std::to_string(minor) + R"(
+// Of the oldest GPUs that kernels are made for: drivers compile it for later ones too.
+inline constexpr int kAddRowsTarget = 80;
+
+inline std::string addRowsText() {
+  return ".version 7.0\n.target sm_" + std::to_string(kAddRowsTarget) + R"(
 .address_size 64
 .visible .entry heddle_add_rows(
     .param .u64 to, .param .u64 from, .param .u32 width, .param .u32 heads, .param .u32 rows, .param .u32 batches,

@@ -4,7 +4,6 @@
 #include "runtime/Distributed/AddRows.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace heddle {
 namespace {
@@ -87,9 +86,7 @@ Result<cuda::Function> CudaShard::addRows() {
   if (adds)
     return adds;
   const DeviceState &state = *device.state();
-  const std::string &arch = state.info.identity.arch; // "sm_90"
-  const int number = std::atoi(arch.c_str() + arch.find('_') + 1);
-  const std::string text = addRowsText(number / 10, number % 10);
+  const std::string text = addRowsText();
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
   cuda::Module module = nullptr; // as long as the context

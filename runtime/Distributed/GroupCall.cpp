@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/Distributed/GroupCall.h"
 #include "runtime/Core/CallArguments.h"
-#include "runtime/Core/Digest.h"
+#include "runtime/Distributed/CallTensors.h"
 #include "runtime/Distributed/WalkRun.h"
 
 #include <algorithm>
@@ -14,50 +14,11 @@ namespace {
 
 std::string num(int64_t value) { return std::to_string(value); }
 
-heddle_tensor rowsOf(const heddle_tensor &tensor, int64_t elementBytes, int64_t first, int64_t count) {
-  heddle_tensor rows = tensor;
-  rows.ptr = static_cast<char *>(tensor.ptr) + first * tensor.stride[1] * elementBytes;
-  rows.size[1] = count;
-  return rows;
-}
-
-/// Of columns in memory of `place`.
-heddle_tensor tensorAt(const RowPlace &place, const heddle_tensor &like, DType dtype, int64_t count) {
-  heddle_tensor tensor = like;
-  const int64_t bytes = dtypeBytes(dtype);
-  tensor.ptr = place.base;
-  tensor.dtype = traitsOf(dtype).code;
-  tensor.size[1] = count;
-  tensor.stride[0] = place.batchStride / bytes;
-  tensor.stride[1] = place.rowStride / bytes;
-  tensor.stride[2] = place.headStride / bytes;
-  tensor.stride[3] = 1;
-  return tensor;
-}
-
-// Hands out a workspace.
-class Memory {
-public:
-  explicit Memory(char *base) : base(base) {}
-  char *take(int64_t bytes) {
-    char *place = base + used;
-    used += (uint64_t(bytes) + kAlignment - 1) / kAlignment * kAlignment;
-    return place;
-  }
-  float *takeFloats(int64_t count) { return reinterpret_cast<float *>(take(count * int64_t(sizeof(float)))); }
-  uint64_t bytes() const { return used; }
-
-private:
-  static constexpr uint64_t kAlignment = 256;
-  char *base;
-  uint64_t used = 0;
-};
-
 class GroupCall {
 public:
   /// `base`: of the workspace; any multiple of 256 while only its size is asked for.
   GroupCall(const GroupRequest &request, int32_t rank, char *base)
-      : plan(request.plan), request(request), rank(rank), args(request.args), ranges(request.plan.layout[size_t(rank)]),
+      : plan(request.plan), request(request), rank(rank), args(request.args), blocks(request.plan.forward.blocks[size_t(rank)]),
         memory(base) {
     operands.assign(args.operands, args.operands + args.operand_count);
     for (int64_t argument : plan.wholes) {
@@ -81,8 +42,8 @@ private:
   struct Carry {
     float *out = nullptr, *lse = nullptr;
   };
-  // What a launch on one of the rank's ranges needs beside the caller's tensors.
-  struct OwnRange {
+  // What a launch on one of the rank's blocks of rows needs beside the caller's tensors.
+  struct OwnBlock {
     RowRange rows;
     int64_t first = 0;    // its first row in the rank's tensors
     size_t launches = 0;  // of the forward walk
@@ -99,15 +60,15 @@ private:
   WalkField arrayOf(const float *array) const { return {RowPlace::ofArray(array, plan.heads, args.q.size[1]), true}; }
 
   Status check() const;
-  void layRanges();
+  void layBlocks();
   void layWalks();
   Status layLaunches(ShardDevice &device);
 
-  heddle_attention_args argsOfRange(const OwnRange &range) const;
+  heddle_attention_args argsOfBlock(const OwnBlock &block) const;
   Launch forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const;
   Launch backwardLaunch(size_t step, const ShardLaunch &launch) const;
   Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
-  Status copyArray(float *rowsAlone, const float *array, const OwnRange &range, bool isToRows,
+  Status copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
                    ShardDevice &device) const;
   Status runForward(Transport &transport, ShardDevice &device);
   Status runBackward(Transport &transport, ShardDevice &device);
@@ -118,9 +79,9 @@ private:
   const int32_t rank;
   heddle_attention_args args;
   std::vector<heddle_operand> operands; // the caller's, and the sizes of the whole
-  const std::vector<RowRange> &ranges;
+  const std::vector<RowRange> &blocks; // of the forward walk
   Memory memory;
-  std::vector<OwnRange> own;
+  std::vector<OwnBlock> own;
   std::optional<WalkRun> forward, transposed;
   float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
   float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
@@ -153,22 +114,22 @@ Status GroupCall::check() const {
   return {};
 }
 
-void GroupCall::layRanges() {
+void GroupCall::layBlocks() {
   const int64_t batch = args.q.size[0], valueDim = args.v.size[3];
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    OwnRange &range = own.emplace_back();
-    range.rows = ranges[i];
-    range.first = plan.ownRow(rank, range.rows.begin);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    OwnBlock &block = own.emplace_back();
+    block.rows = blocks[i];
+    block.first = plan.ownRow(rank, block.rows.begin);
     for (const GroupStep &step : plan.forward.steps)
       for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
-        range.launches += size_t(launch.rows) == i;
-    const int64_t arrayCount = batch * plan.heads * range.rows.size();
-    for (size_t carry = 0; !isBackward() && carry < 2 && carry + 1 < range.launches; ++carry)
-      range.carries[carry] = {memory.takeFloats(arrayCount * valueDim), memory.takeFloats(arrayCount)};
-    if (ranges.size() > 1 && args.lse)
-      range.lse = memory.takeFloats(arrayCount);
-    if (ranges.size() > 1 && args.d_lse)
-      range.dLse = memory.takeFloats(arrayCount);
+        block.launches += size_t(launch.rows) == i;
+    const int64_t arrayCount = batch * plan.heads * block.rows.size();
+    for (size_t carry = 0; !isBackward() && carry < 2 && carry + 1 < block.launches; ++carry)
+      block.carries[carry] = {memory.takeFloats(arrayCount * valueDim), memory.takeFloats(arrayCount)};
+    if (blocks.size() > 1 && args.lse)
+      block.lse = memory.takeFloats(arrayCount);
+    if (blocks.size() > 1 && args.d_lse)
+      block.dLse = memory.takeFloats(arrayCount);
   }
 }
 
@@ -223,42 +184,42 @@ Status GroupCall::layLaunches(ShardDevice &device) {
 
 Status GroupCall::lay(ShardDevice &device) {
   HEDDLE_TRY(check());
-  layRanges();
+  layBlocks();
   layWalks();
   return layLaunches(device);
 }
 
 //===-- arguments of launches -------------------------------------------------===//
 
-/// The caller's, with the queries of a range.
-heddle_attention_args GroupCall::argsOfRange(const OwnRange &range) const {
+/// The caller's, with the queries of a block.
+heddle_attention_args GroupCall::argsOfBlock(const OwnBlock &block) const {
   heddle_attention_args of = args;
-  const int64_t count = range.rows.size();
-  of.q = rowsOf(args.q, bytesOf(Role::q), range.first, count);
-  of.out = rowsOf(args.out, bytesOf(Role::out), range.first, count);
-  of.q_origin = range.rows.begin;
-  of.lse = range.lse ? range.lse : args.lse;
+  const int64_t count = block.rows.size();
+  of.q = rowsOf(args.q, bytesOf(Role::q), block.first, count);
+  of.out = rowsOf(args.out, bytesOf(Role::out), block.first, count);
+  of.q_origin = block.rows.begin;
+  of.lse = block.lse ? block.lse : args.lse;
   of.workspace = kernelBytes ? kernelWorkspace : nullptr;
   of.workspace_bytes = kernelBytes;
   return of;
 }
 
 GroupCall::Launch GroupCall::forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const {
-  const OwnRange &range = own[size_t(launch.rows)];
-  const bool isLast = number + 1 == range.launches;
-  Launch made{{request.kind, !isLast || args.out.dtype == HEDDLE_FP32}, argsOfRange(range)};
+  const OwnBlock &block = own[size_t(launch.rows)];
+  const bool isLast = number + 1 == block.launches;
+  Launch made{{request.kind, !isLast || args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
   made.args.k = tensorAt(forward->columns(step, launch, 0), args.k, request.elements.k, launch.columns.size());
   made.args.v = tensorAt(forward->columns(step, launch, 1), args.v, request.elements.v, launch.columns.size());
   made.args.k_origin = launch.columns.begin;
   if (number > 0) {
-    made.args.carry_out = range.carries[(number - 1) % 2].out;
-    made.args.carry_lse = range.carries[(number - 1) % 2].lse;
+    made.args.carry_out = block.carries[(number - 1) % 2].out;
+    made.args.carry_lse = block.carries[(number - 1) % 2].lse;
   }
   if (!isLast) {
-    const Carry &carry = range.carries[number % 2];
+    const Carry &carry = block.carries[number % 2];
     const int64_t dim = args.v.size[3];
-    made.args.out = tensorAt(RowPlace::ofRows(carry.out, range.rows.size(), plan.heads, dim * int64_t(sizeof(float))),
-                             args.out, DType::fp32, range.rows.size());
+    made.args.out = tensorAt(RowPlace::ofRows(carry.out, block.rows.size(), plan.heads, dim * int64_t(sizeof(float))),
+                             args.out, DType::fp32, block.rows.size());
     made.args.lse = carry.lse;
   }
   return made;
@@ -266,16 +227,16 @@ GroupCall::Launch GroupCall::forwardLaunch(size_t step, const ShardLaunch &launc
 
 /// Gradients of own queries and of columns.
 GroupCall::Launch GroupCall::backwardLaunch(size_t step, const ShardLaunch &launch) const {
-  const OwnRange &range = own[size_t(launch.rows)];
-  Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, argsOfRange(range)};
+  const OwnBlock &block = own[size_t(launch.rows)];
+  Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
   made.kind.kind.accumulates = true;
-  const int64_t queries = range.rows.size(), keys = launch.columns.size();
+  const int64_t queries = block.rows.size(), keys = launch.columns.size();
   made.args.k = tensorAt(forward->columns(step, launch, 0), args.k, request.elements.k, keys);
   made.args.v = tensorAt(forward->columns(step, launch, 1), args.v, request.elements.v, keys);
   made.args.k_origin = launch.columns.begin;
-  made.args.d_out = rowsOf(args.d_out, bytesOf(Role::dOut), range.first, queries);
-  made.args.d_lse = range.dLse ? range.dLse : args.d_lse;
-  made.args.d_q = rowsOf(args.d_q, sizeof(float), range.first, queries);
+  made.args.d_out = rowsOf(args.d_out, bytesOf(Role::dOut), block.first, queries);
+  made.args.d_lse = block.dLse ? block.dLse : args.d_lse;
+  made.args.d_q = rowsOf(args.d_q, sizeof(float), block.first, queries);
   auto sums = [&](const heddle_tensor &like, size_t field, float *scratch) {
     const int64_t heads = plan.kvHeads, bytes = like.size[3] * int64_t(sizeof(float));
     const RowPlace place =
@@ -289,10 +250,11 @@ GroupCall::Launch GroupCall::backwardLaunch(size_t step, const ShardLaunch &laun
 
 /// Gradients of own keys, of queries that came.
 GroupCall::Launch GroupCall::transposedLaunch(size_t step, const ShardLaunch &launch) const {
-  const OwnRange &range = own[size_t(launch.rows)];
+  const RowRange &keysOf = plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
+  const int64_t first = plan.ownRow(rank, keysOf.begin);
   Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, args};
   made.kind.kind.accumulates = true;
-  const int64_t keys = range.rows.size(), queries = launch.columns.size();
+  const int64_t keys = keysOf.size(), queries = launch.columns.size();
   auto queriesOf = [&](const heddle_tensor &like, size_t field, DType dtype) {
     return tensorAt(transposed->columns(step, launch, field), like, dtype, queries);
   };
@@ -302,13 +264,13 @@ GroupCall::Launch GroupCall::transposedLaunch(size_t step, const ShardLaunch &la
   made.args.lse = scratchLse;
   made.args.d_lse = args.d_lse ? scratchDLse : nullptr;
   made.args.q_origin = launch.columns.begin;
-  made.args.k = rowsOf(args.k, bytesOf(Role::k), range.first, keys);
-  made.args.v = rowsOf(args.v, bytesOf(Role::v), range.first, keys);
-  made.args.k_origin = range.rows.begin;
+  made.args.k = rowsOf(args.k, bytesOf(Role::k), first, keys);
+  made.args.v = rowsOf(args.v, bytesOf(Role::v), first, keys);
+  made.args.k_origin = keysOf.begin;
   made.args.d_q = tensorAt(RowPlace::ofRows(scratchQ, queries, plan.heads, args.q.size[3] * int64_t(sizeof(float))),
                            args.d_q, DType::fp32, queries);
-  made.args.d_k = rowsOf(args.d_k, sizeof(float), range.first, keys);
-  made.args.d_v = rowsOf(args.d_v, sizeof(float), range.first, keys);
+  made.args.d_k = rowsOf(args.d_k, sizeof(float), first, keys);
+  made.args.d_v = rowsOf(args.d_v, sizeof(float), first, keys);
   made.args.workspace = kernelBytes ? kernelWorkspace : nullptr;
   made.args.workspace_bytes = kernelBytes;
   return made;
@@ -316,13 +278,13 @@ GroupCall::Launch GroupCall::transposedLaunch(size_t step, const ShardLaunch &la
 
 //===-- the call --------------------------------------------------------------===//
 
-/// Between an array of all rows of the rank and one of the rows of a range.
-Status GroupCall::copyArray(float *rowsAlone, const float *array, const OwnRange &range, bool isToRows,
+/// Between an array of all rows of the rank and one of the rows of a block.
+Status GroupCall::copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
                             ShardDevice &device) const {
-  const RowPlace alone = RowPlace::ofArray(rowsAlone, plan.heads, range.rows.size());
-  const RowPlace all = RowPlace::ofArray(array, plan.heads, args.q.size[1]).at(range.first, 0);
+  const RowPlace alone = RowPlace::ofArray(rowsAlone, plan.heads, block.rows.size());
+  const RowPlace all = RowPlace::ofArray(array, plan.heads, args.q.size[1]).at(block.first, 0);
   const RowPlace &to = isToRows ? alone : all, &from = isToRows ? all : alone;
-  return device.copy({to, from, args.q.size[0], range.rows.size(), plan.heads}, Queue::compute);
+  return device.copy({to, from, args.q.size[0], block.rows.size(), plan.heads}, Queue::compute);
 }
 
 Status GroupCall::runForward(Transport &transport, ShardDevice &device) {
@@ -331,9 +293,9 @@ Status GroupCall::runForward(Transport &transport, ShardDevice &device) {
     const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
     return device.launch(made.kind, made.args);
   }));
-  for (const OwnRange &range : own)
-    if (range.lse)
-      HEDDLE_TRY(copyArray(range.lse, args.lse, range, /*isToRows=*/false, device));
+  for (const OwnBlock &block : own)
+    if (block.lse)
+      HEDDLE_TRY(copyArray(block.lse, args.lse, block, /*isToRows=*/false, device));
   return {};
 }
 
@@ -348,11 +310,11 @@ static Status clearTensor(const heddle_tensor &tensor, ShardDevice &device) {
 Status GroupCall::runBackward(Transport &transport, ShardDevice &device) {
   for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
     HEDDLE_TRY(clearTensor(*gradient, device));
-  for (const OwnRange &range : own) {
-    if (range.lse)
-      HEDDLE_TRY(copyArray(range.lse, args.lse, range, /*isToRows=*/true, device));
-    if (range.dLse)
-      HEDDLE_TRY(copyArray(range.dLse, args.d_lse, range, /*isToRows=*/true, device));
+  for (const OwnBlock &block : own) {
+    if (block.lse)
+      HEDDLE_TRY(copyArray(block.lse, args.lse, block, /*isToRows=*/true, device));
+    if (block.dLse)
+      HEDDLE_TRY(copyArray(block.dLse, args.d_lse, block, /*isToRows=*/true, device));
   }
   HEDDLE_TRY(forward->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
     const Launch made = backwardLaunch(step, launch);
@@ -393,21 +355,6 @@ std::string agreementOf(const GroupRequest &request) {
   return text + "\nplan " + request.planDigest + "\nversion " + heddle_version();
 }
 
-/// "rank 2: batch 3, rank 0 has batch 4"
-Status checkAgreement(const std::vector<std::string> &texts) {
-  for (size_t rank = 1; rank < texts.size(); ++rank) {
-    size_t begin = 0;
-    while (texts[rank] != texts[0]) {
-      auto lineOf = [&](const std::string &text) { return text.substr(begin, text.find('\n', begin) - begin); };
-      if (const std::string mine = lineOf(texts[0]), other = lineOf(texts[rank]); mine != other)
-        return Status::invalidArgument("the ranks of a group disagree: rank " + std::to_string(rank) + " has " + other +
-                                       ", rank 0 has " + mine);
-      begin = texts[0].find('\n', begin) + 1;
-    }
-  }
-  return {};
-}
-
 Status checkRequest(const GroupRequest &request, const Transport &transport) {
   if (transport.ranks() == request.plan.ranks())
     return {};
@@ -423,21 +370,6 @@ Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, Shard
   return call.workspaceBytes();
 }
 
-/// A rank that cannot take part says so before anything is sent.
-static Status agree(const GroupRequest &request, const Status &own, Transport &transport, Agreements &agreed) {
-  const std::string mine = own.isOk() ? agreementOf(request) : "refused " + own.message();
-  if (agreed.count(mine))
-    return {};
-  HEDDLE_ASSIGN(const std::vector<std::string> texts, transport.gather(mine));
-  HEDDLE_TRY(own);
-  for (size_t rank = 0; rank < texts.size(); ++rank)
-    if (texts[rank].rfind("refused ", 0) == 0)
-      return Status::unavailable("rank " + std::to_string(rank) + " takes no part: " + texts[rank].substr(8));
-  HEDDLE_TRY(checkAgreement(texts));
-  agreed.insert(mine);
-  return {};
-}
-
 Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevice &device, Agreements &agreed) {
   HEDDLE_TRY(checkRequest(request, transport));
   GroupCall call(request, transport.rank(), static_cast<char *>(request.args.workspace));
@@ -445,7 +377,7 @@ Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevi
   if (own.isOk() && call.workspaceBytes() > request.args.workspace_bytes)
     own = badArguments("workspace: expected " + std::to_string(call.workspaceBytes()) + " bytes, got " +
                        std::to_string(request.args.workspace_bytes));
-  HEDDLE_TRY(agree(request, own, transport, agreed));
+  HEDDLE_TRY(agree(own.isOk() ? Result<std::string>(agreementOf(request)) : own, transport, agreed));
   const Status status = call.run(transport, device);
   if (!status.isOk()) // the others need not wait for what will not come
     transport.abort(status.message());

@@ -7,10 +7,10 @@
 
 #include "runtime/Core/CallShape.h"
 #include "runtime/Core/GroupPlan.h"
+#include "runtime/Distributed/Agreement.h"
 #include "runtime/Distributed/ShardDevice.h"
 #include "runtime/Distributed/Transport.h"
 
-#include <set>
 #include <string>
 
 namespace heddle {
@@ -29,9 +29,6 @@ struct GroupRequest {
 
 // What a rank needs beside its arguments. Failures: the rank's tensors do not fit the plan; a launch is refused.
 Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, ShardDevice &device);
-
-// What the ranks of a group have found to be the same on all of them: calls that are like an earlier one need not meet.
-using Agreements = std::set<std::string>;
 
 // Enqueues everything; what is written is there when the compute queue is over. unavailable: a rank is lost, the message
 // names it and the step. Every rank of the group calls it, for the same calls in the same order.

@@ -188,6 +188,20 @@ Status WalkRun::meetOwnRows(size_t step, size_t window,
   return {};
 }
 
+/// All heads of all rows of the window come, or are the rank's own.
+bool WalkRun::isFilled(size_t step, size_t window) const {
+  const RowRange &of = own(step).windows[window];
+  int64_t rows = 0;
+  for (const RowRange &range : plan.layout[size_t(rank)])
+    rows += std::max<int64_t>(0, std::min(of.end, range.end) - std::max(of.begin, range.begin));
+  int64_t headRows = rows * heads;
+  for (const Wire &wire : memory[step].received)
+    for (const HeadRows &part : wire.hop->parts)
+      for (const RowRun &run : part.rows)
+        headRows += of.begin <= run.first && run.last() < of.end ? run.count * part.heads : 0;
+  return headRows == of.size() * heads;
+}
+
 /// Rows that nobody sends are zero: kernels may look at them, and keep none.
 Status WalkRun::fillWindows(size_t step, ShardDevice &device) const {
   for (size_t window = 0; window < own(step).windows.size(); ++window)
@@ -195,7 +209,8 @@ Status WalkRun::fillWindows(size_t step, ShardDevice &device) const {
       const RowRange &of = own(step).windows[window];
       const RowPlace place = fieldWindow(step, window, field);
       const int64_t headBytes = fields[field].own.headBytes;
-      HEDDLE_TRY(device.clear(place.base, uint64_t(batches * of.size() * heads * headBytes), Queue::link));
+      if (!isFilled(step, window))
+        HEDDLE_TRY(device.clear(place.base, uint64_t(batches * of.size() * heads * headBytes), Queue::link));
       HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
         return device.copy(
             {place.at(common.begin - of.begin, 0), ownFrom(fields[field], common.begin), batches, common.size(), heads},

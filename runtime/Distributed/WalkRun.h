@@ -72,6 +72,7 @@ private:
   RowPlace inWindow(size_t step, const RowRun &run, const std::vector<WalkField> &of, size_t field) const;
 
   Status fetch(size_t step, Transport &transport, ShardDevice &device) const;
+  bool isFilled(size_t step, size_t window) const;
   Status fillWindows(size_t step, ShardDevice &device) const;
   Status sendHome(size_t step, Transport &transport, ShardDevice &device) const;
   Status addOwnSums(size_t step, ShardDevice &device) const;

@@ -282,11 +282,12 @@ HEDDLE_API void heddle_group_plan_close(heddle_group_plan *plan);
 /* A group of threads of this process, for calls on its processors: writes as many handles as ranks, each for one thread.
  * limit_seconds: a rank that waits longer for others says that they are lost; 0: 30. */
 HEDDLE_API heddle_status heddle_group_open_local(int32_t ranks, double limit_seconds, heddle_group **groups);
-/* One rank of a group of GPUs, a GPU each, over NCCL, which is opened at run time (HEDDLE_NCCL_LIBRARY). Every rank calls
- * it, with the id that one of them made. UNAVAILABLE: no NCCL; a rank did not come within the limit. INVALID_ARGUMENT: two
- * ranks have one GPU. */
 enum { HEDDLE_GROUP_ID_BYTES = 128 };
+/* Of a group of GPUs that is to be opened: so many bytes, which one rank makes and all others get. UNAVAILABLE: no NCCL,
+ * which is opened at run time (HEDDLE_NCCL_LIBRARY). */
 HEDDLE_API heddle_status heddle_group_make_id(void *id);
+/* Collective: one rank of a group of GPUs, a GPU each, over NCCL. UNAVAILABLE: no NCCL; a rank did not come within the
+ * limit. INVALID_ARGUMENT: two ranks have one GPU. */
 HEDDLE_API heddle_status heddle_group_open(heddle_device *device, const void *id, int32_t rank, int32_t ranks,
                                            double limit_seconds, heddle_group **group);
 /* The same over an ncclComm_t of the caller's, which outlives the group and is neither aborted nor destroyed by it. */
@@ -301,9 +302,9 @@ HEDDLE_API heddle_status heddle_group_open_nccl(void *communicator, int32_t rank
 HEDDLE_API heddle_status heddle_group_workspace(const heddle_group *group, const heddle_group_plan *plan,
                                                 const heddle_kernel *const *kernels, int32_t kernel_count,
                                                 const char *kind, const heddle_attention_args *args, uint64_t *bytes);
-/* Collective. Enqueues the rank's share on stream, and returns when that is done; ranks meet once, on the host, so that
- * what disagrees (plan, sizes, types, versions) is refused on every rank before anything is sent. UNAVAILABLE: a rank is
- * lost; it is named. */
+/* Collective. Enqueues the rank's share on stream, and returns when that is done. The first call of a kind, plan, types
+ * and sizes waits for the other ranks, so that what disagrees is refused on every one of them before anything is sent;
+ * later ones do not: all ranks make the same calls in the same order. UNAVAILABLE: a rank is lost; it is named. */
 HEDDLE_API heddle_status heddle_group_launch(heddle_group *group, const heddle_group_plan *plan,
                                              const heddle_kernel *const *kernels, int32_t kernel_count,
                                              const char *kind, void *stream, const heddle_attention_args *args);

@@ -1,0 +1,139 @@
+// Plans as texts, and what is refused or lost in calls over ranks: ranks that disagree, leave or never come, plans that are
+// none.
+#include "group_fixture.h"
+
+using namespace heddle::test;
+
+TEST_CASE("texts of plans come back, and damaged ones are refused") {
+  Case of;
+  of.whole = parse("attn.pattern @p() { %c = attn.causal %m = attn.dilate %c by 4 at 1 attn.softmax union(%m) }");
+  const PlanHandle plan = planOf(of, 100, 3, "zigzag", "ring");
+  auto info = sized<heddle_group_plan_info>(), again = info;
+  CHECK_OK(heddle_group_plan_get_info(plan.get(), &info));
+  heddle_group_plan *copy = nullptr;
+  CHECK_OK(heddle_group_plan_parse(info.text, &copy));
+  const PlanHandle closes(copy);
+  CHECK_OK(heddle_group_plan_get_info(copy, &again));
+  CHECK(std::string(info.text) == again.text);
+  CHECK(again.ranks == 3);
+  CHECK(again.rows == 100);
+  CHECK_REFUSED(heddle_group_plan_parse("", &copy), HEDDLE_CORRUPT, "heddle-group-plan 1");
+  std::string text = info.text;
+  CHECK_REFUSED(heddle_group_plan_parse((text + "hop 0 1 2\n").c_str(), &copy), HEDDLE_CORRUPT, "not understood");
+  const size_t rank = text.find("rank ") + 5;
+  text.replace(rank, text.find('\n', rank) - rank, "0:1");
+  CHECK_REFUSED(heddle_group_plan_parse(text.c_str(), &copy), HEDDLE_INVALID_ARGUMENT,
+                "expected every row on one rank");
+}
+
+TEST_CASE("ranks that disagree are told before anything is sent") {
+  constexpr int64_t kRows = 64;
+  Case of;
+  const char *causal = "attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }";
+  of.whole = parse(causal);
+  heddle_pattern *part = nullptr;
+  CHECK_OK(heddle_pattern_part(of.whole.get(), &part));
+  of.part.reset(part);
+  const PlanHandle plan = planOf(of, kRows, 2, "contiguous", "gather"),
+                   other = planOf(of, kRows, 2, "0:40;40:64", "gather");
+  auto onBoth = [&](const heddle_group_plan *ofSecond, int64_t rowsOfSecond, bool withDLse) {
+    std::vector<GroupHandle> groups = openGroup(2);
+    return onRanks(2, [&](int32_t rank) {
+      Share share(rank ? rowsOfSecond : 32);
+      heddle_attention_args args = share.backward(of);
+      if (rank && !withDLse)
+        args.d_lse = nullptr;
+      return heddle_group_run(groups[size_t(rank)].get(), rank ? ofSecond : plan.get(), of.part.get(), "backward",
+                              &args, 1);
+    });
+  };
+  for (const Outcome &outcome : onBoth(plan.get(), 32, true))
+    CHECK_MESSAGE(outcome.status == HEDDLE_OK, outcome.message);
+  for (const Outcome &outcome : onBoth(other.get(), 24, true)) {
+    CHECK(outcome.status == HEDDLE_INVALID_ARGUMENT);
+    CHECK_MESSAGE(outcome.message.find("rank 1 has plan") != std::string::npos, outcome.message);
+  }
+  for (const Outcome &outcome : onBoth(plan.get(), 32, false))
+    CHECK_MESSAGE(outcome.message.find("rank 1 has d_lse 0, rank 0 has d_lse 1") != std::string::npos, outcome.message);
+  const std::vector<Outcome> outcomes = onBoth(plan.get(), 31, true);
+  CHECK_MESSAGE(outcomes[0].message.find("rank 1 takes no part: attention arguments: q: rows: expected 32") !=
+                    std::string::npos,
+                outcomes[0].message);
+  CHECK(outcomes[1].status == HEDDLE_INVALID_ARGUMENT);
+}
+
+TEST_CASE("ranks that leave or never come are named to the others, whose memory stays theirs") {
+  constexpr int64_t kRows = 64;
+  Case of;
+  of.whole = parse("attn.pattern @p() { %m = attn.full attn.softmax union(%m) }");
+  heddle_pattern *part = nullptr;
+  CHECK_OK(heddle_pattern_part(of.whole.get(), &part));
+  of.part.reset(part);
+  const PlanHandle plan = planOf(of, kRows, 4, "contiguous", "ring");
+  auto run = [&](std::vector<GroupHandle> &groups, int32_t rank) {
+    Share share(16);
+    std::fill(share.out.begin(), share.out.end(), 7.0f);
+    heddle_attention_args args = share.forward(of);
+    const heddle_status status =
+        heddle_group_run(groups[size_t(rank)].get(), plan.get(), of.part.get(), nullptr, &args, 1);
+    if (status != HEDDLE_OK)
+      CHECK(std::count(share.out.begin(), share.out.end(), 7.0f) == int64_t(share.out.size()));
+    return status;
+  };
+  SUBCASE("one leaves") {
+    std::vector<GroupHandle> groups = openGroup(4);
+    const std::vector<Outcome> outcomes = onRanks(4, [&](int32_t rank) {
+      return rank == 2 ? heddle_group_abort(groups[2].get(), "its GPU fell off") : run(groups, rank);
+    });
+    for (int32_t rank : {0, 1, 3}) {
+      CHECK(outcomes[size_t(rank)].status == HEDDLE_UNAVAILABLE);
+      CHECK_MESSAGE(outcomes[size_t(rank)].message.find("rank 2 left: its GPU fell off") != std::string::npos,
+                    outcomes[size_t(rank)].message);
+    }
+  }
+  SUBCASE("one never comes") {
+    std::vector<GroupHandle> groups = openGroup(4, /*limit=*/0.05);
+    const std::vector<Outcome> outcomes =
+        onRanks(4, [&](int32_t rank) { return rank == 1 ? HEDDLE_OK : run(groups, rank); });
+    for (int32_t rank : {0, 2, 3}) {
+      CHECK(outcomes[size_t(rank)].status == HEDDLE_UNAVAILABLE);
+      CHECK_MESSAGE(outcomes[size_t(rank)].message.find("waited 50 ms for rank 1") != std::string::npos,
+                    outcomes[size_t(rank)].message);
+    }
+    // A group that lost a rank stays lost; the others make a new one.
+    CHECK_REFUSED(run(groups, 0), HEDDLE_UNAVAILABLE, "waited 50 ms");
+  }
+}
+
+TEST_CASE("plans and groups that cannot be are refused with what would work") {
+  Case of;
+  of.whole = parse("attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }");
+  auto refused = [&](auto change, heddle_status code, const char *words) {
+    auto options = sized<heddle_group_options>();
+    options.ranks = 2;
+    options.seqlen = 64, options.heads = 4, options.kv_heads = 2;
+    change(options);
+    heddle_group_plan *plan = nullptr;
+    CHECK_REFUSED(heddle_group_plan_make(of.whole.get(), &options, &plan), code, words);
+  };
+  using Options = heddle_group_options;
+  refused([](Options &o) { o.ranks = 0; }, HEDDLE_INVALID_ARGUMENT, "ranks: expected 1 or more, got 0");
+  refused([](Options &o) { o.ranks = 65; }, HEDDLE_INVALID_ARGUMENT, "without rows");
+  refused([](Options &o) { o.kv_heads = 3; }, HEDDLE_INVALID_ARGUMENT, "kv_heads: expected a divisor of heads");
+  refused([](Options &o) { o.layout = "round"; }, HEDDLE_INVALID_ARGUMENT, "expected contiguous, zigzag");
+  refused([](Options &o) { o.layout = "0:32;33:64"; }, HEDDLE_INVALID_ARGUMENT, "32");
+  refused([](Options &o) { o.layout = "0:32"; }, HEDDLE_INVALID_ARGUMENT, "expected ranges of 2 ranks, got 1");
+  refused([](Options &o) { o.form = "tree"; }, HEDDLE_INVALID_ARGUMENT, "expected gather or ring, got tree");
+  refused([](Options &o) { o.form = "ring", o.flags = HEDDLE_GROUP_PLACEMENT_FREE; }, HEDDLE_INVALID_ARGUMENT,
+          "a ring adds up");
+  heddle_group *groups[1] = {};
+  CHECK_REFUSED(heddle_group_open_local(0, 0, groups), HEDDLE_INVALID_ARGUMENT, "ranks: expected 1 to 1024, got 0");
+  CHECK_REFUSED(heddle_group_open_local(1, NAN, groups), HEDDLE_INVALID_ARGUMENT, "limit_seconds");
+  for (const char *text : {"attn.pattern @p(%b: memref<1x?x?x?xf32>) { %m = attn.causal %s = attn.scaled "
+                           "%t = attn.bias %s, %b : memref<1x?x?x?xf32> attn.softmax union(%m) of %t }",
+                           "attn.pattern @p(%a: memref<?xi64>) q_origin(end) { %m = attn.tree %a : memref<?xi64> "
+                           "attn.softmax union(%m) }"}) {
+    heddle_pattern *part = nullptr;
+    CHECK_REFUSED(heddle_pattern_part(parse(text).get(), &part), HEDDLE_UNSUPPORTED, "expected");
+  }
+}

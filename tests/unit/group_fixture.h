@@ -1,0 +1,313 @@
+// What tests of calls over ranks share: patterns with arguments, the tensors of a call and of a rank's share of it, ranks as
+// threads.
+#ifndef HEDDLE_TESTS_UNIT_GROUP_FIXTURE_H
+#define HEDDLE_TESTS_UNIT_GROUP_FIXTURE_H
+
+#include "library_fixture.h"
+#include "runtime/Include/heddle.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace heddle::test {
+
+namespace api = heddle::api;
+
+using Values = std::vector<float>;
+inline constexpr int64_t kHeads = 4, kKvHeads = 2, kDim = 8;
+
+using PlanHandle = std::unique_ptr<heddle_group_plan, Closer<heddle_group_plan, heddle_group_plan_close>>;
+using GroupHandle = std::unique_ptr<heddle_group, Closer<heddle_group, heddle_group_close>>;
+
+inline Values waves(int64_t count, double step) {
+  Values values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = float(std::sin(double(i) * step + 1));
+  return values;
+}
+
+// A pattern, and what it is given.
+struct Case {
+  std::string name;
+  PatternHandle whole, part;
+  std::vector<heddle_operand> operands;
+  std::vector<std::vector<int32_t>> integers;
+  std::vector<Values> reals;
+
+  void giveSize(int32_t id, int64_t value) {
+    heddle_operand &operand = operands.emplace_back();
+    operand.id = id, operand.kind = HEDDLE_OPERAND_INT, operand.value.i64 = value;
+  }
+  void giveTensor(int32_t id, const void *address) {
+    heddle_operand &operand = operands.emplace_back();
+    operand.id = id, operand.kind = HEDDLE_OPERAND_POINTER, operand.value.ptr = address;
+  }
+  void giveIntegers(int32_t id, std::vector<int32_t> values) {
+    integers.push_back(std::move(values));
+    giveTensor(id, integers.back().data());
+    giveSize(id, int64_t(integers.back().size()));
+  }
+};
+
+// Lists of key blocks: of its own block, the one before it, and every third one before those.
+inline void giveLists(Case &made, int32_t offsets, int32_t indices, int64_t blocks) {
+  std::vector<int32_t> at, of;
+  for (int64_t list = 0; list < kHeads; ++list) {
+    at.push_back(int32_t(of.size()));
+    for (int64_t row = 0; row < blocks; ++row) {
+      for (int64_t key = 0; key <= row; ++key)
+        if (row - key < 2 || (row - key + list) % 3 == 0)
+          of.push_back(int32_t(key));
+      at.push_back(int32_t(of.size()));
+    }
+  }
+  made.integers.push_back(std::move(at));
+  made.giveTensor(offsets, made.integers.back().data());
+  made.giveSize(offsets, blocks + 1);
+  made.giveIntegers(indices, std::move(of));
+}
+
+inline void giveArguments(Case &made, int64_t rows, bool small) {
+  auto info = sized<heddle_pattern_info>();
+  CHECK_OK(heddle_pattern_get_info(made.whole.get(), &info));
+  int32_t lists = -1;
+  for (int32_t i = 0; i < info.argument_count; ++i) {
+    auto argument = sized<heddle_pattern_argument>();
+    CHECK_OK(heddle_pattern_get_argument(made.whole.get(), i, &argument));
+    const std::string name = argument.name;
+    if (argument.kind == HEDDLE_OPERAND_INT && small)
+      made.giveSize(i, std::max<int64_t>(19, argument.min_int));
+    if (argument.kind != HEDDLE_OPERAND_POINTER)
+      continue;
+    if (name == "offsets")
+      lists = i;
+    else if (name == "indices")
+      giveLists(made, lists, i, std::string(info.name) == "block_topk" ? (rows + 63) / 64 : (rows + 127) / 128);
+    else if (name == "cu")
+      made.giveIntegers(i, {0, 17, 17, 90, int32_t(rows)});
+    else {
+      made.reals.push_back(waves(kHeads * (name == "table" ? 39 : 1), 0.61));
+      made.giveTensor(i, made.reals.back().data());
+      if (argument.takes_length)
+        made.giveSize(i, name == "table" ? 39 : kHeads);
+    }
+  }
+}
+
+// Null where calls of the pattern cannot be parts.
+inline std::unique_ptr<Case> caseOf(const std::string &path, int64_t rows, bool small) {
+  auto made = std::make_unique<Case>();
+  made->name = std::filesystem::path(path).stem().string();
+  made->integers.reserve(8), made->reals.reserve(8); // operands point into them
+  heddle_pattern *pattern = nullptr;
+  CHECK_OK(heddle_pattern_read(path.c_str(), nullptr, &pattern));
+  made->whole.reset(pattern);
+  if (heddle_pattern_part(pattern, &pattern) != HEDDLE_OK)
+    return nullptr;
+  made->part.reset(pattern);
+  giveArguments(*made, rows, small);
+  return made;
+}
+
+// The tensors of one call, or of one rank's share.
+struct Share {
+  explicit Share(int64_t rows)
+      : rows(rows), q(rows * kHeads * kDim), k(rows * kKvHeads * kDim), v(k.size()), out(q.size(), NAN),
+        lse(rows * kHeads, NAN), dOut(q.size()), dLse(lse.size()), dQ(q.size(), NAN), dK(k.size(), NAN),
+        dV(k.size(), NAN) {}
+
+  int64_t rows;
+  Values q, k, v, out, lse, dOut, dLse, dQ, dK, dV;
+
+  heddle_tensor tensorOf(Values &values, int64_t heads) {
+    return api::contiguous(values.data(), HEDDLE_FP32, {1, rows, heads, kDim});
+  }
+  heddle_attention_args forward(const Case &of) {
+    auto args = sized<heddle_attention_args>();
+    args.q = tensorOf(q, kHeads), args.k = tensorOf(k, kKvHeads), args.v = tensorOf(v, kKvHeads);
+    args.out = tensorOf(out, kHeads), args.lse = lse.data();
+    args.operands = of.operands.data(), args.operand_count = of.operands.size();
+    return args;
+  }
+  heddle_attention_args backward(const Case &of) {
+    heddle_attention_args args = forward(of);
+    args.d_out = tensorOf(dOut, kHeads), args.d_lse = dLse.data();
+    args.d_q = tensorOf(dQ, kHeads), args.d_k = tensorOf(dK, kKvHeads), args.d_v = tensorOf(dV, kKvHeads);
+    return args;
+  }
+  std::vector<std::pair<Values Share::*, int64_t>> tensors() const {
+    return {{&Share::q, kHeads * kDim},    {&Share::k, kKvHeads * kDim},  {&Share::v, kKvHeads * kDim},
+            {&Share::out, kHeads * kDim},  {&Share::dOut, kHeads * kDim}, {&Share::dQ, kHeads * kDim},
+            {&Share::dK, kKvHeads * kDim}, {&Share::dV, kKvHeads * kDim}};
+  }
+};
+
+inline Share wholeCall(const Case &of, int64_t rows) {
+  Share whole(rows);
+  whole.q = waves(int64_t(whole.q.size()), 0.37), whole.k = waves(int64_t(whole.k.size()), 0.11);
+  whole.v = waves(int64_t(whole.v.size()), 0.05), whole.dOut = waves(int64_t(whole.q.size()), 0.71);
+  whole.dLse = waves(int64_t(whole.lse.size()), 0.43);
+  heddle_attention_args args = whole.forward(of);
+  CHECK_OK(heddle_cpu_run(of.whole.get(), nullptr, &args, 1));
+  args = whole.backward(of);
+  CHECK_OK(heddle_cpu_run(of.whole.get(), "backward", &args, 1));
+  return whole;
+}
+
+using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+
+// What the text of a plan says of it.
+struct PlanFacts {
+  std::vector<Ranges> ranks;
+  int64_t headRows = 0; // of k that travel forward
+};
+
+inline PlanFacts factsOf(const heddle_group_plan *plan) {
+  auto info = sized<heddle_group_plan_info>();
+  CHECK_OK(heddle_group_plan_get_info(plan, &info));
+  PlanFacts facts;
+  facts.headRows = info.travelling;
+  std::string text = info.text, line;
+  for (size_t at = 0; at < text.size(); at += line.size() + 1) {
+    line = text.substr(at, text.find('\n', at) - at);
+    if (line.rfind("rank ", 0) != 0)
+      continue;
+    Ranges &ranges = facts.ranks.emplace_back();
+    for (const char *word = line.c_str() + 4; *word == ' ';) {
+      char *end = nullptr;
+      const int64_t first = std::strtoll(word + 1, &end, 10), last = std::strtoll(end + 1, &end, 10);
+      ranges.push_back({first, last});
+      word = end;
+    }
+  }
+  return facts;
+}
+
+// Copies a rank's rows out of the whole, or back.
+inline void moveRows(Share &whole, Share &share, const Ranges &ranges, bool isToWhole) {
+  int64_t own = 0;
+  for (const auto &[first, last] : ranges) {
+    for (const auto &[member, width] : whole.tensors()) {
+      float *there = (whole.*member).data() + first * width, *here = (share.*member).data() + own * width;
+      std::copy_n(isToWhole ? here : there, (last - first) * width, isToWhole ? there : here);
+    }
+    for (Values Share::*member : {&Share::lse, &Share::dLse})
+      for (int64_t head = 0; head < kHeads; ++head) {
+        float *there = (whole.*member).data() + head * whole.rows + first;
+        float *here = (share.*member).data() + head * share.rows + own;
+        std::copy_n(isToWhole ? here : there, last - first, isToWhole ? there : here);
+      }
+    own += last - first;
+  }
+}
+
+inline PlanHandle planOf(const Case &of, int64_t rows, int32_t ranks, const std::string &layout, const char *form,
+                  uint32_t flags = 0) {
+  auto options = sized<heddle_group_options>();
+  options.ranks = ranks;
+  options.seqlen = rows, options.heads = kHeads, options.kv_heads = kKvHeads;
+  options.layout = layout.c_str(), options.form = form, options.flags = flags;
+  options.farthest_gap = 40;
+  options.operands = of.operands.data(), options.operand_count = of.operands.size();
+  heddle_group_plan *plan = nullptr;
+  CHECK_OK(heddle_group_plan_make(of.whole.get(), &options, &plan));
+  return PlanHandle(plan);
+}
+
+inline std::vector<GroupHandle> openGroup(int32_t ranks, double limit = 0) {
+  std::vector<heddle_group *> handles(static_cast<size_t>(ranks));
+  CHECK_OK(heddle_group_open_local(ranks, limit, handles.data()));
+  return {handles.begin(), handles.end()};
+}
+
+struct Outcome {
+  heddle_status status = HEDDLE_OK;
+  std::string message;
+};
+
+// Every rank in a thread of its own.
+inline std::vector<Outcome> onRanks(int32_t ranks, const std::function<heddle_status(int32_t)> &run) {
+  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      outcomes[size_t(rank)].status = run(rank);
+      if (outcomes[size_t(rank)].status != HEDDLE_OK)
+        outcomes[size_t(rank)].message = heddle_last_message();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return outcomes;
+}
+
+inline Share overRanks(const Case &of, const Share &whole, const heddle_group_plan *plan) {
+  const PlanFacts facts = factsOf(plan);
+  const int32_t ranks = int32_t(facts.ranks.size());
+  std::vector<GroupHandle> groups = openGroup(ranks);
+  Share result = whole;
+  std::fill(result.out.begin(), result.out.end(), NAN), std::fill(result.lse.begin(), result.lse.end(), NAN);
+  for (Values Share::*member : {&Share::dQ, &Share::dK, &Share::dV})
+    std::fill((result.*member).begin(), (result.*member).end(), NAN);
+  std::vector<Share> shares;
+  for (const Ranges &ranges : facts.ranks) {
+    int64_t rows = 0;
+    for (const auto &[first, last] : ranges)
+      rows += last - first;
+    shares.emplace_back(rows);
+    moveRows(result, shares.back(), ranges, /*isToWhole=*/false);
+  }
+  const std::vector<Outcome> outcomes = onRanks(ranks, [&](int32_t rank) {
+    Share &share = shares[size_t(rank)];
+    heddle_attention_args args = share.forward(of);
+    if (heddle_status status = heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), nullptr, &args, 1))
+      return status;
+    args = share.backward(of);
+    return heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), "backward", &args, 1);
+  });
+  for (const Outcome &outcome : outcomes)
+    CHECK_MESSAGE(outcome.status == HEDDLE_OK, outcome.message);
+  for (size_t rank = 0; rank < shares.size(); ++rank)
+    moveRows(result, shares[rank], facts.ranks[rank], /*isToWhole=*/true);
+  return result;
+}
+
+inline double farthest(const Values &a, const Values &b) {
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i] || std::isnan(a[i]))
+      most = std::isfinite(a[i]) && std::isfinite(b[i]) ? std::max(most, std::abs(double(a[i]) - b[i])) : INFINITY;
+  return most;
+}
+
+inline void checkAlike(const Share &got, const Share &expected) {
+  CHECK(farthest(got.out, expected.out) <= 2e-6);
+  CHECK(farthest(got.lse, expected.lse) <= 4e-6);
+  CHECK(farthest(got.dQ, expected.dQ) <= 1e-5);
+  CHECK(farthest(got.dK, expected.dK) <= 2e-5);
+  CHECK(farthest(got.dV, expected.dV) <= 2e-5);
+}
+
+inline bool sameBits(const Share &a, const Share &b) {
+  for (Values Share::*member : {&Share::out, &Share::lse, &Share::dQ, &Share::dK, &Share::dV})
+    if (std::memcmp((a.*member).data(), (b.*member).data(), (a.*member).size() * sizeof(float)) != 0)
+      return false;
+  return true;
+}
+
+inline std::vector<std::string> libraryFiles() {
+  std::vector<std::string> paths;
+  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERNS))
+    if (entry.path().extension() == ".mlir")
+      paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+} // namespace heddle::test
+
+#endif
