@@ -22,6 +22,8 @@ static const Example kExamples[] = {
      "layout, bytes between ranks, predicted times"},
     {"heddle ring plan sliding_window --set left=4k --ranks=8 --seqlen=1M --links=200 -o ring.svg", "who asks whom"},
     {"heddle ring links", "what messages between the GPUs of this machine take"},
+    {"heddle cost training.json -o cost.svg", "all layouts of a model on a cluster; docs/cost.md"},
+    {"heddle cost --published", "what others reported, beside what is predicted"},
     {"heddle compile causal --arch=ARCH --emit=cuda -o causal.cu", "the text that the GPU runs"},
     {"heddle compile causal --arch=ARCH --db=kernels.db", "a kernel for applications to load"},
     {"heddle configs causal --arch=ARCH --sample=5", "five of the feasible ones, as --config takes them"},

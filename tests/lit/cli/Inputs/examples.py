@@ -12,8 +12,12 @@ PLAN = '{"patterns": ["causal", {"file": "sliding_window", "set": {"left": "1k"}
 MAY_FAIL = {"tune": (3,), "bench": (3,), "compile": (3,), "pack": (3,), "sweep run": (3,), "run": (3,), "ring links": (3,), "model table": (1,), "model fit": (1,),
             "cache show": (1,), "cache export": (1,), "cache import": (1,), "cache merge": (1,), "cache diff": (1,), "sweep merge": (1,)}
 
+TRAINING = """{"model": {"layers": 32, "width": 4096, "heads": 32, "ffn": 11008, "vocabulary": 32000}, "attention": "causal", "context": "8k",
+ "batch_tokens": "1M", "cluster": {"gpu": "h100", "gpus": 16, "inside": {"gbps": 450}, "between": {"gbps": 50}}}"""
+
 os.chdir(sys.argv[1])
 open("plan.json", "w").write(PLAN)
+open("training.json", "w").write(TRAINING)
 examples = []
 for leaf in verb_tree.leaves():
     found = re.findall(r"^  (heddle .*?)(?:  +#.*)?$", verb_tree.run(*leaf, "--help").stdout, re.M)
