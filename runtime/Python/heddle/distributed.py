@@ -35,6 +35,7 @@ class Plan:
         lines = (line.split() for line in self.text.splitlines())
         self.layout = [[tuple(map(int, word.split(":"))) for word in words[1:]] for words in lines if words[:1] == ["rank"]]
         self.part = _part_of(pattern)
+        self.workspaces = {}
 
     def rows(self, rank: int) -> int:
         """How many rows a rank has."""
@@ -176,11 +177,20 @@ class _Call:
         loaded, kernels = _library.library(), self._kernels()
         handles = (C.c_void_p * len(kernels))(*(kernel.handle for kernel in kernels))
         where = (self.group.handle, self.plan.handle, handles, len(kernels), self.kind.encode())
-        needed = C.c_uint64()
-        loaded.call("heddle_group_workspace", *where, C.byref(self.args), C.byref(needed))
-        workspace = torch.empty(needed.value, dtype=torch.uint8, device=self.device)
-        self.args.workspace, self.args.workspace_bytes = workspace.data_ptr(), needed.value
+        needed = self._workspace_bytes(where, kernels)
+        workspace = torch.empty(needed, dtype=torch.uint8, device=self.device)
+        self.args.workspace, self.args.workspace_bytes = workspace.data_ptr(), needed
         loaded.call("heddle_group_launch", *where, _torch.current_stream(self.group.device), C.byref(self.args))
+
+    def _workspace_bytes(self, where, kernels):
+        """A formula of sizes: asked once for each."""
+        shapes = tuple((name, view.dtype, view.shape, view.stride) for name, view in self.views.items())
+        key = self.group.rank, self.kind, shapes, bool(self.args.d_lse), tuple(kernel.content_key for kernel in kernels)
+        if key not in self.plan.workspaces:
+            needed = C.c_uint64()
+            _library.library().call("heddle_group_workspace", *where, C.byref(self.args), C.byref(needed))
+            self.plan.workspaces[key] = needed.value
+        return self.plan.workspaces[key]
 
     def _kernels(self):
         kinds = ["backward_accumulate"] if self.kind == "backward" else ["forward", "forward_fp32_out"]

@@ -1,0 +1,76 @@
+"""heddle.distributed: calls over ranks that are threads, against one call; plans; what is refused."""
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import heddle  # noqa: E402
+from heddle import distributed  # noqa: E402
+
+if not heddle.has_compiler():
+    pytest.skip("plans over ranks need the compiler", allow_module_level=True)
+
+ROWS = 150
+
+
+def over_ranks(plan, q, k, v, d_out, **arguments):
+    """out, d_q, d_k and d_v of all rows."""
+    groups, results = distributed.Group.local(plan.ranks), [None] * plan.ranks
+
+    def run(rank):
+        shards = [plan.shard(x.detach(), rank).requires_grad_() for x in (q, k, v)]
+        out = distributed.attention(*shards, plan, groups[rank], **arguments)
+        out.backward(plan.shard(d_out, rank))
+        results[rank] = out.detach(), *(x.grad for x in shards)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(plan.ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [plan.join(shards) for shards in zip(*results)]
+
+
+@pytest.mark.parametrize("layout, form", [("zigzag", "gather"), ("contiguous", "ring"), ("striped:20", "ring")])
+@pytest.mark.parametrize("pattern, arguments", [("causal", {}), ("sliding_window", dict(left=20)), ("document", {})])
+def test_as_one_call(layout, form, pattern, arguments):
+    if pattern == "document":
+        arguments = dict(cu=torch.tensor([0, 40, 41, ROWS], dtype=torch.int32))
+    torch.manual_seed(1)
+    q, k, v = (torch.randn(1, ROWS, heads, 16).requires_grad_() for heads in (4, 2, 2))
+    out = heddle.attention(q, k, v, pattern, **arguments)
+    d_out = torch.randn_like(out)
+    out.backward(d_out)
+    plan = distributed.plan(pattern, seqlen=ROWS, heads=4, kv_heads=2, ranks=3, layout=layout, form=form, **arguments)
+    for got, expected in zip(over_ranks(plan, q, k, v, d_out), (out, q.grad, k.grad, v.grad)):
+        torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_placement_free_bits():
+    torch.manual_seed(2)
+    q, k, v = (torch.randn(2, ROWS, heads, 16, dtype=torch.bfloat16) for heads in (4, 2, 2))
+    d_out = torch.randn_like(q)
+    plans = [distributed.plan("causal", seqlen=ROWS, heads=4, kv_heads=2, ranks=ranks, layout=layout, placement_free=True)
+             for ranks, layout in ((1, "contiguous"), (3, "zigzag"))]
+    for got, expected in zip(*(over_ranks(plan, q, k, v, d_out) for plan in plans)):
+        assert torch.equal(got, expected)
+
+
+def test_a_plan_says_what_travels():
+    plan = distributed.plan("sliding_window", left=9, seqlen=100, heads=4, kv_heads=2, ranks=4)
+    assert plan.layout == [[(0, 25)], [(25, 50)], [(50, 75)], [(75, 100)]]
+    assert plan.travelling == 3 * 9 * 2
+    whole = torch.arange(100.0).reshape(1, 100, 1, 1)
+    assert torch.equal(plan.join([plan.shard(whole, rank) for rank in range(4)]), whole)
+
+
+def test_refusals():
+    with pytest.raises(heddle.InvalidArgumentError, match="expected contiguous, zigzag"):
+        distributed.plan("causal", seqlen=64, heads=4, ranks=2, layout="round")
+    with pytest.raises(heddle.UnsupportedError, match="draft tokens"):
+        distributed.plan("tree_decode", seqlen=64, heads=4, ranks=2, ancestors=torch.zeros(4, dtype=torch.int64))
+    plan, (group, _) = distributed.plan("causal", seqlen=64, heads=4, ranks=2), distributed.Group.local(2)
+    q = torch.randn(1, 31, 4, 16)
+    with pytest.raises(heddle.InvalidArgumentError, match="32 rows on rank 0"):
+        distributed.attention(q, q, q, plan, group)
