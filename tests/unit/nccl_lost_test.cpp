@@ -84,13 +84,21 @@ TEST_CASE("a communicator of others is called no more, and left to its owner") {
   Transports borrowed{2};
   for (const Status &status : onRanks({0, 1}, [&](int32_t rank) -> Status {
          HEDDLE_ASSIGN(borrowed[size_t(rank)],
-                       NcclTransport::borrow(fake::fakeNcclCommunicator(&id, rank, 2, rank), {rank, 2}, kLimit));
+                       NcclTransport::borrow(fake::fakeNcclCommunicator(&id, rank, 2, rank), {rank, 2}, kNoLimit));
          return {};
        }))
     require(status);
-  const Status lost = hops(*borrowed[0], 1); // NCCL does not return
-  checkLost(lost,
-            "exchange: waited 2 s for rank 1; this rank calls its communicator no more; it is its owner's to abort");
+  Status lost;
+  const int before = fake::fakeNcclCalls("ncclGroupEnd");
+  std::thread waiting([&] { lost = hops(*borrowed[0], 1); }); // NCCL does not return
+  while (fake::fakeNcclCalls("ncclGroupEnd") == before)
+    std::this_thread::yield();
+  moveClock(2 * kNoLimit);
+  waiting.join();
+  CHECK(lost.code() == StatusCode::unavailable);
+  CHECK_MESSAGE(says(lost, "exchange: waited 3600 s for rank 1; this rank calls its communicator no more; it is its "
+                           "owner's to abort"),
+                lost.str());
   CHECK(hops(*borrowed[0], 1).message() == lost.message());
   borrowed.clear();
   CHECK(fake::fakeNcclCalls("ncclCommAbort") == 0);
