@@ -1,10 +1,10 @@
 //===- Backward.cpp - gradients on the CPU ---------------------------------===//
 // Two walks: of queries with their keys for d_q, of keys with their queries for d_k and d_v. Each tile is one thread's,
 // and adds up in one order, so bits do not depend on the number of threads.
-//===----------------------------------------------------------------------===//
 #include "codegen/Cpu/CpuKinds.h"
 #include "codegen/Cpu/GradientTile.h"
 #include "codegen/Emit/PatternInfo.h"
+#include "codegen/Skeletons/Shared/score_units.cuh"
 #include "runtime/Core/ParallelFor.h"
 #include "runtime/Core/Positions.h"
 
@@ -14,8 +14,6 @@
 
 namespace heddle {
 namespace {
-
-constexpr float log2OfE = 1.44269504088896340736f;
 
 Status check(const CpuCall &call) {
   HEDDLE_TRY(checkSizesOf(call));
@@ -104,7 +102,7 @@ void addSink(const CpuCall &call, const SoftmaxRows &softmax, const CpuCall::Arg
   for (int32_t head = 0; head < call.heads; ++head) {
     double sum = 0;
     for (int32_t batch = 0; batch < call.batch; ++batch) {
-      const float sink = call.pattern->sink(contextOf(call, batch, head)) * log2OfE;
+      const float sink = call.pattern->sink(contextOf(call, batch, head)) * kLog2OfE;
       for (int64_t row = 0; row < call.seqlenQ; ++row) {
         const int64_t number = (int64_t(batch) * call.heads + head) * call.seqlenQ + row;
         const float lse = softmax.lse[number], distance = sink - lse;

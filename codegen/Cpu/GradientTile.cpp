@@ -2,6 +2,7 @@
 // Lanes beyond the tile's rows compute on zeros and are never written.
 #include "codegen/Cpu/GradientTile.h"
 #include "codegen/Emit/PatternInfo.h"
+#include "codegen/Skeletons/Shared/score_units.cuh"
 #include "runtime/Core/ElementConvert.h"
 
 #include <cmath>
@@ -9,21 +10,14 @@
 namespace heddle {
 namespace {
 
-constexpr float log2OfE = 1.44269504088896340736f;
-constexpr float lnOf2 = 0.69314718055994530942f;
-
 int32_t blockOf(const CpuCall &call, bool isOfKeys) { return isOfKeys ? call.blockN : call.blockM; }
-
-int64_t offsetOf(const CpuStrides &stride, int32_t batch, int64_t row, int32_t head) {
-  return batch * stride[0] + row * stride[1] + head * stride[2];
-}
 
 } // namespace
 
 GradientTileWorker::GradientTileWorker(const CpuCall &call, SoftmaxRows &softmax, Rows rows)
     : call(call), pattern(*call.pattern), math(tileMath()), softmax(softmax), rows(rows),
       lanes((blockOf(call, !isOfQueries()) + kTileLanes - 1) / kTileLanes * kTileLanes),
-      block(blockOf(call, isOfQueries())), queryFactor(call.scale * (pattern.info().hasScore ? 1.0f : log2OfE)),
+      block(blockOf(call, isOfQueries())), queryFactor(call.scale * (pattern.info().hasScore ? 1.0f : kLog2OfE)),
       columnScores(block, call.headDim), columnValues(block, call.valueDim) {
   for (LaneBuffer *ofScores : {&rowScores, &gradientScores})
     ofScores->resize(int64_t(call.headDim) * lanes);
@@ -55,7 +49,7 @@ void GradientTileWorker::run(const TilePlace &where) {
   const int32_t first = isOfQueries() ? place.head : place.head * group;
   for (int32_t head = first; head < first + (isOfQueries() ? 1 : group); ++head)
     runHead(head);
-  const float ofQueries = pattern.info().hasScore ? 1.0f : lnOf2; // the scale is in queryFactor
+  const float ofQueries = pattern.info().hasScore ? 1.0f : kLogOf2; // the scale is in queryFactor
   store(isOfQueries() ? Role::dQ : Role::dK, call.headDim, isOfQueries() ? call.scale : ofQueries, gradientScores);
   if (!isOfQueries())
     store(Role::dV, call.valueDim, 1.0f, gradientValues);
@@ -122,32 +116,27 @@ void GradientTileWorker::setLaneNumbers(int32_t branch, Purpose purpose) {
 }
 
 void GradientTileWorker::runBranch(int32_t branch, Purpose purpose) {
-  Columns columns;
-  columns.branch = branch;
-  columns.rate = isOfQueries() ? pattern.keyRate(variant, branch) : pattern.transposedQueryRate(variant, branch);
-  columns.residue = isOfQueries() ? pattern.keyResidue(context, variant, branch, firstPosition)
-                                  : pattern.transposedQueryResidue(context, variant, branch, firstPosition);
-  const int64_t existing = isOfQueries() ? call.seqlenK : call.seqlenQ;
-  columns.count = int32_t(std::max<int64_t>(existing - columns.residue + columns.rate - 1, 0) / columns.rate);
+  const Columns columns(branch,
+                        isOfQueries() ? pattern.keyRate(variant, branch) : pattern.transposedQueryRate(variant, branch),
+                        isOfQueries() ? pattern.keyResidue(context, variant, branch, firstPosition)
+                                      : pattern.transposedQueryResidue(context, variant, branch, firstPosition),
+                        isOfQueries() ? call.seqlenK : call.seqlenQ);
   if (isOfQueries())
     setLaneNumbers(branch, purpose);
   const JitTile tileOfRows{variant, branch, firstPosition, lastPosition, block};
-  const int32_t tiles = int32_t((int64_t(columns.count) + block - 1) / block);
-  for (int32_t from = 0; from < tiles;) {
-    const JitKeyRange range = isOfQueries() ? pattern.nextRange(context, tileOfRows, from)
-                                            : pattern.transposedNextRange(context, tileOfRows, from);
-    for (int32_t tile = range.begin, end = std::min(range.end, tiles); tile < end; ++tile) {
-      const bool isFull = tile >= range.fullBegin && tile < range.fullEnd;
-      computePairs(columns, tile * block, isFull, purpose);
-      if (purpose == Purpose::argument)
-        addToElements(columns, tile * block);
-      else if (purpose == Purpose::delta)
-        addToSums(countOf(columns, tile * block));
-      else
-        addToGradients(countOf(columns, tile * block));
-    }
-    from = std::max(range.end, from + 1);
-  }
+  const auto nextRange = [&](int32_t from) {
+    return isOfQueries() ? pattern.nextRange(context, tileOfRows, from)
+                         : pattern.transposedNextRange(context, tileOfRows, from);
+  };
+  forEachTile(columns, block, nextRange, [&](int32_t first, bool isFull) {
+    computePairs(columns, first, isFull, purpose);
+    if (purpose == Purpose::argument)
+      addToElements(columns, first);
+    else if (purpose == Purpose::delta)
+      addToSums(countOf(columns, first));
+    else
+      addToGradients(countOf(columns, first));
+  });
 }
 
 void GradientTileWorker::computePairs(const Columns &columns, int32_t first, bool isFull, Purpose purpose) {
@@ -169,7 +158,7 @@ void GradientTileWorker::loadColumns(const Columns &columns, int32_t first) {
   const CpuStrides scoreStride = call.stridesOf(ofScores), valueStride = call.stridesOf(ofValues);
   const int32_t head = isOfQueries() ? place.head / (call.heads / call.kvHeads) : context.head;
   for (int32_t n = 0; n < countOf(columns, first); ++n) {
-    const int64_t index = columns.residue + int64_t(columns.rate) * (first + n);
+    const int64_t index = columns.index(first + n);
     loadElements(call.elementOf(ofScores), call.as<void>(ofScores), offsetOf(scoreStride, place.batch, index, head),
                  call.headDim, columnScores.row(n));
     loadElements(call.elementOf(ofValues), call.as<void>(ofValues), offsetOf(valueStride, place.batch, index, head),
@@ -183,7 +172,7 @@ void GradientTileWorker::loadColumns(const Columns &columns, int32_t first) {
 }
 
 JitKeepLine GradientTileWorker::lineOf(const Columns &columns, int32_t column) const {
-  const int32_t position = (isOfQueries() ? call.kOrigin : call.qOrigin) + columns.residue + columns.rate * column;
+  const int32_t position = (isOfQueries() ? call.kOrigin : call.qOrigin) + int32_t(columns.index(column));
   return {columns.branch, isOfQueries() ? firstPosition : position, isOfQueries() ? position : firstPosition,
           place.rate, place.rows};
 }
@@ -206,7 +195,7 @@ void GradientTileWorker::changeScores(const Columns &columns, int32_t first, Pur
       pattern.scoreGradientRow(context, line, slope);
     }
     for (int32_t m = 0; m < place.rows; ++m)
-      score[m] *= log2OfE;
+      score[m] *= kLog2OfE;
   }
 }
 

@@ -2,7 +2,6 @@
 // Owns the work of one tile of rows: queries, whose gradients come from the keys that they visit, or keys, whose
 // gradients come from the queries that visit them, of all heads that share them. Rows lie along lanes, what they visit
 // in columns. One worker belongs to one thread and reuses its buffers.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Cpu/CpuAttention.h"
@@ -10,6 +9,7 @@
 #include "codegen/Cpu/LaneBuffer.h"
 #include "codegen/Cpu/TileColumns.h"
 #include "codegen/Cpu/TileItems.h"
+#include "codegen/Cpu/TileWalk.h"
 
 namespace heddle {
 
@@ -33,9 +33,6 @@ public:
 
 private:
   enum class Purpose { delta, gradients, argument };
-  struct Columns { // those that a branch visits: every `rate`-th from `residue` on
-    int32_t branch, rate, residue, count;
-  };
   bool isOfQueries() const { return rows == Rows::queries; }
   const CpuCall &call;
   const JitPattern &pattern;
@@ -60,7 +57,7 @@ private:
   void startTile(const TilePlace &where);
   void findDelta(int32_t branch);
   JitKeepLine lineOf(const Columns &columns, int32_t column) const;
-  int32_t countOf(const Columns &columns, int32_t first) const { return std::min(block, columns.count - first); }
+  int32_t countOf(const Columns &columns, int32_t first) const { return columns.countFrom(first, block); }
   int64_t numberOfQuery(int64_t index) const; ///< of the head of `context`, in arrays of [batch, heads, seqlen_q]
 
   JitContext context;

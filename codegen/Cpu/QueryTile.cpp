@@ -2,20 +2,12 @@
 // Lanes beyond the tile's rows compute on zeros and are never written.
 #include "codegen/Cpu/QueryTile.h"
 #include "codegen/Emit/PatternInfo.h"
+#include "codegen/Skeletons/Shared/score_units.cuh"
 #include "runtime/Core/ElementConvert.h"
 #include <algorithm>
 #include <cmath>
 
 namespace heddle {
-
-namespace {
-constexpr float log2OfE = 1.44269504088896340736f;
-constexpr double lnOf2 = 0.69314718055994530942;
-
-int64_t offsetOf(const CpuStrides &stride, int32_t batch, int64_t row, int32_t head) {
-  return batch * stride[0] + row * stride[1] + head * stride[2];
-}
-} // namespace
 
 QueryTileWorker::QueryTileWorker(const CpuCall &call)
     : pattern(*call.pattern), call(call), math(tileMath()), qStride(call.stridesOf(Role::q)),
@@ -45,7 +37,7 @@ void QueryTileWorker::run(const TilePlace &where) {
 }
 
 void QueryTileWorker::loadQueries() {
-  const float factor = pattern.info().hasScore ? call.scale : call.scale * log2OfE;
+  const float factor = pattern.info().hasScore ? call.scale : call.scale * kLog2OfE;
   float *to = queries.data(), *from = row.data();
   std::fill_n(to, int64_t(call.headDim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
@@ -71,7 +63,7 @@ void QueryTileWorker::loadSink() {
   const float sink = pattern.sink(context);
   if (sink == -INFINITY)
     return;
-  std::fill_n(rowMax.data(), lanes, sink * log2OfE);
+  std::fill_n(rowMax.data(), lanes, sink * kLog2OfE);
   std::fill_n(rowSum.data(), lanes, 1.0f);
 }
 
@@ -82,7 +74,7 @@ void QueryTileWorker::loadCarry() {
     float lse = call.as<float>(Role::carryLse)[numberOfRow(index)];
     if (lse == -INFINITY)
       continue;
-    rowMax.data()[m] = lse * log2OfE;
+    rowMax.data()[m] = lse * kLog2OfE;
     rowSum.data()[m] = 1.0f;
     const float *from =
         call.as<float>(Role::carryOut) + offsetOf(call.stridesOf(Role::carryOut), context.batch, index, context.head);
@@ -92,25 +84,18 @@ void QueryTileWorker::loadCarry() {
 }
 
 void QueryTileWorker::runBranch(int32_t branch) {
-  KeyClass keyClass;
-  keyClass.branch = branch;
-  keyClass.rate = pattern.keyRate(variant, branch);
-  keyClass.residue = pattern.keyResidue(context, variant, branch, firstPosition);
-  int64_t existing = int64_t(call.seqlenK) - keyClass.residue + keyClass.rate - 1;
-  keyClass.count = int32_t(std::max<int64_t>(existing, 0) / keyClass.rate);
-  int32_t tiles = int32_t((int64_t(keyClass.count) + call.blockN - 1) / call.blockN);
-  for (int32_t from = 0; from < tiles;) {
-    JitKeyRange range = pattern.nextRange(context, {variant, branch, firstPosition, lastPosition, call.blockN}, from);
-    int32_t end = std::min(range.end, tiles);
-    for (int32_t tile = range.begin; tile < end; ++tile)
-      runKeyTile(keyClass, tile, tile >= range.fullBegin && tile < range.fullEnd);
-    from = std::max(range.end, from + 1);
-  }
+  const Columns keyClass(branch, pattern.keyRate(variant, branch),
+                         pattern.keyResidue(context, variant, branch, firstPosition), call.seqlenK);
+  forEachTile(
+      keyClass, call.blockN,
+      [&](int32_t from) {
+        return pattern.nextRange(context, {variant, branch, firstPosition, lastPosition, call.blockN}, from);
+      },
+      [&](int32_t first, bool isFull) { runKeyTile(keyClass, first, isFull); });
 }
 
-void QueryTileWorker::runKeyTile(const KeyClass &keyClass, int32_t tile, bool isFull) {
-  int32_t first = tile * call.blockN;
-  int32_t count = std::min(call.blockN, keyClass.count - first);
+void QueryTileWorker::runKeyTile(const Columns &keyClass, int32_t first, bool isFull) {
+  const int32_t count = keyClass.countFrom(first, call.blockN);
   seen.visitedTiles += 1;
   seen.fullTiles += isFull;
   seen.computedPairs += int64_t(place.rows) * count;
@@ -125,10 +110,10 @@ void QueryTileWorker::runKeyTile(const KeyClass &keyClass, int32_t tile, bool is
   values.addWeighted(math, scores.data(), output.data(), count, lanes);
 }
 
-void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t count) {
+void QueryTileWorker::loadKeys(const Columns &keyClass, int32_t first, int32_t count) {
   int32_t kvHead = context.head / (call.heads / call.kvHeads);
   for (int32_t n = 0; n < count; ++n) {
-    int64_t index = keyClass.residue + int64_t(keyClass.rate) * (first + n);
+    const int64_t index = keyClass.index(first + n);
     loadElements(call.elements.k, call.as<void>(Role::k), offsetOf(kStride, context.batch, index, kvHead), call.headDim,
                  keys.row(n));
     loadElements(call.elements.v, call.as<void>(Role::v), offsetOf(vStride, context.batch, index, kvHead),
@@ -137,19 +122,19 @@ void QueryTileWorker::loadKeys(const KeyClass &keyClass, int32_t first, int32_t 
 }
 
 // From natural units through the chain to log2 units.
-void QueryTileWorker::changeScores(const KeyClass &keyClass, int32_t first, int32_t count) {
+void QueryTileWorker::changeScores(const Columns &keyClass, int32_t first, int32_t count) {
   for (int32_t n = 0; n < count; ++n) {
-    int32_t position = call.kOrigin + keyClass.residue + keyClass.rate * (first + n);
+    int32_t position = call.kOrigin + int32_t(keyClass.index(first + n));
     float *column = scores.data() + int64_t(n) * lanes;
     pattern.scoreColumn(context, {keyClass.branch, firstPosition, position, place.rate, place.rows}, column);
     for (int32_t m = 0; m < place.rows; ++m)
-      column[m] *= log2OfE;
+      column[m] *= kLog2OfE;
   }
 }
 
-void QueryTileWorker::maskScores(const KeyClass &keyClass, int32_t first, int32_t count) {
+void QueryTileWorker::maskScores(const Columns &keyClass, int32_t first, int32_t count) {
   for (int32_t n = 0; n < count; ++n) {
-    int32_t position = call.kOrigin + keyClass.residue + keyClass.rate * (first + n);
+    int32_t position = call.kOrigin + int32_t(keyClass.index(first + n));
     pattern.keepColumn(context, {keyClass.branch, firstPosition, position, place.rate, place.rows}, keep.data());
     math.maskLanes(scores.data() + int64_t(n) * lanes, lanes, keep.data());
   }
@@ -169,7 +154,8 @@ void QueryTileWorker::writeRows() {
     storeElements(call.elements.out, row.data(), call.valueDim, call.as<void>(Role::out),
                   offsetOf(outStride, context.batch, index, context.head));
     if (float *lse = call.as<float>(Role::lse))
-      lse[numberOfRow(index)] = sum == 0.0f ? -INFINITY : float((rowMax.data()[m] + std::log2(double(sum))) * lnOf2);
+      lse[numberOfRow(index)] =
+          sum == 0.0f ? -INFINITY : float((rowMax.data()[m] + std::log2(double(sum))) * std::log(2.0));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Cpu/LaneBuffer.h"
 #include "codegen/Cpu/TileColumns.h"
+#include "codegen/Cpu/TileWalk.h"
 #include <memory>
 
 namespace heddle {
@@ -21,20 +22,15 @@ public:
   const CpuAttentionCounts &counts() const { return seen; }
 
 private:
-  // The key class of one branch for the current tile.
-  struct KeyClass {
-    int32_t branch, rate, residue, count;
-  };
-
   void loadQueries();
   void startSoftmax();
   void loadCarry();
   void loadSink();
   void runBranch(int32_t branch);
-  void runKeyTile(const KeyClass &keys, int32_t tile, bool isFull);
-  void loadKeys(const KeyClass &keys, int32_t first, int32_t count);
-  void changeScores(const KeyClass &keys, int32_t first, int32_t count);
-  void maskScores(const KeyClass &keys, int32_t first, int32_t count);
+  void runKeyTile(const Columns &keys, int32_t first, bool isFull);
+  void loadKeys(const Columns &keys, int32_t first, int32_t count);
+  void changeScores(const Columns &keys, int32_t first, int32_t count);
+  void maskScores(const Columns &keys, int32_t first, int32_t count);
   int64_t numberOfRow(int64_t index) const; // in arrays of [batch, heads, rows]
   void writeRows();
 
