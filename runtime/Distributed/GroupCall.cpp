@@ -18,8 +18,8 @@ class GroupCall {
 public:
   /// `base`: of the workspace; any multiple of 256 while only its size is asked for.
   GroupCall(const GroupRequest &request, int32_t rank, char *base)
-      : plan(request.plan), request(request), rank(rank), args(request.args), blocks(request.plan.forward.blocks[size_t(rank)]),
-        memory(base) {
+      : plan(request.plan), request(request), rank(rank), args(request.args),
+        blocks(request.plan.forward.blocks[size_t(rank)]), memory(base) {
     operands.assign(args.operands, args.operands + args.operand_count);
     for (int64_t argument : plan.wholes) {
       heddle_operand &whole = operands.emplace_back();
@@ -79,7 +79,7 @@ private:
   const int32_t rank;
   heddle_attention_args args;
   std::vector<heddle_operand> operands; // the caller's, and the sizes of the whole
-  const std::vector<RowRange> &blocks; // of the forward walk
+  const std::vector<RowRange> &blocks;  // of the forward walk
   Memory memory;
   std::vector<OwnBlock> own;
   std::optional<WalkRun> forward, transposed;

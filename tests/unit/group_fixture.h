@@ -207,7 +207,7 @@ inline void moveRows(Share &whole, Share &share, const Ranges &ranges, bool isTo
 }
 
 inline PlanHandle planOf(const Case &of, int64_t rows, int32_t ranks, const std::string &layout, const char *form,
-                  uint32_t flags = 0) {
+                         uint32_t flags = 0) {
   auto options = sized<heddle_group_options>();
   options.ranks = ranks;
   options.seqlen = rows, options.heads = kHeads, options.kv_heads = kKvHeads;
