@@ -42,7 +42,8 @@ Result<Accelerator> findAccelerator(const std::string &name) {
 }
 
 int64_t Links::inHost(const Group &group) const {
-  return std::clamp<int64_t>(cluster.perHost / std::max<int64_t>(group.stride, 1), 1, group.size);
+  const int64_t fitting = std::clamp<int64_t>(cluster.perHost / group.stride, 1, group.size);
+  return fitting == group.size && !isInHost(group) ? std::max<int64_t>(1, fitting / 2) : fitting;
 }
 
 int64_t Links::hostsOf(const Group &group) const {

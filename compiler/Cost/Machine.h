@@ -62,7 +62,8 @@ public:
   int64_t hostsOf(const Group &group) const;
 
 private:
-  bool isInHost(const Group &group) const { return group.size * group.stride <= cluster.perHost; }
+  /// Groups that do not divide a host lie in two.
+  bool isInHost(const Group &group) const { return cluster.perHost % (group.size * group.stride) == 0; }
   int64_t inHost(const Group &group) const;
   /// Bytes per second through which a ring of the group goes, of one rank.
   double ringRate(const Group &group) const;

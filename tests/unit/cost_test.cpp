@@ -155,6 +155,7 @@ TEST_CASE("collectives move their bytes through the links of their group") {
   CHECK(links.gather({16, 1}, 16e9) == doctest::Approx(15e9 / (8 * between))); // eight links out of each
   CHECK(links.gather({4, 4}, 8e9) == doctest::Approx(6e9 / (2 * between)));    // two of each
   CHECK(links.exchange({16, 1}, 16e9) == doctest::Approx(8e9 / between));      // half of it leaves the host
+  CHECK(links.gather({5, 1}, 10e9) == doctest::Approx(8e9 / (2 * between)));   // one of two hosts has two of five
   CHECK(links.gather({1, 1}, 8e9) == 0);
 }
 
