@@ -19,17 +19,20 @@ namespace heddle {
 DEV float weightOf(float distance) { return ptx::smallerOf(ptx::exp2Approx(distance), 1.f); }
 
 constexpr int kStatisticsRows = KernelTraits::kBlockM;
-static_assert(kStatisticsRows % 32 == 0, "a warp looks at the statistics of 32 rows at a time");
 
 // Roundings of a smaller lse, and of scores up to it, make no weight pass 1 by more than its own rounding takes away.
 constexpr float kLeastLseThatCuts = 256.f;
+
+// Lanes of a warp that look at rows of their own; of a smaller tile several look at one.
+constexpr int kLanesOfStatistics = kStatisticsRows < 32 ? kStatisticsRows : 32;
 
 // Whether weights of a tile may pass 1, given its lse in shared memory. All lanes of the warp take part.
 DEV bool mayPassOne(uint32_t lse) {
   bool mayPass = false;
 #pragma unroll
-  for (int row = 0; row < kStatisticsRows; row += 32)
-    mayPass |= fabsf(__int_as_float(ptx::loadShared4(lse + (row + threadIdx.x % 32) * 4))) > kLeastLseThatCuts;
+  for (int row = 0; row < kStatisticsRows; row += kLanesOfStatistics)
+    mayPass |=
+        fabsf(__int_as_float(ptx::loadShared4(lse + (row + threadIdx.x % kLanesOfStatistics) * 4))) > kLeastLseThatCuts;
   return __any_sync(kWholeWarp, mayPass);
 }
 
