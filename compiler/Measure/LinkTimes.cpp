@@ -131,6 +131,8 @@ void fitLinks(LinkTimes &times) {
   const double spread = one * xx - x * x;
   double latency = spread > 0 ? (y * xx - x * xy) / spread : 0;
   latency = std::max(latency, 0.0);
+  if (xy <= latency * x) // larger messages took no longer: there is nothing to tell the two apart by
+    latency = 0;
   times.latencyUs = latency;
   times.gbps = xx / (xy - latency * x) * 1e-3;
 }
