@@ -45,7 +45,7 @@ def test_every_struct_and_function_of_the_headers_is_read(root):
         text = re.sub(r"/\*.*?\*/", "", open(os.path.join(root, header)).read(), flags=re.S)
         assert set(re.findall(r"typedef struct (\w+) \{", text)) <= set(STRUCTS)
         assert len(functions) == text.count("HEDDLE_API heddle_status") + text.count("HEDDLE_API void") + text.count("HEDDLE_API const char")
-    assert len(STRUCTS) == 11
+    assert len(STRUCTS) == 13
     assert _structs.MATCH_NAMES == ("exact", "nearest bucket", "same architecture", "untuned default", "none")
     with pytest.raises(AttributeError, match="declare no Nothing"):
         _structs.Nothing
