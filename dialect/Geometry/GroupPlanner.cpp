@@ -11,6 +11,8 @@
 namespace heddle::attn {
 namespace {
 
+constexpr int64_t kRowsOfTiles = 256; // that blocks are cut at, within their range
+
 RowRange rowRange(const IndexRange &range) { return {range.begin, range.end}; }
 bool isInside(const RowRange &range, const RowRange &of) { return of.begin <= range.begin && range.end <= of.end; }
 
@@ -89,7 +91,8 @@ private:
     return walk;
   }
 
-  /// Of a rank that would only wait: its ranges are cut, so that their last rows can begin.
+  /// Of a rank that would only wait: its ranges are cut, so that rows which need no other rank's columns, or else the last
+  /// rows, can begin.
   void cutEarlyBlocks(size_t rank) {
     if (request.earlyShare < 2 || isOneLaunch())
       return;
@@ -97,25 +100,57 @@ private:
       if (ownRangeOf(rank, needs[rank][block].clusters))
         return;
     std::vector<IndexRange> cut;
-    std::vector<BlockNeeds> ofCut;
+    std::vector<bool> early;
     for (const IndexRange &range : blocks[rank])
-      for (const IndexRange &block : partsOf(range)) {
-        cut.push_back(block);
-        ofCut.push_back(needsOf(block));
-      }
+      cutRange(rank, range, cut, early);
     isEarly.resize(ranks());
-    for (size_t block = 0; block < cut.size(); ++block)
-      isEarly[rank].push_back(block > 0 && cut[block].begin == cut[block - 1].end);
+    isEarly[rank] = std::move(early);
     blocks[rank] = std::move(cut);
-    needs[rank] = std::move(ofCut);
+    needs[rank].clear();
+    for (const IndexRange &block : blocks[rank])
+      needs[rank].push_back(needsOf(block));
   }
 
-  std::vector<IndexRange> partsOf(const IndexRange &range) const {
-    constexpr int64_t kRowsOfTiles = 256;
-    const int64_t early = range.size() / request.earlyShare / kRowsOfTiles * kRowsOfTiles;
-    if (early == 0)
-      return {range};
-    return {{range.begin, range.end - early}, {range.end - early, range.end}};
+  void cutRange(size_t rank, const IndexRange &range, std::vector<IndexRange> &cut, std::vector<bool> &early) const {
+    const int64_t least = range.size() / request.earlyShare / kRowsOfTiles * kRowsOfTiles;
+    IndexRange begins = freeRows(rank, range);
+    const bool isFree = begins.size() >= std::max(least, kRowsOfTiles);
+    if (!isFree)
+      begins = {range.end - least, range.end};
+    for (const IndexRange &part : {IndexRange{range.begin, begins.begin}, begins, IndexRange{begins.end, range.end}})
+      if (part.begin < part.end) {
+        cut.push_back(part);
+        early.push_back(!isFree && part.begin == begins.begin);
+      }
+  }
+
+  /// Rows about the middle of a range that need columns of one range of their own rank only; empty where those of the
+  /// middle need others.
+  IndexRange freeRows(size_t rank, const IndexRange &range) const {
+    const int64_t tiles = (range.size() + kRowsOfTiles - 1) / kRowsOfTiles, middle = tiles / 2;
+    auto rowsOf = [&](int64_t first, int64_t last) {
+      return IndexRange{range.begin + first * kRowsOfTiles, std::min(range.end, range.begin + last * kRowsOfTiles)};
+    };
+    auto isFree = [&](int64_t first, int64_t last) {
+      return ownRangeOf(rank, needsOf(rowsOf(first, last)).clusters).has_value();
+    };
+    if (tiles == 0 || !isFree(middle, middle + 1))
+      return {range.begin, range.begin};
+    const int64_t first = firstThat(0, middle, [&](int64_t tile) { return isFree(tile, middle + 1); });
+    const int64_t waits = firstThat(middle + 1, tiles, [&](int64_t tile) { return !isFree(first, tile + 1); });
+    return rowsOf(first, waits);
+  }
+
+  /// The least number of a range that holds, as all above it do; its end if none does.
+  template <class Holds> static int64_t firstThat(int64_t begin, int64_t end, const Holds &holds) {
+    while (begin < end) {
+      const int64_t middle = begin + (end - begin) / 2;
+      if (holds(middle))
+        end = middle;
+      else
+        begin = middle + 1;
+    }
+    return begin;
   }
 
   /// Columns that a block has not met in its own ranks' step. Those of an early block outside of the range that it lies in.

@@ -24,8 +24,9 @@ struct GroupPlanRequest {
   std::string digest = {}; ///< of the pattern of parts
   std::vector<int64_t> wholes = {}; ///< its arguments that say where the whole ends
   GroupForm form = GroupForm::Gather;
-  /// Where a rank would only wait for what travels to it, the last rows of its ranges, one in so many, meet its own
-  /// columns meanwhile and continue when the others are there; 0: none do.
+  /// Where a rank would only wait for what travels to it, rows of its ranges that need nothing of others begin; where
+  /// fewer than one in so many do, the last rows, one in so many, meet the rank's own columns meanwhile and continue when
+  /// the others are there. 0: all wait.
   int64_t earlyShare = 8;
   /// Columns further apart lie in windows, and are met in launches, of their own.
   int64_t farthestGap = 4096;

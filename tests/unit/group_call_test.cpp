@@ -74,14 +74,25 @@ TEST_CASE("what travels is what rows keep of other ranks") {
   CHECK(travelling(causal, 4, "contiguous") == (32 + 64 + 96) * kKvHeads);
 }
 
-TEST_CASE("rows of a rank that would only wait begin with their own keys") {
+TEST_CASE("rows of a rank that would only wait begin with what they have") {
   constexpr int64_t kRows = 4200;
-  const std::unique_ptr<Case> of = caseOf(HEDDLE_PATTERNS "/sliding_window.mlir", kRows, /*small=*/false);
-  REQUIRE(of);
-  const PlanHandle plan = planOf(*of, kRows, 2, "zigzag", "gather");
-  auto info = sized<heddle_group_plan_info>();
-  CHECK_OK(heddle_group_plan_get_info(plan.get(), &info));
-  CHECK_MESSAGE(std::string(info.text).find("blocks 1050:2894 2894:3150") != std::string::npos, std::string(info.text));
-  const Share whole = wholeCall(*of, kRows);
-  checkAlike(overRanks(*of, whole, plan.get()), whole);
+  auto checkBlocks = [&](const Case &of, const char *blocks) {
+    PlanHandle plan = planOf(of, kRows, 2, "zigzag", "gather");
+    auto info = sized<heddle_group_plan_info>();
+    CHECK_OK(heddle_group_plan_get_info(plan.get(), &info));
+    CHECK_MESSAGE(std::string(info.text).find(blocks) != std::string::npos, std::string(info.text));
+    return plan;
+  };
+  auto checkResults = [&](const char *pattern, const char *blocks) {
+    const std::unique_ptr<Case> of = caseOf(std::string(HEDDLE_PATTERNS "/") + pattern, kRows, /*small=*/false);
+    REQUIRE(of);
+    const PlanHandle plan = checkBlocks(*of, blocks);
+    const Share whole = wholeCall(*of, kRows);
+    checkAlike(overRanks(*of, whole, plan.get()), whole);
+  };
+  checkResults("causal.mlir", "blocks 1050:2894 2894:3150\n");         // the last rows, with their own keys
+  checkResults("sliding_window.mlir", "blocks 1050:2074 2074:3150\n"); // rows that need no other rank's keys
+  Case around;
+  around.whole = parse("attn.pattern @p() { %m = attn.window [100, 100] attn.softmax union(%m) }");
+  checkBlocks(around, "blocks 1050:1306 1306:2842 2842:3150\n");
 }

@@ -13,7 +13,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 
-from . import _call, _elements, _engine, _kinds, _library, _torch, patterns
+from . import _call, _engine, _library, _shares, _torch, patterns
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
@@ -35,7 +35,6 @@ class Plan:
         lines = (line.split() for line in self.text.splitlines())
         self.layout = [[tuple(map(int, word.split(":"))) for word in words[1:]] for words in lines if words[:1] == ["rank"]]
         self.part = _part_of(pattern)
-        self.workspaces = {}
 
     def rows(self, rank: int) -> int:
         """How many rows a rank has."""
@@ -81,7 +80,7 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     loaded = _library.compiler_library("a plan over ranks")
     values, tensors = _call.call_values(pattern, arguments)
     hosted = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    operands = _operands(pattern, values, {name: _torch.view(tensor, name) for name, tensor in hosted.items()})
+    operands = _shares.operands(pattern, values, {name: _torch.view(tensor, name) for name, tensor in hosted.items()})
     flags = S.GROUP_PLACEMENT_FREE * bool(placement_free)
     options = S.sized(S.GroupOptions, ranks=ranks, seqlen=seqlen, heads=heads, kv_heads=kv_heads or heads, layout=layout.encode(),
                       form=form.encode(), flags=flags, farthest_gap=farthest_gap, column_step=column_step)
@@ -90,24 +89,12 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     return Plan(pattern, dict(arguments), handle)
 
 
-def _operands(pattern, values, views):
-    given = [(pattern.argument(name), None, view) for name, view in views.items()]
-    given += [(pattern.argument(name), view.shape[-1], None) for name, view in views.items() if pattern.argument(name).takes_length]
-    given += [(pattern.argument(name), value, None) for name, value in values.items()]
-    operands = (S.Operand * max(1, len(given)))()
-    for operand, (argument, value, view) in zip(operands, given):
-        if view is None:
-            _engine.set_operand(operand, argument, value)
-        else:
-            operand.id, operand.kind, operand.value.ptr = argument.id, S.OPERAND_POINTER, view.ptr
-    return operands if given else (S.Operand * 0)()
-
-
 class Group:
     """One rank's end of a group: `rank`, `ranks`, `device` (the number of its GPU, None: processors)."""
 
     def __init__(self, handle, rank: int, ranks: int, device: Optional[int]):
         self.handle, self.rank, self.ranks, self.device = handle, rank, ranks, device
+        self.shares = {}  # of calls with the sizes of earlier ones
 
     @staticmethod
     def of(process_group=None, device: Optional[int] = None, limit: float = 0) -> "Group":
@@ -143,6 +130,7 @@ class Group:
 
     def close(self):
         handle, self.handle = self.handle, None
+        self.shares.clear()
         if handle is not None:
             _library.library().close("group", handle)
 
@@ -150,69 +138,20 @@ class Group:
         self.close()
 
 
-class _Call:
-    """The argument struct of one rank's share."""
-
-    def __init__(self, the_plan, group, kind, tensors, arrays, scale, arguments):
-        self.plan, self.group, self.kind = the_plan, group, kind
-        self.views = {name: _torch.view(tensor, name) for name, tensor in tensors.items()}
-        self.args = S.sized(S.AttentionArgs, scale=0 if scale is None else scale)
-        for name, view in self.views.items():
-            _call._describe(getattr(self.args, name), view)
-            _call.check_place(name, view, group.device)
-        for name, array in arrays.items():
-            setattr(self.args, name, array.data_ptr())
-        values, given = _call.call_values(the_plan.pattern, {**the_plan.arguments, **arguments})
-        self.given = {name: tensor.to(tensors["q"].device) for name, tensor in given.items()}
-        self.values = values
-        self.operands = _operands(the_plan.pattern, values, {name: _torch.view(tensor, name) for name, tensor in self.given.items()})
-        self.args.operands, self.args.operand_count = self.operands, len(self.operands)
-        self.device = tensors["q"].device
-
-    def run(self):
-        if self.group.device is None:
-            _library.library().call("heddle_group_run", self.group.handle, self.plan.handle, self.plan.part.handle, self.kind.encode(), C.byref(self.args),
-                                    _engine.threads())
-            return
-        loaded, kernels = _library.library(), self._kernels()
-        handles = (C.c_void_p * len(kernels))(*(kernel.handle for kernel in kernels))
-        where = (self.group.handle, self.plan.handle, handles, len(kernels), self.kind.encode())
-        needed = self._workspace_bytes(where, kernels)
-        workspace = torch.empty(needed, dtype=torch.uint8, device=self.device)
-        self.args.workspace, self.args.workspace_bytes = workspace.data_ptr(), needed
-        loaded.call("heddle_group_launch", *where, _torch.current_stream(self.group.device), C.byref(self.args))
-
-    def _workspace_bytes(self, where, kernels):
-        """A formula of sizes: asked once for each."""
-        shapes = tuple((name, view.dtype, view.shape, view.stride) for name, view in self.views.items())
-        key = self.group.rank, self.kind, shapes, bool(self.args.d_lse), tuple(kernel.content_key for kernel in kernels)
-        if key not in self.plan.workspaces:
-            needed = C.c_uint64()
-            _library.library().call("heddle_group_workspace", *where, C.byref(self.args), C.byref(needed))
-            self.plan.workspaces[key] = needed.value
-        return self.plan.workspaces[key]
-
-    def _kernels(self):
-        kinds = ["backward_accumulate"] if self.kind == "backward" else ["forward", "forward_fp32_out"]
-        q, v = self.views["q"], self.views["v"]
-        batch, rows, heads, head_dim = q.shape
-        sizes = dict(batch=batch, heads=heads, kv_heads=self.plan.kv_heads, seqlen_q=max(last - first for first, last in self.plan.layout[self.group.rank]),
-                     seqlen_k=self.plan.seqlen, q_origin=0, k_origin=0)
-        values = dict(self.values, whole_queries=self.plan.seqlen, whole_keys=self.plan.seqlen)
-        values.update((name, tensor.shape[-1]) for name, tensor in self.given.items() if self.plan.pattern.argument(name).takes_length)
-        ask = lambda kind: _engine.Question(self.plan.part, self.group.device, _elements.numbers()[q.dtype], kind.encode(), head_dim, v.shape[3], sizes,
-                                            values)
-        return [_engine.engine().find(ask(kind)).current(_torch.current_stream(self.group.device)) for kind in kinds]
+def _forward(q, k, v, the_plan, group, scale, arguments):
+    out = torch.empty(*q.shape[:3], v.shape[3], dtype=q.dtype, device=q.device)
+    lse = torch.empty(q.shape[0], q.shape[2], q.shape[1], dtype=torch.float32, device=q.device)
+    _shares.run(the_plan, group, "forward", dict(q=q, k=k, v=v, out=out), dict(lse=lse), scale, arguments)
+    return out, lse
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(context, q, k, v, the_plan, group, scale, arguments):
-        out = torch.empty(*q.shape[:3], v.shape[3], dtype=q.dtype, device=q.device)
-        lse = torch.empty(q.shape[0], q.shape[2], q.shape[1], dtype=torch.float32, device=q.device)
-        _Call(the_plan, group, "forward", dict(q=q, k=k, v=v, out=out), dict(lse=lse), scale, arguments).run()
+        out, lse = _forward(q, k, v, the_plan, group, scale, arguments)
         context.save_for_backward(q, k, v, out, lse)
         context.call = the_plan, group, scale, arguments
+        context.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
@@ -220,9 +159,10 @@ class _Attention(torch.autograd.Function):
         q, k, v, out, lse = context.saved_tensors
         the_plan, group, scale, arguments = context.call
         gradients = [torch.empty(x.shape, dtype=torch.float32, device=x.device) for x in (q, k, v)]
-        tensors = dict(zip(("q", "k", "v", "out", "d_out", "d_q", "d_k", "d_v"), (q, k, v, out, d_out.contiguous(), *gradients)))
+        d_out = torch.zeros_like(out) if d_out is None else d_out.contiguous()
+        tensors = dict(zip(("q", "k", "v", "out", "d_out", "d_q", "d_k", "d_v"), (q, k, v, out, d_out, *gradients)))
         arrays = dict(lse=lse) if d_lse is None else dict(lse=lse, d_lse=d_lse.contiguous())
-        _Call(the_plan, group, "backward", tensors, arrays, scale, arguments).run()
+        _shares.run(the_plan, group, "backward", tensors, arrays, scale, arguments)
         return (*(each.to(x.dtype) for each, x in zip(gradients, (q, k, v))), None, None, None, None)
 
 
@@ -238,5 +178,8 @@ def attention(q, k, v, the_plan: Plan, group: Group, *, scale: Optional[float] =
             raise InvalidArgumentError(f"{name}: expected 4 dimensions, and {the_plan.rows(group.rank)} rows on rank {group.rank}, got {list(tensor.shape)}")
     if any(isinstance(each, torch.Tensor) and each.requires_grad for each in {**the_plan.arguments, **arguments}.values()):
         raise UnsupportedError("calls over a group have no gradients of a pattern's tensors: give them detached")
-    out, lse = _Attention.apply(q, k, v, the_plan, group, scale, arguments)
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        out, lse = _Attention.apply(q, k, v, the_plan, group, scale, arguments)
+    else:
+        out, lse = _forward(q, k, v, the_plan, group, scale, arguments)
     return (out, lse) if return_lse else out
