@@ -1,0 +1,101 @@
+"""One rank's share of calls over a group, kept for calls with the same sizes, strides and values: then only addresses change."""
+import ctypes as C
+
+import torch
+
+from . import _call, _elements, _engine, _library, _torch
+from . import _structs as S
+
+_MOST_SHARES = 64  # kept by a group
+_KINDS = {"forward": ("forward", "forward_fp32_out"), "backward": ("backward_accumulate",)}  # of a call, of its kernels
+
+
+def operands(pattern, values, views):
+    """The array of heddle_operand: tensors, their lengths where they have one, sizes and numbers."""
+    given = [(pattern.argument(name), None, view) for name, view in views.items()]
+    given += [(pattern.argument(name), view.shape[-1], None) for name, view in views.items() if pattern.argument(name).takes_length]
+    given += [(pattern.argument(name), value, None) for name, value in values.items()]
+    array = (S.Operand * max(1, len(given)))()
+    for operand, (argument, value, view) in zip(array, given):
+        if view is None:
+            _engine.set_operand(operand, argument, value)
+        else:
+            operand.id, operand.kind, operand.value.ptr = argument.id, S.OPERAND_POINTER, view.ptr
+    return array if given else (S.Operand * 0)()
+
+
+class Share:
+    """The argument struct of one rank's share, and its kernels."""
+
+    def __init__(self, the_plan, group, kind, tensors, arrays, scale, arguments):
+        self.plan, self.group, self.kind, self.device = the_plan, group, kind.encode(), tensors["q"].device
+        self.args = S.sized(S.AttentionArgs, scale=0 if scale is None else scale)
+        self.reference = C.byref(self.args)
+        self._views = {name: _torch.view(tensor, name) for name, tensor in tensors.items()}
+        for name, view in self._views.items():
+            _call._describe(getattr(self.args, name), view)
+            _call.check_place(name, view, group.device)
+        self._places = [getattr(self.args, name) for name in tensors]
+        self._set_operands(the_plan, arguments)
+        self._arrays = tuple(arrays)
+        self._found = None if group.device is None else [_engine.engine().find(self._question(each.encode())) for each in _KINDS[kind]]
+        self._kernels = None
+
+    def _set_operands(self, the_plan, arguments):
+        self._values, given = _call.call_values(the_plan.pattern, {**the_plan.arguments, **arguments})
+        self._given = {name: tensor.to(self.device) for name, tensor in given.items()}
+        self._operands = operands(the_plan.pattern, self._values, {name: _torch.view(tensor, name) for name, tensor in self._given.items()})
+        self.args.operands, self.args.operand_count = self._operands, len(self._operands)
+
+    def _question(self, kind):
+        q, v, of = self._views["q"], self._views["v"], self.plan
+        batch, _, heads, head_dim = q.shape
+        longest = max(last - first for first, last in of.layout[self.group.rank])
+        sizes = dict(batch=batch, heads=heads, kv_heads=of.kv_heads, seqlen_q=longest, seqlen_k=of.seqlen, q_origin=0, k_origin=0)
+        values = dict(self._values, whole_queries=of.seqlen, whole_keys=of.seqlen)
+        values.update((name, tensor.shape[-1]) for name, tensor in self._given.items() if of.pattern.argument(name).takes_length)
+        return _engine.Question(of.part, self.group.device, _elements.numbers()[q.dtype], kind, head_dim, v.shape[3], sizes, values)
+
+    def run(self, tensors, arrays):
+        """Of the sizes, strides and types that it was made of, in that order."""
+        for place, tensor in zip(self._places, tensors.values()):
+            place.ptr = tensor.data_ptr()
+        for name in self._arrays:
+            setattr(self.args, name, arrays[name].data_ptr())
+        if self._found is None:
+            _library.library().call("heddle_group_run", self.group.handle, self.plan.handle, self.plan.part.handle, self.kind, self.reference,
+                                    _engine.threads())
+            return
+        stream = _torch.current_stream(self.group.device)
+        kernels = [found.current(stream) for found in self._found]
+        if kernels != self._kernels:
+            self._use(kernels)
+        workspace = self._workspaces.new()
+        self.args.workspace = workspace.data_ptr()
+        self._library.call("heddle_group_launch", *self._where, stream, self.reference)  # ranks may meet in it: without the interpreter's lock
+
+    def _use(self, kernels):
+        self._library = loaded = _engine.engine().library
+        handles = (C.c_void_p * len(kernels))(*(kernel.handle for kernel in kernels))
+        self._where = C.c_void_p(self.group.handle), C.c_void_p(self.plan.handle), handles, len(kernels), self.kind
+        needed = C.c_uint64()
+        loaded.call("heddle_group_workspace", *self._where, self.reference, C.byref(needed))
+        self.args.workspace_bytes = needed.value
+        self._workspaces = _torch.Results((needed.value,), torch.uint8, self.device)
+        self._kernels = kernels
+
+
+def run(the_plan, group, kind, tensors, arrays, scale, arguments):
+    """A rank's share of a call: `tensors` and `arrays` by their names in heddle_attention_args, `arguments` of the pattern that are not the plan's."""
+    key = None
+    if not arguments:
+        shapes = tuple(part for tensor in tensors.values() for part in (tensor.dtype, tensor.device, tensor.shape, tensor.stride(), tensor.is_neg()))
+        key = the_plan, kind, scale, tuple(arrays), shapes
+    share = group.shares.get(key)
+    if share is None:
+        share = Share(the_plan, group, kind, tensors, arrays, scale, arguments)
+        if key is not None:
+            if len(group.shares) >= _MOST_SHARES:
+                group.shares.clear()
+            group.shares[key] = share
+    share.run(tensors, arrays)
