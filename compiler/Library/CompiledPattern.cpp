@@ -336,7 +336,7 @@ Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options
     request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
   HEDDLE_ASSIGN(request.form, formOf(options.form));
   request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
-  request.fromFirstColumn = file->pattern().getSoftmax().isDetached();
+  request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
   if (options.farthest_gap)
     request.farthestGap = options.farthest_gap;
   request.columnStep = options.column_step ? options.column_step : 256;

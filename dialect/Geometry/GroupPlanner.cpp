@@ -25,8 +25,9 @@ struct BlockNeeds {
 /// Makes the walk of one direction.
 class WalkPlanner {
 public:
-  WalkPlanner(const GroupPlanRequest &request, Direction direction)
-      : request(request), visitor(request.analysis, direction, request.sizes),
+  /// fromFirstColumn: every row meets its columns in one launch that begins with column 0.
+  WalkPlanner(const GroupPlanRequest &request, Direction direction, bool fromFirstColumn = false)
+      : request(request), fromFirstColumn(fromFirstColumn), visitor(request.analysis, direction, request.sizes),
         columnHeads(direction == Direction::Forward ? request.kvHeads : request.sizes.heads),
         rows(request.sizes.seqlenQ) {
     for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
@@ -200,7 +201,7 @@ private:
     return found;
   }
 
-  bool isOneLaunch() const { return request.isPlacementFree || request.fromFirstColumn; }
+  bool isOneLaunch() const { return request.isPlacementFree || fromFirstColumn; }
 
   std::vector<RowRange> clustersOf(const std::vector<IndexRange> &hulls) const {
     std::vector<RowRange> clusters;
@@ -211,7 +212,7 @@ private:
         clusters.push_back(rowRange(hull));
     for (RowRange &cluster : clusters)
       if (isOneLaunch())
-        cluster.begin = request.fromFirstColumn ? 0 : cluster.begin / request.columnStep * request.columnStep;
+        cluster.begin = fromFirstColumn ? 0 : cluster.begin / request.columnStep * request.columnStep;
     return clusters;
   }
 
@@ -326,6 +327,7 @@ private:
   }
 
   const GroupPlanRequest &request;
+  const bool fromFirstColumn;
   ShardVisitor visitor;
   int64_t columnHeads, rows;
   std::vector<std::vector<IndexRange>> blocks; ///< of rows, by rank
@@ -343,10 +345,10 @@ Status checkRequest(const GroupPlanRequest &request) {
                                    std::to_string(request.kvHeads) + " kv heads, got " + std::to_string(sizes.heads));
   if (lacksTensors(request.analysis, sizes))
     return Status::unsupported("a mask reads a tensor that is not given: what ranks ask for depends on it");
-  if (request.form == GroupForm::Ring && (request.isPlacementFree || request.fromFirstColumn))
+  if (request.form == GroupForm::Ring && request.isPlacementFree)
     return Status::invalidArgument("a ring adds up what each rank computes of its own: expected a gather where every "
                                    "row meets its columns in one launch");
-  if (request.isPlacementFree && request.fromFirstColumn)
+  if (request.isPlacementFree && request.areGradientsDetached)
     return Status::unsupported(
         "the pattern says gradient(detached): gradients of keys need all keys of their queries, so "
         "that they depend on where these lie; gradient(full) does not");
@@ -371,6 +373,8 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
   }
   WalkPlanner forward(request, Direction::Forward);
   plan.forward = request.form == GroupForm::Ring ? forward.ring() : forward.gather();
+  if (request.areGradientsDetached)
+    plan.gradients = WalkPlanner(request, Direction::Forward, /*fromFirstColumn=*/true).gather();
   if (request.isPlacementFree)
     plan.transposed = WalkPlanner(request, Direction::Transposed).gather();
   HEDDLE_TRY(plan.check());

@@ -34,8 +34,9 @@ struct GroupPlanRequest {
   /// multiple of columnStep, and gradients of columns are computed where these lie.
   bool isPlacementFree = false;
   int64_t columnStep = 1;
-  /// Every row meets its columns in one launch that begins with column 0: gradients of patterns of gradient(detached).
-  bool fromFirstColumn = false;
+  /// The pattern says gradient(detached): its gradients are a gather of their own, where every row meets its columns in
+  /// one launch that begins with column 0.
+  bool areGradientsDetached = false;
 };
 
 /// invalidArgument: the layout is none of these rows, or placement cannot be free in a ring. unsupported: lengths of

@@ -175,6 +175,7 @@ Status GroupPlan::check() const {
                  " and " + num(kvHeads));
   HEDDLE_TRY(checkLayout(*this));
   HEDDLE_TRY(WalkCheck(*this, kvHeads).check(forward));
+  HEDDLE_TRY(WalkCheck(*this, kvHeads).check(gradients));
   return WalkCheck(*this, heads).check(transposed);
 }
 

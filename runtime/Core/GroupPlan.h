@@ -80,11 +80,14 @@ struct GroupPlan {
   std::vector<int64_t> wholes; // arguments of the pattern of parts that say where the whole ends
   std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
   GroupWalk forward;
+  // Of d_q, d_k and d_v. Empty: as forward.
+  GroupWalk gradients;
   // Of gradients whose bits do not depend on the layout: d_k and d_v are computed where the keys lie, of queries that
   // travel. Empty: they are summed where the queries lie, and travel home.
   GroupWalk transposed;
 
   int32_t ranks() const { return int32_t(layout.size()); }
+  const GroupWalk &walkOfGradients() const { return gradients.steps.empty() ? forward : gradients; }
   int64_t rowsOf(int32_t rank) const;
   // Number of the row in the rank's own tensors, which hold its ranges one behind the other; -1: it is not its own.
   int64_t ownRow(int32_t rank, int64_t row) const;

@@ -2,10 +2,11 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
 //   heddle-group-plan 1 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
 //   rank RANGE ...
-//   walk forward|transposed, then blocks RANGE ... for each rank, then for each step
+//   walk forward|gradients|transposed, then blocks RANGE ... for each rank, then for each step
 //   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | launch ROWS window|own INDEX RANGE
 #include "runtime/Core/GroupPlan.h"
 
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <string_view>
@@ -23,6 +24,12 @@ void printRanges(std::string &text, const char *name, const std::vector<RowRange
   for (const RowRange &range : ranges)
     text += " " + textOf(range);
   text += "\n";
+}
+
+// By their names.
+template <class Plan> auto walksOf(Plan &plan) {
+  return std::array{std::pair("forward", &plan.forward), std::pair("gradients", &plan.gradients),
+                    std::pair("transposed", &plan.transposed)};
 }
 
 void printStep(std::string &text, const GroupStep &step) {
@@ -134,7 +141,9 @@ private:
   bool readWalk(std::string_view name, Words &words) {
     if (name == "walk") {
       const std::string_view which = words.word();
-      walk = which == "forward" ? &plan.forward : which == "transposed" ? &plan.transposed : nullptr;
+      walk = nullptr;
+      for (const auto &[known, place] : walksOf(plan))
+        walk = which == known ? place : walk;
       return walk;
     }
     if (!walk)
@@ -196,7 +205,9 @@ std::string GroupPlan::text() const {
   text += "\n";
   for (const std::vector<RowRange> &ranges : layout)
     printRanges(text, "rank", ranges);
-  for (const auto &[name, walk] : {std::pair("forward", &forward), std::pair("transposed", &transposed)}) {
+  for (const auto &[name, walk] : walksOf(*this)) {
+    if (walk->steps.empty())
+      continue;
     text += std::string("walk ") + name + "\n";
     for (const std::vector<RowRange> &blocks : walk->blocks)
       printRanges(text, "blocks", blocks);

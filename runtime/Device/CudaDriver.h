@@ -153,7 +153,7 @@ constexpr int kTensorMapFillZero = 0;
   X(memcpyToHost, cuMemcpyDtoHAsync_v2, void *, DevicePointer, size_t, Stream)                                         \
   X(memsetBytes, cuMemsetD8Async, DevicePointer, unsigned char, size_t, Stream)                                        \
   X(memsetWords, cuMemsetD32Async, DevicePointer, unsigned, size_t, Stream)                                            \
-  X(streamCreate, cuStreamCreate, Stream *, unsigned)                                                                  \
+  X(streamCreate, cuStreamCreateWithPriority, Stream *, unsigned, int)                                                 \
   X(streamSynchronize, cuStreamSynchronize, Stream)                                                                    \
   X(streamDestroy, cuStreamDestroy_v2, Stream)                                                                         \
   X(eventCreate, cuEventCreate, Event *, unsigned)                                                                     \

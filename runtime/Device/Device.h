@@ -87,7 +87,8 @@ private:
 // A stream that does not wait for the default stream. Move-only.
 class DeviceStream {
 public:
-  static Result<DeviceStream> create(const Device &device);
+  // urgent: blocks of its kernels go before those of other streams that wait for a place as well.
+  static Result<DeviceStream> create(const Device &device, bool isUrgent = false);
   DeviceStream(DeviceStream &&other) noexcept;
   DeviceStream &operator=(DeviceStream &&other) noexcept;
   ~DeviceStream();

@@ -219,11 +219,12 @@ Status DeviceBuffer::fillWords(uint32_t value, cuda::Stream stream) {
                    [&](const Driver &driver) { return driver.memsetWords(pointer, value, size_t(size) / 4, stream); });
 }
 
-Result<DeviceStream> DeviceStream::create(const Device &device) {
+Result<DeviceStream> DeviceStream::create(const Device &device, bool isUrgent) {
+  constexpr int kUsual = 0, kMostUrgent = -1000; // clamped to the range of the GPU
   DeviceStream result;
   result.owner = device.state();
-  HEDDLE_TRY(inContext(*result.owner, "create stream", "cuStreamCreate", [&](const Driver &driver) {
-    return driver.streamCreate(&result.stream, cuda::kStreamNonBlocking);
+  HEDDLE_TRY(inContext(*result.owner, "create stream", "cuStreamCreateWithPriority", [&](const Driver &driver) {
+    return driver.streamCreate(&result.stream, cuda::kStreamNonBlocking, isUrgent ? kMostUrgent : kUsual);
   }));
   return result;
 }

@@ -18,7 +18,7 @@ Result<std::unique_ptr<CudaShard>> CudaShard::create(const Device &device) {
   const Driver &driver = *device.state()->driver;
   if (!driver.memcpy2D || !driver.streamWaitEvent)
     return Status::unsupported(std::string(kWhat) + ": the driver lacks cuMemcpy2DAsync or cuStreamWaitEvent");
-  HEDDLE_ASSIGN(DeviceStream link, DeviceStream::create(device));
+  HEDDLE_ASSIGN(DeviceStream link, DeviceStream::create(device, /*isUrgent=*/true));
   HEDDLE_ASSIGN(DeviceEvent event, DeviceEvent::create(device));
   return std::unique_ptr<CudaShard>(new CudaShard(device, std::move(link), std::move(event)));
 }

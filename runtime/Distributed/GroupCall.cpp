@@ -19,7 +19,8 @@ public:
   /// `base`: of the workspace; any multiple of 256 while only its size is asked for.
   GroupCall(const GroupRequest &request, int32_t rank, char *base)
       : plan(request.plan), request(request), rank(rank), args(request.args),
-        blocks(request.plan.forward.blocks[size_t(rank)]), memory(base) {
+        walk(request.kind.isBackward() ? plan.walkOfGradients() : plan.forward), blocks(walk.blocks[size_t(rank)]),
+        memory(base) {
     operands.assign(args.operands, args.operands + args.operand_count);
     for (int64_t argument : plan.wholes) {
       heddle_operand &whole = operands.emplace_back();
@@ -46,7 +47,7 @@ private:
   struct OwnBlock {
     RowRange rows;
     int64_t first = 0;    // its first row in the rank's tensors
-    size_t launches = 0;  // of the forward walk
+    size_t launches = 0;  // of the walk
     Carry carries[2];     // from launch to launch, in turn
     float *lse = nullptr; // of its rows alone, where the rank has other rows
     float *dLse = nullptr;
@@ -79,10 +80,11 @@ private:
   const int32_t rank;
   heddle_attention_args args;
   std::vector<heddle_operand> operands; // the caller's, and the sizes of the whole
-  const std::vector<RowRange> &blocks;  // of the forward walk
+  const GroupWalk &walk;                // from queries to their keys
+  const std::vector<RowRange> &blocks;  // of it
   Memory memory;
   std::vector<OwnBlock> own;
-  std::optional<WalkRun> forward, transposed;
+  std::optional<WalkRun> ofQueries, transposed;
   float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
   float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
   char *kernelWorkspace = nullptr;
@@ -120,7 +122,7 @@ void GroupCall::layBlocks() {
     OwnBlock &block = own.emplace_back();
     block.rows = blocks[i];
     block.first = plan.ownRow(rank, block.rows.begin);
-    for (const GroupStep &step : plan.forward.steps)
+    for (const GroupStep &step : walk.steps)
       for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
         block.launches += size_t(launch.rows) == i;
     const int64_t arrayCount = batch * plan.heads * block.rows.size();
@@ -138,9 +140,9 @@ void GroupCall::layWalks() {
   std::vector<WalkField> sums;
   if (isBackward() && !isTransposed())
     sums = {sumOf(args.d_k), sumOf(args.d_v)};
-  forward.emplace(plan, plan.forward, rank, batch, plan.kvHeads,
+  ofQueries.emplace(plan, walk, rank, batch, plan.kvHeads,
                   std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)}, sums);
-  forward->setWorkspace(memory.take(int64_t(forward->workspaceBytes())));
+  ofQueries->setWorkspace(memory.take(int64_t(ofQueries->workspaceBytes())));
   if (!isTransposed())
     return;
   std::vector<WalkField> fields = {fieldOf(Role::q), fieldOf(Role::dOut), fieldOf(Role::out), arrayOf(args.lse)};
@@ -148,19 +150,19 @@ void GroupCall::layWalks() {
     fields.push_back(arrayOf(args.d_lse));
   transposed.emplace(plan, plan.transposed, rank, batch, plan.heads, fields, std::vector<WalkField>());
   transposed->setWorkspace(memory.take(int64_t(transposed->workspaceBytes())));
-  auto mostColumns = [&](const GroupWalk &walk) {
+  auto mostColumns = [&](const GroupWalk &of) {
     int64_t most = 0;
-    for (const GroupStep &step : walk.steps)
+    for (const GroupStep &step : of.steps)
       for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
         most = std::max(most, launch.columns.size());
     return most;
   };
-  const int64_t keys = mostColumns(plan.forward), queries = mostColumns(plan.transposed);
+  const int64_t keys = mostColumns(walk), rows = mostColumns(plan.transposed);
   scratchK = memory.takeFloats(batch * keys * plan.kvHeads * args.k.size[3]);
   scratchV = memory.takeFloats(batch * keys * plan.kvHeads * args.v.size[3]);
-  scratchQ = memory.takeFloats(batch * queries * plan.heads * args.q.size[3]);
-  scratchLse = memory.takeFloats(batch * queries * plan.heads);
-  scratchDLse = memory.takeFloats(batch * queries * plan.heads);
+  scratchQ = memory.takeFloats(batch * rows * plan.heads * args.q.size[3]);
+  scratchLse = memory.takeFloats(batch * rows * plan.heads);
+  scratchDLse = memory.takeFloats(batch * rows * plan.heads);
 }
 
 /// Room for the largest workspace of a launch.
@@ -171,8 +173,8 @@ Status GroupCall::layLaunches(ShardDevice &device) {
     return {};
   };
   std::vector<size_t> numbers(own.size(), 0);
-  for (size_t step = 0; step < plan.forward.steps.size(); ++step)
-    for (const ShardLaunch &launch : plan.forward.steps[step].ranks[size_t(rank)].launches)
+  for (size_t step = 0; step < walk.steps.size(); ++step)
+    for (const ShardLaunch &launch : walk.steps[step].ranks[size_t(rank)].launches)
       HEDDLE_TRY(make(isBackward() ? backwardLaunch(step, launch)
                                    : forwardLaunch(step, launch, numbers[size_t(launch.rows)]++)));
   for (size_t step = 0; isTransposed() && step < plan.transposed.steps.size(); ++step)
@@ -208,8 +210,8 @@ GroupCall::Launch GroupCall::forwardLaunch(size_t step, const ShardLaunch &launc
   const OwnBlock &block = own[size_t(launch.rows)];
   const bool isLast = number + 1 == block.launches;
   Launch made{{request.kind, !isLast || args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
-  made.args.k = tensorAt(forward->columns(step, launch, 0), args.k, request.elements.k, launch.columns.size());
-  made.args.v = tensorAt(forward->columns(step, launch, 1), args.v, request.elements.v, launch.columns.size());
+  made.args.k = tensorAt(ofQueries->columns(step, launch, 0), args.k, request.elements.k, launch.columns.size());
+  made.args.v = tensorAt(ofQueries->columns(step, launch, 1), args.v, request.elements.v, launch.columns.size());
   made.args.k_origin = launch.columns.begin;
   if (number > 0) {
     made.args.carry_out = block.carries[(number - 1) % 2].out;
@@ -231,8 +233,8 @@ GroupCall::Launch GroupCall::backwardLaunch(size_t step, const ShardLaunch &laun
   Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
   made.kind.kind.accumulates = true;
   const int64_t queries = block.rows.size(), keys = launch.columns.size();
-  made.args.k = tensorAt(forward->columns(step, launch, 0), args.k, request.elements.k, keys);
-  made.args.v = tensorAt(forward->columns(step, launch, 1), args.v, request.elements.v, keys);
+  made.args.k = tensorAt(ofQueries->columns(step, launch, 0), args.k, request.elements.k, keys);
+  made.args.v = tensorAt(ofQueries->columns(step, launch, 1), args.v, request.elements.v, keys);
   made.args.k_origin = launch.columns.begin;
   made.args.d_out = rowsOf(args.d_out, bytesOf(Role::dOut), block.first, queries);
   made.args.d_lse = block.dLse ? block.dLse : args.d_lse;
@@ -240,7 +242,7 @@ GroupCall::Launch GroupCall::backwardLaunch(size_t step, const ShardLaunch &laun
   auto sums = [&](const heddle_tensor &like, size_t field, float *scratch) {
     const int64_t heads = plan.kvHeads, bytes = like.size[3] * int64_t(sizeof(float));
     const RowPlace place =
-        isTransposed() ? RowPlace::ofRows(scratch, keys, heads, bytes) : forward->sums(step, launch, field);
+        isTransposed() ? RowPlace::ofRows(scratch, keys, heads, bytes) : ofQueries->sums(step, launch, field);
     return tensorAt(place, like, DType::fp32, keys);
   };
   made.args.d_k = sums(args.d_k, 0, scratchK);
@@ -289,7 +291,7 @@ Status GroupCall::copyArray(float *rowsAlone, const float *array, const OwnBlock
 
 Status GroupCall::runForward(Transport &transport, ShardDevice &device) {
   std::vector<size_t> numbers(own.size(), 0);
-  HEDDLE_TRY(forward->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
+  HEDDLE_TRY(ofQueries->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
     const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
     return device.launch(made.kind, made.args);
   }));
@@ -316,7 +318,7 @@ Status GroupCall::runBackward(Transport &transport, ShardDevice &device) {
     if (block.dLse)
       HEDDLE_TRY(copyArray(block.dLse, args.d_lse, block, /*isToRows=*/true, device));
   }
-  HEDDLE_TRY(forward->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
+  HEDDLE_TRY(ofQueries->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
     const Launch made = backwardLaunch(step, launch);
     return device.launch(made.kind, made.args);
   }));

@@ -147,7 +147,7 @@ RowPlace WalkRun::inWindow(size_t step, const RowRun &run, const std::vector<Wal
 
 Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device) const {
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
-  HEDDLE_TRY(fillWindows(step, device));
+  HEDDLE_TRY(clearWindows(step, device));
   Exchange exchange;
   for (const Wire &wire : memory[step].sent)
     for (size_t field = 0; field < fields.size(); ++field) {
@@ -167,7 +167,7 @@ Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device) co
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size(); ++field)
       exchange.receives.push_back({wire.hop->from, placeOf(wire, field), bytesOf(*wire.hop, fields[field])});
-  HEDDLE_TRY(transport.exchange(exchange, device.stream(Queue::link)));
+  HEDDLE_TRY(travel(exchange, transport, device));
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size() && !wire.isDirect(); ++field)
       HEDDLE_TRY(forEachRun(
@@ -203,21 +203,33 @@ bool WalkRun::isFilled(size_t step, size_t window) const {
 }
 
 /// Rows that nobody sends are zero: kernels may look at them, and keep none.
-Status WalkRun::fillWindows(size_t step, ShardDevice &device) const {
+Status WalkRun::clearWindows(size_t step, ShardDevice &device) const {
   for (size_t window = 0; window < own(step).windows.size(); ++window)
-    for (size_t field = 0; field < fields.size(); ++field) {
-      const RowRange &of = own(step).windows[window];
-      const RowPlace place = fieldWindow(step, window, field);
-      const int64_t headBytes = fields[field].own.headBytes;
-      if (!isFilled(step, window))
-        HEDDLE_TRY(device.clear(place.base, uint64_t(batches * of.size() * heads * headBytes), Queue::link));
-      HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
-        return device.copy(
-            {place.at(common.begin - of.begin, 0), ownFrom(fields[field], common.begin), batches, common.size(), heads},
-            Queue::link);
-      }));
+    for (size_t field = 0; field < fields.size() && !isFilled(step, window); ++field) {
+      const uint64_t bytes =
+          uint64_t(batches * own(step).windows[window].size() * heads * fields[field].own.headBytes);
+      HEDDLE_TRY(device.clear(fieldWindow(step, window, field).base, bytes, Queue::link));
     }
   return {};
+}
+
+/// The rank's own rows of the windows. Not while they travel: copies wait for processors that the step before has taken.
+Status WalkRun::copyOwnRows(size_t step, ShardDevice &device) const {
+  for (size_t window = 0; window < own(step).windows.size(); ++window)
+    for (size_t field = 0; field < fields.size(); ++field)
+      HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
+        const RowPlace to = fieldWindow(step, window, field).at(common.begin - own(step).windows[window].begin, 0);
+        return device.copy({to, ownFrom(fields[field], common.begin), batches, common.size(), heads}, Queue::compute);
+      }));
+  return {};
+}
+
+/// Kernels that fill the GPU keep a message from beginning, so those that are enqueued behind it let it begin before them.
+Status WalkRun::travel(const Exchange &exchange, Transport &transport, ShardDevice &device) {
+  if (exchange.sends.empty() && exchange.receives.empty())
+    return {};
+  HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
+  return transport.exchange(exchange, device.stream(Queue::link));
 }
 
 //===-- sums that go home -----------------------------------------------------===//
@@ -251,7 +263,7 @@ Status WalkRun::sendHome(size_t step, Transport &transport, ShardDevice &device)
   for (const Wire &wire : memory[step].cameHome)
     for (size_t field = 0; field < sumFields.size(); ++field)
       exchange.receives.push_back({wire.hop->to, homewardAt(step, wire, field), bytesOf(*wire.hop, sumFields[field])});
-  return transport.exchange(exchange, device.stream(Queue::link));
+  return travel(exchange, transport, device);
 }
 
 /// What came home of a step is added, in the order of the plan.
@@ -278,6 +290,7 @@ Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &co
     HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
     if (step + 1 < count)
       HEDDLE_TRY(atStep(step + 1, fetch(step + 1, transport, device)));
+    HEDDLE_TRY(copyOwnRows(step, device));
     for (size_t window = 0; window < own(step).windows.size(); ++window)
       for (size_t field = 0; field < sumFields.size(); ++field)
         HEDDLE_TRY(

@@ -73,7 +73,9 @@ private:
 
   Status fetch(size_t step, Transport &transport, ShardDevice &device) const;
   bool isFilled(size_t step, size_t window) const;
-  Status fillWindows(size_t step, ShardDevice &device) const;
+  Status clearWindows(size_t step, ShardDevice &device) const;
+  Status copyOwnRows(size_t step, ShardDevice &device) const;
+  static Status travel(const Exchange &exchange, Transport &transport, ShardDevice &device);
   Status sendHome(size_t step, Transport &transport, ShardDevice &device) const;
   Status addOwnSums(size_t step, ShardDevice &device) const;
   Status settle(size_t step, ShardDevice &device) const;

@@ -167,8 +167,8 @@ Code cuLaunchKernel(Function function, unsigned gridX, unsigned gridY, unsigned 
   return kSuccess;
 }
 
-Code cuStreamCreate(Stream *stream, unsigned) {
-  FAKE_ENTER_CONTEXT(cuStreamCreate);
+Code cuStreamCreateWithPriority(Stream *stream, unsigned, int) {
+  FAKE_ENTER_CONTEXT(cuStreamCreateWithPriority);
   *stream = new StreamStruct{currentContext(), nullptr};
   state().handles.insert(*stream);
   return kSuccess;
