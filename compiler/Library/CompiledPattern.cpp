@@ -7,10 +7,10 @@
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
 #include "dialect/Geometry/GroupPlanner.h"
+#include "dialect/Geometry/NamedLayout.h"
 #include "dialect/IR/Operands.h"
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
-#include "runtime/Core/ParseCount.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -21,8 +21,8 @@
 namespace heddle {
 namespace {
 
-/// "0:64,192:256;64:192"
-Result<attn::ShardLayout> parseLayout(const std::string &text) {
+/// "0:64,192:256;64:192"; none: no such text.
+std::optional<attn::ShardLayout> parseLayout(const std::string &text) {
   attn::ShardLayout layout;
   const char *at = text.data(), *end = at + text.size();
   auto number = [&](int64_t &value) {
@@ -38,30 +38,20 @@ Result<attn::ShardLayout> parseLayout(const std::string &text) {
     layout.ranks.back().push_back(range);
     before = at == end ? '\0' : *at++;
     if (!isRange || (before != '\0' && before != ';' && before != ','))
-      return Status::invalidArgument(
-          "layout: expected contiguous, zigzag, striped, striped:ROWS or ranges as in \"0:64;64:128\", got \"" + text +
-          "\"");
+      return std::nullopt;
   }
   return layout;
 }
 
-Result<attn::ShardLayout> layoutOf(const heddle_group_options &options) {
-  const std::string name = options.layout ? options.layout : "contiguous";
-  if (name == "contiguous")
-    return attn::contiguousLayout(options.seqlen, options.ranks);
-  if (name == "zigzag")
-    return attn::zigzagLayout(options.seqlen, options.ranks);
-  if (name == "striped")
-    return attn::stripedLayout(options.seqlen, options.ranks, attn::defaultStripe(options.seqlen, options.ranks));
-  const std::string striped = "striped:";
-  if (name.rfind(striped, 0) == 0)
-    if (const std::optional<int64_t> stripe = parseCount(name.substr(striped.size())); stripe && *stripe > 0)
-      return attn::stripedLayout(options.seqlen, options.ranks, *stripe);
-  HEDDLE_ASSIGN(attn::ShardLayout layout, parseLayout(name));
-  if (layout.ranks.size() != size_t(options.ranks))
+Result<attn::ShardLayout> layoutOf(const heddle_group_options &options, const attn::LayoutRequest &request) {
+  const std::string text = options.layout ? options.layout : "contiguous";
+  const std::optional<attn::ShardLayout> ranges = parseLayout(text);
+  if (!ranges)
+    return attn::namedLayout(text, request);
+  if (ranges->ranks.size() != size_t(options.ranks))
     return Status::invalidArgument("layout: expected ranges of " + std::to_string(options.ranks) + " ranks, got " +
-                                   std::to_string(layout.ranks.size()));
-  return layout;
+                                   std::to_string(ranges->ranks.size()));
+  return *ranges;
 }
 
 Result<attn::GroupForm> formOf(const char *form) {
@@ -327,7 +317,7 @@ Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options
   sizes.parameters = words;
   sizes.tensors = integersOf(options.operands, options.operand_count, call);
   std::lock_guard<std::mutex> lock(mutex);
-  HEDDLE_ASSIGN(const attn::ShardLayout layout, layoutOf(options));
+  HEDDLE_ASSIGN(const attn::ShardLayout layout, layoutOf(options, {file->analysis(), sizes, options.ranks}));
   attn::GroupPlanRequest request{file->analysis(), sizes, layout};
   request.kvHeads = options.kv_heads;
   request.digest = ofParts->info().digest;

@@ -92,8 +92,8 @@ typedef struct heddle_group_options {
   uint32_t struct_size;
   int32_t ranks;
   int64_t seqlen, heads, kv_heads; /* of the whole; as many queries as keys, which lie alike */
-  /* null or "contiguous"; "zigzag": chunks r and 2 * ranks - 1 - r; "striped": stripes of 128 rows or more, in turn,
-   * "striped:16": of 16; or the ranges of every rank, "0:64,192:256;64:192": ranks by semicolons, BEGIN:END by commas */
+  /* null or "contiguous"; "balanced": contiguous, cut where rows keep as many pairs; "zigzag": chunks r and
+   * 2 * ranks - 1 - r; "striped": stripes of 128 rows or more, in turn, "striped:16": of 16; or the ranges of every rank, "0:64,192:256;64:192": ranks by semicolons, BEGIN:END by commas */
   const char *layout;
   /* null or "gather": keys that a rank asks for come at once, before the rows that need them; "ring": one peer a step,
    * in the memory of two steps */

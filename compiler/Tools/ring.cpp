@@ -10,6 +10,7 @@
 #include "compiler/Tools/RingLinks.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/RingPlan.h"
+#include "dialect/Geometry/NamedLayout.h"
 #include "dialect/IR/RealWord.h"
 #include "runtime/Core/Positions.h"
 
@@ -267,10 +268,11 @@ Action addRingPlan(CLI::App &command) {
   auto options = std::make_shared<RingOptions>();
   options->pattern.add(command);
   addSizes(command, *options);
-  std::vector<std::string> layouts = views::ringLayouts();
+  std::vector<std::string> layouts = attn::layoutNames();
   layouts.push_back("auto");
   addValue(command, "--layout", options->layout, "NAME",
-           "Which rows a rank has: contiguous, zigzag, striped, or auto, that sends least of the fastest ones")
+           "Which rows a rank has: contiguous, zigzag, striped, balanced (cut where rows keep as many pairs), or auto: "
+           "of the first three, the one that sends least of the fastest")
       ->capture_default_str()
       ->check(oneOf("layout", layouts));
   addCount(command, "--stripe", options->stripe, "N", "Rows of a stripe of the striped layout [128 or more]")

@@ -1,5 +1,6 @@
 //===- RingPlan.cpp - one attention call on many ranks --------------------===//
 #include "compiler/Views/RingPlan.h"
+#include "dialect/Geometry/NamedLayout.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,14 +10,7 @@ namespace {
 
 using namespace heddle::attn;
 
-Result<ShardLayout> layoutOf(const std::string &name, const RingRequest &request) {
-  const int64_t rows = request.sizes.seqlenQ;
-  if (name == "contiguous")
-    return contiguousLayout(rows, request.ranks);
-  if (name == "zigzag")
-    return zigzagLayout(rows, request.ranks);
-  return stripedLayout(rows, request.ranks, request.stripe.value_or(defaultStripe(rows, request.ranks)));
-}
+const std::vector<std::string> kLayoutsOfAuto = {"contiguous", "zigzag", "striped"}; ///< of equal lengths
 
 /// The part of the progress that layout `index` of `count` is.
 std::function<void(double)> partOf(const RingRequest &request, size_t index, size_t count) {
@@ -29,7 +23,7 @@ Result<std::unique_ptr<RingPlan>> planOne(const PatternFile &file, const RingReq
                                           std::function<void(double)> progress) {
   auto ring = std::make_unique<RingPlan>();
   ring->name = name;
-  HEDDLE_ASSIGN(ring->layout, layoutOf(name, request));
+  HEDDLE_ASSIGN(ring->layout, namedLayout(name, {file.analysis(), request.sizes, request.ranks, request.stripe}));
   HEDDLE_ASSIGN(ShardPlan plan, ShardPlan::create({file.analysis(), request.sizes, ring->layout, request.call.kvHeads,
                                                    Direction::Forward, std::move(progress)}));
   ring->plan.emplace(std::move(plan));
@@ -40,14 +34,9 @@ Result<std::unique_ptr<RingPlan>> planOne(const PatternFile &file, const RingReq
 
 } // namespace
 
-const std::vector<std::string> &ringLayouts() {
-  static const std::vector<std::string> names = {"contiguous", "zigzag", "striped"};
-  return names;
-}
-
 Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRequest &request) {
   const std::vector<std::string> names =
-      request.layout == "auto" ? ringLayouts() : std::vector<std::string>{request.layout};
+      request.layout == "auto" ? kLayoutsOfAuto : std::vector<std::string>{request.layout};
   std::vector<std::unique_ptr<RingPlan>> plans;
   std::vector<LayoutFigures> figures;
   for (size_t index = 0; index < names.size(); ++index) {

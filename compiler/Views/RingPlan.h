@@ -16,14 +16,11 @@ struct RingRequest {
   RingCall call;
   int64_t ranks = 1;
   std::string layout =
-      "auto"; ///< a name of ringLayouts(), or auto: chooseLayout() of them all by the time of their rings
+      "auto"; ///< a name of namedLayout(), or auto: chooseLayout() of those of equal lengths by the time of their rings
   std::optional<int64_t> stripe; ///< rows; as defaultStripe()
   std::string rateNote = {};     ///< where the kernel rate is from
   std::function<void(double share)> progress = {};
 };
-
-/// contiguous, zigzag, striped.
-const std::vector<std::string> &ringLayouts();
 
 /// Holds what its plan refers to, so it stays where it was made.
 struct RingPlan {

@@ -140,8 +140,8 @@ void GroupCall::layWalks() {
   std::vector<WalkField> sums;
   if (isBackward() && !isTransposed())
     sums = {sumOf(args.d_k), sumOf(args.d_v)};
-  ofQueries.emplace(plan, walk, rank, batch, plan.kvHeads,
-                  std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)}, sums);
+  ofQueries.emplace(plan, walk, rank, batch, plan.kvHeads, std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)},
+                    sums);
   ofQueries->setWorkspace(memory.take(int64_t(ofQueries->workspaceBytes())));
   if (!isTransposed())
     return;

@@ -206,8 +206,7 @@ bool WalkRun::isFilled(size_t step, size_t window) const {
 Status WalkRun::clearWindows(size_t step, ShardDevice &device) const {
   for (size_t window = 0; window < own(step).windows.size(); ++window)
     for (size_t field = 0; field < fields.size() && !isFilled(step, window); ++field) {
-      const uint64_t bytes =
-          uint64_t(batches * own(step).windows[window].size() * heads * fields[field].own.headBytes);
+      const uint64_t bytes = uint64_t(batches * own(step).windows[window].size() * heads * fields[field].own.headBytes);
       HEDDLE_TRY(device.clear(fieldWindow(step, window, field).base, bytes, Queue::link));
     }
   return {};

@@ -92,3 +92,19 @@ TEST_CASE("rows of a rank that would only wait begin with what they have") {
   around.whole = parse("attn.pattern @p() { %m = attn.window [100, 100] attn.softmax union(%m) }");
   checkBlocks(around, "blocks 1050:1306 1306:2842 2842:3150\n");
 }
+
+TEST_CASE("balanced cuts a sequence where its rows keep as many pairs") {
+  auto ranks = [](const char *text, int32_t ranks, int64_t rows) {
+    Case of;
+    of.whole = parse(text);
+    const PlanHandle plan = planOf(of, rows, ranks, "balanced", "gather");
+    auto info = sized<heddle_group_plan_info>();
+    CHECK_OK(heddle_group_plan_get_info(plan.get(), &info));
+    return std::string(info.text);
+  };
+  const char *causal = "attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }";
+  CHECK(ranks(causal, 2, 128).find("rank 0:91\nrank 91:128\n") != std::string::npos); // 4186 of 8256 pairs
+  CHECK(ranks(causal, 128, 128).find("rank 126:127\nrank 127:128\n") != std::string::npos);
+  const char *full = "attn.pattern @p() { %m = attn.full attn.softmax union(%m) }";
+  CHECK(ranks(full, 3, 600).find("rank 0:201\nrank 201:402\nrank 402:600\n") != std::string::npos); // multiples of 3
+}

@@ -70,7 +70,8 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
          placement_free: bool = False, farthest_gap: int = 0, column_step: int = 0, **arguments: Any) -> Plan:
     """Plans calls of a pattern over ranks; queries and keys lie alike.
 
-    layout          "contiguous", "zigzag" (chunks r and 2 ranks - 1 - r: even for causal), "striped:ROWS", or ranges "0:64,192:256;64:192"
+    layout          "contiguous", "balanced" (contiguous, cut where rows keep as many pairs: even for windows), "zigzag" (chunks r and
+                    2 ranks - 1 - r: even for causal), "striped:ROWS", or ranges "0:64,192:256;64:192"
     form            "gather": keys that a rank asks for come at once, before the rows that need them. "ring": one peer a step, in the memory
                     of two steps
     placement_free  bits that do not depend on ranks and layout; gradients are computed twice
