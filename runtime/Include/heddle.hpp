@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cassert>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -207,6 +208,107 @@ private:
   };
   explicit Kernel(heddle_kernel *kernel) : handle(kernel) {}
   std::unique_ptr<heddle_kernel, Close> handle;
+};
+
+// How calls lie over the ranks of a group. Thread safe.
+class GroupPlan {
+public:
+  // Takes what heddle_group_plan_make made.
+  explicit GroupPlan(heddle_group_plan *plan) : handle(plan) {}
+  // Failures as of heddle_group_plan_parse.
+  static Result<GroupPlan> parse(const std::string &text) {
+    heddle_group_plan *plan = nullptr;
+    const heddle_status status = heddle_group_plan_parse(text.c_str(), &plan);
+    return status == HEDDLE_OK ? Result<GroupPlan>(GroupPlan(plan)) : Result<GroupPlan>(Status::of(status));
+  }
+  // Its strings live as long as the plan.
+  heddle_group_plan_info info() const {
+    heddle_group_plan_info info = {};
+    info.struct_size = sizeof(info);
+    const heddle_status status = heddle_group_plan_get_info(get(), &info);
+    assert(status == HEDDLE_OK);
+    (void)status;
+    return info;
+  }
+  // That the rank has.
+  Result<int64_t> rows(int32_t rank) const {
+    int64_t rows = 0;
+    const heddle_status status = heddle_group_plan_rows(get(), rank, &rows);
+    return status == HEDDLE_OK ? Result<int64_t>(rows) : Result<int64_t>(Status::of(status));
+  }
+  heddle_group_plan *get() const { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(heddle_group_plan *plan) const { heddle_group_plan_close(plan); }
+  };
+  std::unique_ptr<heddle_group_plan, Close> handle;
+};
+
+// One rank's end of a group; for one thread, but for abort. Kernels are those of the plan's pattern of parts.
+class Group {
+public:
+  using Id = std::array<char, HEDDLE_GROUP_ID_BYTES>;
+  using Kernels = std::vector<const heddle_kernel *>;
+
+  // One rank makes it, all others get it.
+  static Result<Id> makeId() {
+    Id id = {};
+    const heddle_status status = heddle_group_make_id(id.data());
+    return status == HEDDLE_OK ? Result<Id>(id) : Result<Id>(Status::of(status));
+  }
+  // Collective: a GPU for each rank. limitSeconds, that a rank waits for others; 0: 30.
+  static Result<Group> open(const Device &device, const Id &id, int32_t rank, int32_t ranks, double limitSeconds = 0) {
+    heddle_group *group = nullptr;
+    return made(heddle_group_open(device.get(), id.data(), rank, ranks, limitSeconds, &group), group);
+  }
+  // Over an ncclComm_t, which outlives the group.
+  static Result<Group> openNccl(void *communicator, int32_t rank, int32_t ranks, double limitSeconds = 0) {
+    heddle_group *group = nullptr;
+    return made(heddle_group_open_nccl(communicator, rank, ranks, limitSeconds, &group), group);
+  }
+  // Ranks that are threads of this process, on its processors (heddle_group_run of heddle_compiler.h).
+  static Result<std::vector<Group>> openLocal(int32_t ranks, double limitSeconds = 0) {
+    std::vector<heddle_group *> groups(ranks > 0 ? size_t(ranks) : 0, nullptr);
+    const heddle_status status = heddle_group_open_local(ranks, limitSeconds, groups.data());
+    if (status != HEDDLE_OK)
+      return Status::of(status);
+    std::vector<Group> opened;
+    for (heddle_group *group : groups)
+      opened.push_back(Group(group));
+    return Result<std::vector<Group>>(std::move(opened));
+  }
+  // Bytes of the rank's share of such calls; the workspace fields are not looked at.
+  Result<uint64_t> workspaceBytes(const GroupPlan &plan, const Kernels &kernels, const char *kind,
+                                  const Arguments &arguments) const {
+    const heddle_attention_args args = arguments.c();
+    uint64_t bytes = 0;
+    const heddle_status status =
+        heddle_group_workspace(get(), plan.get(), kernels.data(), int32_t(kernels.size()), kind, &args, &bytes);
+    return status == HEDDLE_OK ? Result<uint64_t>(bytes) : Result<uint64_t>(Status::of(status));
+  }
+  // Collective. kind: "forward" or "backward".
+  Status launch(const GroupPlan &plan, const Kernels &kernels, const char *kind, const Arguments &arguments,
+                void *stream = nullptr) {
+    const heddle_attention_args args = arguments.c();
+    return Status::of(
+        heddle_group_launch(get(), plan.get(), kernels.data(), int32_t(kernels.size()), kind, stream, &args));
+  }
+  // For what was enqueued on the stream; UNAVAILABLE names a rank that is lost.
+  Status wait(void *stream = nullptr) { return Status::of(heddle_group_wait(get(), stream)); }
+  // From any thread.
+  Status abort(const char *why) { return Status::of(heddle_group_abort(get(), why)); }
+  heddle_group *get() const { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(heddle_group *group) const { heddle_group_close(group); }
+  };
+  explicit Group(heddle_group *group) : handle(group) {}
+  static Result<Group> made(heddle_status status, heddle_group *group) {
+    return status == HEDDLE_OK ? Result<Group>(Group(group)) : Result<Group>(Status::of(status));
+  }
+  std::unique_ptr<heddle_group, Close> handle;
 };
 
 } // namespace heddle::api

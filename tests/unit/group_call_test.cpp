@@ -108,3 +108,24 @@ TEST_CASE("balanced cuts a sequence where its rows keep as many pairs") {
   const char *full = "attn.pattern @p() { %m = attn.full attn.softmax union(%m) }";
   CHECK(ranks(full, 3, 600).find("rank 0:201\nrank 201:402\nrank 402:600\n") != std::string::npos); // multiples of 3
 }
+
+TEST_CASE("handles of heddle.hpp: plans and the ends of a group") {
+  Case of;
+  of.whole = parse("attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }");
+  const api::GroupPlan plan(planOf(of, 128, 2, "zigzag", "ring").release());
+  const api::Result<api::GroupPlan> again = api::GroupPlan::parse(plan.info().text);
+  REQUIRE(again);
+  CHECK(std::string(again->info().text) == plan.info().text);
+  CHECK(*again->rows(1) == 64);
+  CHECK(again->rows(2).status().code() == HEDDLE_INVALID_ARGUMENT);
+  CHECK(api::GroupPlan::parse("nothing").status().code() == HEDDLE_CORRUPT);
+
+  api::Result<std::vector<api::Group>> group = api::Group::openLocal(2);
+  REQUIRE(group);
+  REQUIRE(group->size() == 2);
+  const api::Status launched = (*group)[0].launch(plan, {}, "forward", api::Arguments());
+  CHECK(launched.code() == HEDDLE_INVALID_ARGUMENT); // it has no GPU
+  CHECK(launched.message().find("threads on processors") != std::string::npos);
+  CHECK((*group)[1].abort("enough").isOk());
+  CHECK(api::Group::openLocal(0).status().code() == HEDDLE_INVALID_ARGUMENT);
+}
