@@ -17,7 +17,7 @@ namespace {
 
 Status check(const CpuCall &call) {
   HEDDLE_TRY(checkSizesOf(call));
-  if (call.accumulates && call.pattern->info().isDetached)
+  if (call.adds != Adds::none && call.pattern->info().isDetached)
     HEDDLE_TRY(checkAllKeys(call.kOrigin));
   for (const KindRole &known : Kind{KindBase::backward}.roles()) {
     const int64_t rows = specOf(known.role).rows == RoleExtent::seqlenQ ? call.seqlenQ : call.seqlenK;

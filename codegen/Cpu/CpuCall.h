@@ -17,7 +17,7 @@ using CpuStrides = std::array<int64_t, 3>;
 struct CpuCall {
   const JitPattern *pattern = nullptr; ///< outlives the call
   CallElements elements = CallElements(DType::fp32);
-  bool accumulates = false; ///< Kind::accumulates
+  Adds adds = Adds::none; ///< Kind::adds
   /// Addresses in the layouts of Kinds.h; null: not given. Those that are only read are not written.
   std::array<void *, kRoleCount> role = {};
   std::array<std::optional<CpuStrides>, kRoleCount> stride = {}; ///< of tensors; nothing: dense

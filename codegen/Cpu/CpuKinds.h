@@ -11,7 +11,7 @@ namespace heddle {
 /// Thread safe. invalidArgument, before anything is written, if sizes do not fit together.
 using CpuFunction = Status (*)(const CpuCall &call);
 
-/// The call says whether it accumulates; the bits of all do not depend on the run.
+/// The call says what it adds to; the bits of all do not depend on the run.
 CpuFunction cpuFunctionOf(KindBase kind);
 
 } // namespace heddle

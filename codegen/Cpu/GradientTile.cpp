@@ -78,10 +78,11 @@ void GradientTileWorker::loadLanes(Role role, int32_t dim, float factor, float *
 
 void GradientTileWorker::store(Role role, int32_t dim, float factor, LaneBuffer &from) {
   const CpuStrides stride = call.stridesOf(role);
-  const DType element = call.accumulates ? kAccumulator : call.elementOf(role);
+  const bool isAdded = Kind{KindBase::backward, call.adds}.addsTo(role);
+  const DType element = isAdded ? kAccumulator : call.elementOf(role);
   for (int32_t m = 0; m < place.rows; ++m) {
     const int64_t offset = offsetOf(stride, place.batch, place.rowIndex(m), place.head);
-    const float *before = call.accumulates ? call.as<float>(role) + offset : nullptr;
+    const float *before = isAdded ? call.as<float>(role) + offset : nullptr;
     for (int32_t d = 0; d < dim; ++d)
       row.data()[d] = from.data()[int64_t(d) * lanes + m] * factor + (before ? before[d] : 0);
     storeElements(element, row.data(), dim, call.as<void>(role), offset);

@@ -68,7 +68,7 @@ private:
     if (!dtype)
       return badArguments(std::string(first.name) + ": " + expectedElement(&ElementTraits::isOfCalls, code));
     rules.elements = call.elements = CallElements(*dtype, outFloat32 ? kAccumulator : *dtype);
-    call.accumulates = rules.kind->accumulates;
+    call.adds = rules.kind->adds;
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
     setCallSizes(symbols, call);

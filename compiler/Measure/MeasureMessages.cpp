@@ -27,7 +27,7 @@ template <class T, class Read> Result<T> unpacked(const std::string &message, Re
 template <class Task, class F> void eachField(Task &task, F &&f) {
   auto &setup = task.setup;
   auto &shape = setup.shape;
-  f("base", setup.kind.base), f("accumulates", setup.kind.accumulates);
+  f("base", setup.kind.base), f("adds", setup.kind.adds);
   f("is_deterministic", setup.kind.isDeterministic), f("gradients_of", setup.kind.gradientsOf);
   f("batch", shape.batch), f("heads", shape.heads), f("kv_heads", shape.kvHeads);
   f("seqlen_q", shape.seqlenQ), f("seqlen_k", shape.seqlenK);

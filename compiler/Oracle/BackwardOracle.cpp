@@ -90,11 +90,13 @@ public:
     attn::PatternOp pattern = call.pattern;
     for (int64_t wanted : call.inputs.kind.gradientsOf)
       arguments.push_back(pattern.getParameterName(unsigned(wanted)).str());
-    if (!call.inputs.kind.accumulates)
-      return;
-    addBefore(call.inputs.dQ, Role::dQ, gradients.queries, gradients.dQ);
-    addBefore(call.inputs.dK, Role::dK, gradients.keys, gradients.dK);
-    addBefore(call.inputs.dV, Role::dV, gradients.keys, gradients.dV);
+    const Kind &kind = call.inputs.kind;
+    if (kind.addsTo(Role::dQ))
+      addBefore(call.inputs.dQ, Role::dQ, gradients.queries, gradients.dQ);
+    if (kind.addsTo(Role::dK))
+      addBefore(call.inputs.dK, Role::dK, gradients.keys, gradients.dK);
+    if (kind.addsTo(Role::dV))
+      addBefore(call.inputs.dV, Role::dV, gradients.keys, gradients.dV);
   }
 
   /// Rows of gradients whose references are all 0, of what keeps nothing, must be 0.

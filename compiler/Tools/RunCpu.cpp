@@ -53,7 +53,7 @@ private:
 CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
   CpuCall cpu;
   cpu.elements = CallElements(call.inputs.dtype());
-  cpu.accumulates = call.inputs.kind.accumulates;
+  cpu.adds = call.inputs.kind.adds;
   for (const RoleSpec &role : call.inputs.given())
     cpu.give(role.role, call.inputs.of(role.role).data.data());
   for (const RoleSpec &role : rolesOf(call.inputs.kind, Access::write))

@@ -22,12 +22,17 @@ struct BlockNeeds {
   std::vector<RowRange> clusters;                   ///< columns that lie near each other: hulls, ascending
 };
 
+struct WalkRules {
+  bool hasEarlyLaunches =
+      true; ///< rows may meet their own rank's columns before the others are there, in another launch
+  bool fromFirstColumn = false; ///< every row meets its columns in one launch that begins with column 0
+};
+
 /// Makes the walk of one direction.
 class WalkPlanner {
 public:
-  /// fromFirstColumn: every row meets its columns in one launch that begins with column 0.
-  WalkPlanner(const GroupPlanRequest &request, Direction direction, bool fromFirstColumn = false)
-      : request(request), fromFirstColumn(fromFirstColumn), visitor(request.analysis, direction, request.sizes),
+  WalkPlanner(const GroupPlanRequest &request, Direction direction, WalkRules rules = {})
+      : request(request), rules(rules), visitor(request.analysis, direction, request.sizes),
         columnHeads(direction == Direction::Forward ? request.kvHeads : request.sizes.heads),
         rows(request.sizes.seqlenQ) {
     for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
@@ -78,6 +83,12 @@ public:
     return walk;
   }
 
+  bool hasEarlyLaunches() const {
+    return std::any_of(isEarly.begin(), isEarly.end(), [](const std::vector<bool> &ofRank) {
+      return std::find(ofRank.begin(), ofRank.end(), true) != ofRank.end();
+    });
+  }
+
 private:
   GroupWalk emptyWalk(size_t steps) const {
     GroupWalk walk;
@@ -117,7 +128,7 @@ private:
     IndexRange begins = freeRows(rank, range);
     const bool isFree = begins.size() >= std::max(least, kRowsOfTiles);
     if (!isFree)
-      begins = {range.end - least, range.end};
+      begins = {range.end - (rules.hasEarlyLaunches ? least : 0), range.end};
     for (const IndexRange &part : {IndexRange{range.begin, begins.begin}, begins, IndexRange{begins.end, range.end}})
       if (part.begin < part.end) {
         cut.push_back(part);
@@ -201,7 +212,7 @@ private:
     return found;
   }
 
-  bool isOneLaunch() const { return request.isPlacementFree || fromFirstColumn; }
+  bool isOneLaunch() const { return request.isPlacementFree || rules.fromFirstColumn; }
 
   std::vector<RowRange> clustersOf(const std::vector<IndexRange> &hulls) const {
     std::vector<RowRange> clusters;
@@ -212,7 +223,7 @@ private:
         clusters.push_back(rowRange(hull));
     for (RowRange &cluster : clusters)
       if (isOneLaunch())
-        cluster.begin = fromFirstColumn ? 0 : cluster.begin / request.columnStep * request.columnStep;
+        cluster.begin = rules.fromFirstColumn ? 0 : cluster.begin / request.columnStep * request.columnStep;
     return clusters;
   }
 
@@ -327,7 +338,7 @@ private:
   }
 
   const GroupPlanRequest &request;
-  const bool fromFirstColumn;
+  const WalkRules rules;
   ShardVisitor visitor;
   int64_t columnHeads, rows;
   std::vector<std::vector<IndexRange>> blocks; ///< of rows, by rank
@@ -373,8 +384,11 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
   }
   WalkPlanner forward(request, Direction::Forward);
   plan.forward = request.form == GroupForm::Ring ? forward.ring() : forward.gather();
-  if (request.areGradientsDetached)
-    plan.gradients = WalkPlanner(request, Direction::Forward, /*fromFirstColumn=*/true).gather();
+  const bool isGather = request.form == GroupForm::Gather && !request.isPlacementFree;
+  if (request.areGradientsDetached || (isGather && forward.hasEarlyLaunches()))
+    plan.gradients = WalkPlanner(request, Direction::Forward,
+                                 {/*hasEarlyLaunches=*/false, /*fromFirstColumn=*/request.areGradientsDetached})
+                         .gather();
   if (request.isPlacementFree)
     plan.transposed = WalkPlanner(request, Direction::Transposed).gather();
   HEDDLE_TRY(plan.check());

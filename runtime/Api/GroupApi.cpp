@@ -95,6 +95,7 @@ heddle_status heddle_group_plan_get_info(const heddle_group_plan *plan, heddle_g
     written.travelling = known.forward.headRows();
     written.pattern = known.digest.c_str();
     written.text = plan->text->c_str();
+    written.writes_d_q = known.writesQueryGradients();
     return writeVersioned("group plan info", written, offsetof(heddle_group_plan_info, rows), *info);
   });
 }

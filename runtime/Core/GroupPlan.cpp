@@ -169,6 +169,16 @@ int64_t GroupPlan::ownRow(int32_t rank, int64_t row) const {
   return -1;
 }
 
+bool GroupPlan::writesQueryGradients() const {
+  std::set<std::pair<size_t, int32_t>> met;
+  for (const GroupStep &step : walkOfGradients().steps)
+    for (size_t rank = 0; rank < step.ranks.size(); ++rank)
+      for (const ShardLaunch &launch : step.ranks[rank].launches)
+        if (!met.insert({rank, launch.rows}).second)
+          return false;
+  return true;
+}
+
 Status GroupPlan::check() const {
   if (rows < 1 || heads < 1 || kvHeads < 1 || batches < 0 || heads % kvHeads != 0)
     return wrong("expected rows, and heads that are a multiple of kv heads, got " + num(rows) + ", " + num(heads) +

@@ -88,6 +88,8 @@ struct GroupPlan {
 
   int32_t ranks() const { return int32_t(layout.size()); }
   const GroupWalk &walkOfGradients() const { return gradients.steps.empty() ? forward : gradients; }
+  // Rows meet all their keys in one launch of the gradients, which can write d_q.
+  bool writesQueryGradients() const;
   int64_t rowsOf(int32_t rank) const;
   // Number of the row in the rank's own tensors, which hold its ranges one behind the other; -1: it is not its own.
   int64_t ownRow(int32_t rank, int64_t row) const;

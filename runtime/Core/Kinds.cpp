@@ -2,6 +2,7 @@
 #include "runtime/Core/Kinds.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <tuple>
@@ -34,11 +35,17 @@ std::vector<int64_t> ascendingNumbers(std::string_view text) {
 
 using RolesOfKinds = std::vector<std::vector<KindRole>>;
 
+constexpr const char *kAddsNames[] = {"", "_accumulate_keys", "_accumulate"};
+
+bool isAdded(const KindRole &known, Adds adds) {
+  return includes(known.access, Access::write) && adds != Adds::none && (adds == Adds::all || known.role != Role::dQ);
+}
+
 // Calls that add to what they write read it, too.
-RolesOfKinds addedTo(RolesOfKinds kinds) {
+RolesOfKinds addedTo(RolesOfKinds kinds, Adds adds) {
   for (std::vector<KindRole> &roles : kinds)
     for (KindRole &known : roles)
-      known.access = includes(known.access, Access::write) ? Access::both : known.access;
+      known.access = isAdded(known, adds) ? Access::both : known.access;
   return kinds;
 }
 
@@ -53,8 +60,12 @@ const std::vector<Kind> &Kind::all() {
     const std::vector<Kind> bases = kinds;
     for (const Kind &base : bases)
       if (base.isBackward())
-        for (const auto &[accumulates, isDeterministic] : {std::pair(true, false), {false, true}, {true, true}})
-          kinds.push_back({base.base, accumulates, isDeterministic});
+        for (const auto &[adds, isDeterministic] : {std::pair(Adds::all, false),
+                                                    {Adds::keys, false},
+                                                    {Adds::none, true},
+                                                    {Adds::all, true},
+                                                    {Adds::keys, true}})
+          kinds.push_back({base.base, adds, isDeterministic});
     return kinds;
   }();
   return list;
@@ -73,8 +84,13 @@ const std::vector<KindRole> &Kind::roles() const {
       HEDDLE_KINDS(HEDDLE_KIND_ROLES)
 #undef HEDDLE_KIND_ROLES
   };
-  static const RolesOfKinds added = addedTo(given);
-  return (accumulates ? added : given)[size_t(base)];
+  static const std::array ofAdds = {given, addedTo(given, Adds::keys), addedTo(given, Adds::all)};
+  return ofAdds[size_t(adds)][size_t(base)];
+}
+
+bool Kind::addsTo(Role role) const {
+  const KindRole *known = find(role);
+  return known && known->access == Access::both;
 }
 
 const KindRole *Kind::find(Role role) const {
@@ -103,14 +119,13 @@ int64_t Kind::flopsOfPair(int64_t headDim, int64_t valueDim) const {
 
 bool operator==(const Kind &a, const Kind &b) {
   const auto parts = [](const Kind &kind) {
-    return std::tie(kind.base, kind.accumulates, kind.isDeterministic, kind.gradientsOf);
+    return std::tie(kind.base, kind.adds, kind.isDeterministic, kind.gradientsOf);
   };
   return parts(a) == parts(b);
 }
 
 std::string Kind::name() const {
-  return std::string(kBaseNames[int(base)]) + (accumulates ? "_accumulate" : "") +
-         (isDeterministic ? "_deterministic" : "");
+  return std::string(kBaseNames[int(base)]) + kAddsNames[size_t(adds)] + (isDeterministic ? "_deterministic" : "");
 }
 
 std::string Kind::str() const {

@@ -113,16 +113,20 @@ enum class KindBase : uint8_t {
 // How the pattern is walked: from queries to their keys, or from keys to their queries as well.
 enum class Walk : uint8_t { queries, both };
 
+// Which gradients a call adds to what the caller gives, in fp32, rather than writes: none; d_k and d_v, where a call meets
+// all keys of its queries and others share its keys; or d_q as well.
+enum class Adds : uint8_t { none, keys, all };
+
 // What a call computes. The choices beside the base are those of gradients.
 struct Kind {
   KindBase base = KindBase::forward;
-  bool accumulates = false;              // what is written is added to what the caller gives
+  Adds adds = Adds::none;
   bool isDeterministic = false;          // by kernels whose bits do not depend on the run; of other kinds some may
   std::vector<int64_t> gradientsOf = {}; // arguments of the pattern whose gradients are written too, ascending
 
   // Every one without gradients of arguments.
   static const std::vector<Kind> &all();
-  // "backward_accumulate_deterministic": the text without gradients of arguments.
+  // "backward_accumulate_deterministic", "backward_accumulate_keys": the text without gradients of arguments.
   std::string name() const;
   // "backward_of_0_3" also gives the gradients of arguments 0 and 3.
   std::string str() const;
@@ -131,6 +135,8 @@ struct Kind {
 
   // Of its calls; sizes come from the first role in the list that has them.
   const std::vector<KindRole> &roles() const;
+  // Its calls add to what is there.
+  bool addsTo(Role role) const;
   // Null: calls of this kind have no such role.
   const KindRole *find(Role role) const;
   // Gradients of k and v: what computes them walks the pattern from its keys, and needs derivatives of its scores.

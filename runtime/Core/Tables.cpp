@@ -47,14 +47,16 @@ std::string roleText(const KindRole &known) {
 }
 
 std::string kindText(const Kind &kind) {
+  constexpr const char *adds[] = {"none", "keys", "all"};
   return '{' + field("name", quoted(kind.name())) + ", " + field("base", quoted(Kind{kind.base}.name())) + ", " +
-         field("accumulates", truth(kind.accumulates)) + ", " + field("is_deterministic", truth(kind.isDeterministic)) +
+         field("adds", quoted(adds[int(kind.adds)])) + ", " + field("is_deterministic", truth(kind.isDeterministic)) +
          ", " + field("roles", listOf(kind.roles(), roleText)) + '}';
 }
 
 // What the texts of kinds end in: KindText.
 std::string suffixesText() {
-  const std::string kind = Kind{KindBase::backward}.str(), ofZero = Kind{KindBase::backward, false, false, {0}}.str();
+  const std::string kind = Kind{KindBase::backward}.str(),
+                    ofZero = Kind{KindBase::backward, Adds::none, false, {0}}.str();
   const std::string gradients = ofZero.substr(kind.size(), ofZero.size() - kind.size() - 1);
   const std::string floatOut = KindText{{KindBase::backward}, true}.str().substr(kind.size());
   return '{' + field("gradients_of", quoted(gradients)) + ", " + field("fp32_out", quoted(floatOut)) + '}';

@@ -10,7 +10,7 @@
 namespace heddle {
 
 // {"elements": [{"name", "mlir", "torch", "number", "bytes", "dlpack"}],
-//  "kinds": [{"name", "base", "accumulates", "is_deterministic",
+//  "kinds": [{"name", "base", "adds", "is_deterministic",
 //             "roles": [{"name", "form", "element", "extents", "access", "presence"}]}],
 //  "kind_suffixes": {"gradients_of", "fp32_out"}}
 // mlir: the name in patterns; torch: of PyTorch and numpy; number: heddle_dtype, 0 where no tensor of a call has it;

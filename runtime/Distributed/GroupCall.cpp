@@ -54,6 +54,9 @@ private:
   };
 
   bool isBackward() const { return request.kind.isBackward(); }
+  // d_q of another type than fp32 is written.
+  Adds addsOfLaunches() const { return args.d_q.dtype == HEDDLE_FP32 ? Adds::all : Adds::keys; }
+  DType typeOfQueryGradient() const { return args.d_q.dtype == HEDDLE_FP32 ? DType::fp32 : request.elements.q; }
   bool isTransposed() const { return isBackward() && !plan.transposed.steps.empty(); }
   int64_t bytesOf(Role role) const { return dtypeBytes(request.elements.of(specOf(role).element)); }
   WalkField fieldOf(Role role) const { return {RowPlace::ofTensor(tensorOf(args, role), bytesOf(role)), false}; }
@@ -111,8 +114,9 @@ Status GroupCall::check() const {
   if (args.carry_out || args.carry_lse)
     return badArguments("carry_out: calls over a group continue nothing; leave it zero");
   for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
-    if (isBackward() && gradient->dtype != HEDDLE_FP32)
-      return badArguments("d_q, d_k, d_v: expected fp32 in a call over a group, got dtype " + num(gradient->dtype));
+    if (isBackward() && gradient->dtype != HEDDLE_FP32 && (gradient != &args.d_q || !plan.writesQueryGradients()))
+      return badArguments("d_q, d_k, d_v: expected fp32 in a call over a group, got dtype " + num(gradient->dtype) +
+                          (gradient == &args.d_q ? "; d_q may be of q's type where the plan writes_d_q" : ""));
   return {};
 }
 
@@ -231,14 +235,14 @@ GroupCall::Launch GroupCall::forwardLaunch(size_t step, const ShardLaunch &launc
 GroupCall::Launch GroupCall::backwardLaunch(size_t step, const ShardLaunch &launch) const {
   const OwnBlock &block = own[size_t(launch.rows)];
   Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
-  made.kind.kind.accumulates = true;
+  made.kind.kind.adds = addsOfLaunches();
   const int64_t queries = block.rows.size(), keys = launch.columns.size();
   made.args.k = tensorAt(ofQueries->columns(step, launch, 0), args.k, request.elements.k, keys);
   made.args.v = tensorAt(ofQueries->columns(step, launch, 1), args.v, request.elements.v, keys);
   made.args.k_origin = launch.columns.begin;
   made.args.d_out = rowsOf(args.d_out, bytesOf(Role::dOut), block.first, queries);
   made.args.d_lse = block.dLse ? block.dLse : args.d_lse;
-  made.args.d_q = rowsOf(args.d_q, sizeof(float), block.first, queries);
+  made.args.d_q = rowsOf(args.d_q, dtypeBytes(typeOfQueryGradient()), block.first, queries);
   auto sums = [&](const heddle_tensor &like, size_t field, float *scratch) {
     const int64_t heads = plan.kvHeads, bytes = like.size[3] * int64_t(sizeof(float));
     const RowPlace place =
@@ -255,7 +259,7 @@ GroupCall::Launch GroupCall::transposedLaunch(size_t step, const ShardLaunch &la
   const RowRange &keysOf = plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
   const int64_t first = plan.ownRow(rank, keysOf.begin);
   Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, args};
-  made.kind.kind.accumulates = true;
+  made.kind.kind.adds = addsOfLaunches();
   const int64_t keys = keysOf.size(), queries = launch.columns.size();
   auto queriesOf = [&](const heddle_tensor &like, size_t field, DType dtype) {
     return tensorAt(transposed->columns(step, launch, field), like, dtype, queries);
@@ -269,8 +273,9 @@ GroupCall::Launch GroupCall::transposedLaunch(size_t step, const ShardLaunch &la
   made.args.k = rowsOf(args.k, bytesOf(Role::k), first, keys);
   made.args.v = rowsOf(args.v, bytesOf(Role::v), first, keys);
   made.args.k_origin = keysOf.begin;
-  made.args.d_q = tensorAt(RowPlace::ofRows(scratchQ, queries, plan.heads, args.q.size[3] * int64_t(sizeof(float))),
-                           args.d_q, DType::fp32, queries);
+  const DType typeOfQ = typeOfQueryGradient();
+  made.args.d_q = tensorAt(RowPlace::ofRows(scratchQ, queries, plan.heads, args.q.size[3] * dtypeBytes(typeOfQ)),
+                           args.d_q, typeOfQ, queries);
   made.args.d_k = rowsOf(args.d_k, sizeof(float), first, keys);
   made.args.d_v = rowsOf(args.d_v, sizeof(float), first, keys);
   made.args.workspace = kernelBytes ? kernelWorkspace : nullptr;
@@ -311,7 +316,8 @@ static Status clearTensor(const heddle_tensor &tensor, ShardDevice &device) {
 
 Status GroupCall::runBackward(Transport &transport, ShardDevice &device) {
   for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
-    HEDDLE_TRY(clearTensor(*gradient, device));
+    if (gradient->dtype == HEDDLE_FP32)
+      HEDDLE_TRY(clearTensor(*gradient, device));
   for (const OwnBlock &block : own) {
     if (block.lse)
       HEDDLE_TRY(copyArray(block.lse, args.lse, block, /*isToRows=*/true, device));

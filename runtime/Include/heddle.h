@@ -113,7 +113,8 @@ enum { HEDDLE_WITHOUT_GRAPH = 1 };
  * call on them wrote these, and d_lse if it is given; it writes d_q, d_k and d_v completely: 0 for what keeps nothing.
  * Kind "backward_accumulate" adds them to d_q, d_k and d_v, which are fp32: calls over parts of the keys, with k_origin
  * and with out and lse of all keys, sum up to the gradients of one call, but not of patterns of gradient(detached), of
- * which a call whose k_origin is not 0 is UNSUPPORTED. */
+ * which a call whose k_origin is not 0 is UNSUPPORTED. Kind "backward_accumulate_keys" adds to d_k and d_v, and writes
+ * d_q: calls that meet all keys of their queries, among others of the same keys. */
 typedef struct heddle_attention_args {
   uint32_t struct_size;
   uint32_t flags;  /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */
@@ -268,6 +269,8 @@ typedef struct heddle_group_plan_info {
   int64_t travelling;
   const char *pattern; /* digest of the pattern of parts; lives as long as the plan */
   const char *text;    /* that heddle_group_plan_parse takes; lives as long as the plan */
+  int32_t writes_d_q;  /* 1: rows meet all their keys in one launch of the gradients: d_q may be of q's type, too */
+  int32_t reserved;
 } heddle_group_plan_info;
 
 /* CORRUPT: no text of a plan. */
@@ -295,7 +298,8 @@ HEDDLE_API heddle_status heddle_group_open_nccl(void *communicator, int32_t rank
                                                 heddle_group **group);
 
 /* Calls of a group of GPUs. kernels: of the pattern of parts, for the rank's device, one of each kind that the call needs:
- * for "forward" those of "forward" and "forward_fp32_out", for gradients that of "backward_accumulate". args has the rank's
+ * for "forward" those of "forward" and "forward_fp32_out", for gradients that of "backward_accumulate", or of
+ * "backward_accumulate_keys" for a d_q of q's type (writes_d_q). args has the rank's
  * own rows, its ranges one behind the other: q, k, v, out, lse, and of kind "backward" d_out, d_lse, d_q, d_k and d_v,
  * which are fp32 without gaps and written completely; q_origin, k_origin and the carry are 0; operands are those of the
  * pattern, without the sizes of the whole. */

@@ -203,7 +203,7 @@ TEST_CASE("what calls add to is before each of them what the inputs say") {
   Device device = require(Device::open(0));
   auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
   const ProblemShape shape = shapeWithTable(*file);
-  const Kind adding = {KindBase::backward, /*accumulates=*/true};
+  const Kind adding = {KindBase::backward, Adds::all};
   AttentionInputs inputs = require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 64}, DType::bf16, 1, adding));
   inputs.dOut = HostTensor::zeros(DType::bf16, inputs.dOut.shape); // so that nothing is added
   require(addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {

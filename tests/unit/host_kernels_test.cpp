@@ -14,7 +14,7 @@ namespace {
 RoleTensors resultsBeforeRun(const Kernel &kernel, const Call &call) {
   RoleTensors results = resultsBefore(call.inputs, kernel.dtype);
   for (const RoleSpec &role : rolesOf(kBackward, Access::write))
-    if (!kernel.kind.accumulates)
+    if (!kernel.kind.addsTo(role.role))
       std::fill(results.of(role.role).data.begin(), results.of(role.role).data.end(), std::byte(0xff));
   return results;
 }

@@ -40,7 +40,9 @@ TEST_CASE("a role's address is that of its own field") {
 
 TEST_CASE("kinds have one text") {
   CHECK(kindNames() == std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate",
-                                                "backward_deterministic", "backward_accumulate_deterministic"});
+                                                "backward_accumulate_keys", "backward_deterministic",
+                                                "backward_accumulate_deterministic",
+                                                "backward_accumulate_keys_deterministic"});
   for (Kind kind : Kind::all()) {
     if (kind.isBackward())
       kind.gradientsOf = {0, 13};
@@ -48,8 +50,8 @@ TEST_CASE("kinds have one text") {
     REQUIRE(parsed.isOk());
     CHECK(*parsed == kind);
   }
-  CHECK(Kind{KindBase::backward, true, true, {0, 13}}.str() == "backward_accumulate_deterministic_of_0_13");
-  CHECK(Kind{KindBase::backward, true, true, {0, 13}}.name() == "backward_accumulate_deterministic");
+  CHECK(Kind{KindBase::backward, Adds::all, true, {0, 13}}.str() == "backward_accumulate_deterministic_of_0_13");
+  CHECK(Kind{KindBase::backward, Adds::all, true, {0, 13}}.name() == "backward_accumulate_deterministic");
   for (const char *bad :
        {"", "backwards", "_fp32_out", "forward_fp16_out", "forward_fp32_out", "forward_of_0", "backward_of_",
         "backward_of_0_", "backward_of_1_0", "backward_of_0_0", "backward_of_x", "backward_of_-1", "_of_0",
@@ -69,7 +71,7 @@ TEST_CASE("the text of a kernel's kind says whether out is fp32") {
 }
 
 TEST_CASE("records are of the shape that they are filed under, but that k and v are of the type of q") {
-  const CallShape shape{{KindBase::backward, true, false, {2}}, CallElements(DType::fp16, DType::fp32), 128, 64};
+  const CallShape shape{{KindBase::backward, Adds::all, false, {2}}, CallElements(DType::fp16, DType::fp32), 128, 64};
   const KernelFamily family = KernelFamily::of("digest", shape, "heddle");
   CHECK(family.kind == "backward_accumulate_of_2_fp32_out");
   const Result<CallShape> read = family.shape();
@@ -82,13 +84,18 @@ TEST_CASE("records are of the shape that they are filed under, but that k and v 
 }
 
 TEST_CASE("calls that add to gradients read them, in fp32; other roles are the same") {
-  const Kind adding = {KindBase::backward, /*accumulates=*/true}, writing = {KindBase::backward};
+  const Kind adding = {KindBase::backward, Adds::all}, writing = {KindBase::backward};
   for (const KindRole &role : writing.roles()) {
     const bool isWritten = includes(role.access, Access::write);
     CHECK(adding.find(role.role)->access == (isWritten ? Access::both : role.access));
     if (isWritten)
       CHECK(specOf(*adding.find(role.role)).element == RoleElement::fp32);
   }
+  const Kind toKeys = {KindBase::backward, Adds::keys};
+  CHECK(toKeys.addsTo(Role::dK));
+  CHECK(toKeys.addsTo(Role::dV));
+  CHECK(!toKeys.addsTo(Role::dQ));
+  CHECK(specOf(*toKeys.find(Role::dQ)).element == RoleElement::q);
 }
 
 TEST_CASE("no kind has a role twice, and every kind writes something") {

@@ -136,7 +136,7 @@ TEST_CASE("plans of detached branches that add to gradients want all keys") {
     for (bool isDetached : {false, true}) {
       KernelRequest request = requestOf(128);
       request.variants = request.transposed = {{1, {1, 1, 4}}};
-      request.kind.accumulates = accumulates, request.isDetached = isDetached;
+      request.kind.adds = accumulates ? Adds::all : Adds::none, request.isDetached = isDetached;
       const bool wantsAll = isDetached && accumulates;
       CHECK(defaultPlan(request).serves.keyOriginStep == (wantsAll ? 0 : 1));
     }

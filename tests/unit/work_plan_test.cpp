@@ -64,7 +64,8 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
   const auto refused = WorkPlan::parse(R"({"patterns": "a.mlir", "kinds": "sideways"})", "plan.json", "");
   CHECK(refused.status().message() ==
         "plan.json: kinds: expected one of forward, row_dot, backward, backward_accumulate, "
-        "backward_deterministic, backward_accumulate_deterministic, got \"sideways\"");
+        "backward_accumulate_keys, backward_deterministic, backward_accumulate_deterministic, "
+        "backward_accumulate_keys_deterministic, got \"sideways\"");
 }
 
 TEST_CASE("gradients of what a pattern reads are those of its items of gradients") {

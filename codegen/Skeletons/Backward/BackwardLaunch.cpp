@@ -116,7 +116,7 @@ BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t
   const TileGrain grain(request, blockM, blockN);
   if (grain.tilesAreWhole || grain.square > 1)
     plan.serves.keyOriginStep = keyOriginStep(request, grain.tilesAreWhole ? blockN : grain.square);
-  if (request.isDetached && request.kind.accumulates)
+  if (request.isDetached && request.kind.addsTo(Role::dK))
     plan.serves.keyOriginStep = 0;
 }
 
@@ -236,7 +236,8 @@ Status checkOrderOfGradients(const KernelRequest &request) {
 }
 
 void printRowTraits(TraitsPrinter &printer, const KernelRequest &request, const std::vector<int64_t> &queryRates) {
-  printer.constant("kAccumulates", request.kind.accumulates);
+  printer.constant("kAddsToQueries", request.kind.addsTo(Role::dQ));
+  printer.constant("kAddsToKeys", request.kind.addsTo(Role::dK));
   printer.constant("kPreprocessRows", preprocessRows(request));
   printer.constant("kRowWarps", kRowWarps);
   printer.constant("kQueryRateCount", int64_t(queryRates.size()));

@@ -80,7 +80,8 @@ struct SumGroup {
   }
   DEV char *to(const ConvertDqParams &p) const {
     return static_cast<char *>(p.queryGradient) +
-           (batch * p.stride[0] + row * p.stride[1] + head * p.stride[2] + group * kSumGroupColumns) * kGradientBytes;
+           (batch * p.stride[0] + row * p.stride[1] + head * p.stride[2] + group * kSumGroupColumns) *
+               kGradientBytes<kAddsToQueries>;
   }
   DEV bool hasSecondHalf() const { return KernelTraits::kHeadDim % kSumGroupColumns == 0 || group + 1 < kOfRow; }
 };
@@ -217,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kConvertDqThreads)
     for (float &value : pieces[piece])
       value = hasSums ? value * scale : 0.f;
   }
-  if constexpr (kAccumulates)
+  if constexpr (kAddsToQueries)
     addToRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
   else
     storeRow(group.to(p), pieces, group.hasSecondHalf());

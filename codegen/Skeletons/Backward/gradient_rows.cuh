@@ -1,18 +1,19 @@
-// How rows of gradients leave registers: as elements of the call's type or, where calls accumulate, added to fp32.
+// How rows of gradients leave registers: as elements of the call's type or, where calls add to them, added to fp32.
 // Nobody else adds to an element, so bits do not depend on the order.
-// KernelTraits: kAccumulates.
+// KernelTraits: kAddsToQueries, kAddsToKeys.
 #pragma once
 
 #include "Shared/row_stores.cuh"
 
 namespace heddle {
 
-constexpr bool kAccumulates = KernelTraits::kAccumulates;
-constexpr int kGradientBytes = kAccumulates ? 4 : kElementBytes;
+// Of d_q; of d_k and d_v.
+constexpr bool kAddsToQueries = KernelTraits::kAddsToQueries, kAddsToKeys = KernelTraits::kAddsToKeys;
+template <bool Adds> constexpr int kGradientBytes = Adds ? 4 : kElementBytes;
 
 // As storeRowAsElements.
-template <int Tiles> DEV void storeGradient(void *row, bool isPresent, const float (&values)[Tiles][2]) {
-  if constexpr (kAccumulates) {
+template <bool Adds, int Tiles> DEV void storeGradient(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+  if constexpr (Adds) {
     float *to = static_cast<float *>(row) + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int n = 0; n < Tiles; ++n)

@@ -54,8 +54,10 @@ public:
     arguments.leave();
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
-      storeTensor<KernelTraits::kHeadDim>(p.rowGradient, p.rowGradientStride, keyGradient[i], i, p.scaleLog2 * kLogOf2);
-      storeTensor<KernelTraits::kValueDim>(p.valueGradient, p.valueGradientStride, valueGradient[i], i, 1.f);
+      storeTensor<KernelTraits::kHeadDim, kAddsToKeys>(p.rowGradient, p.rowGradientStride, keyGradient[i], i,
+                                                       p.scaleLog2 * kLogOf2);
+      storeTensor<KernelTraits::kValueDim, kAddsToKeys>(p.valueGradient, p.valueGradientStride, valueGradient[i], i,
+                                                        1.f);
     }
   }
 

@@ -95,23 +95,23 @@ protected:
   }
 
   // The sums of row tile i, of lanes' rows 8 apart.
-  template <int Dim, int N>
+  template <int Dim, bool Adds, int N>
   DEV void storeTensor(void *to, const int64_t (&stride)[3], const float (&sums)[N][4], int i, float scale) const {
     constexpr int kTiles = Dim / 8, kFirst = kTiles < N ? kTiles : N; // of the first slice
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int32_t row = firstRow(i) + item.rate * half * 8;
       char *place = static_cast<char *>(to) +
-                    (item.batch * stride[0] + row * stride[1] + item.headOfRows() * stride[2]) * kGradientBytes;
+                    (item.batch * stride[0] + row * stride[1] + item.headOfRows() * stride[2]) * kGradientBytes<Adds>;
       const bool exists = row <= item.last;
       if (warpSlice() == 0)
-        storeColumns<kFirst>(place, exists, sums, half, scale);
+        storeColumns<kFirst, Adds>(place, exists, sums, half, scale);
       else if constexpr (kFirst < kTiles)
-        storeColumns<kTiles - kFirst>(place + kFirst * 8 * kGradientBytes, exists, sums, half, scale);
+        storeColumns<kTiles - kFirst, Adds>(place + kFirst * 8 * kGradientBytes<Adds>, exists, sums, half, scale);
     }
   }
 
-  template <int Tiles, int N>
+  template <int Tiles, bool Adds, int N>
   DEV static void storeColumns(char *row, bool exists, const float (&sums)[N][4], int half, float scale) {
     float values[Tiles][2];
 #pragma unroll
@@ -119,7 +119,7 @@ protected:
 #pragma unroll
       for (int e = 0; e < 2; ++e)
         values[n][e] = sums[n][2 * half + e] * scale;
-    storeGradient(row, exists, values);
+    storeGradient<Adds>(row, exists, values);
   }
 
   DEV static int32_t laneRow() { return threadIdx.x % 32 / 4; }

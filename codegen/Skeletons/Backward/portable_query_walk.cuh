@@ -76,8 +76,8 @@ public:
   DEV void finish() const {
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
-      storeTensor<KernelTraits::kHeadDim>(p.rowGradient, p.rowGradientStride, queryGradient[i], i,
-                                          p.scaleLog2 * kLogOf2);
+      storeTensor<KernelTraits::kHeadDim, kAddsToQueries>(p.rowGradient, p.rowGradientStride, queryGradient[i], i,
+                                                          p.scaleLog2 * kLogOf2);
   }
 
 private:

@@ -318,11 +318,12 @@ protected:
   }
 
   DEV void storeKeyGradient(int half) const {
-    storeGradientRow(p.keyGradient, p.keyGradientStride, gradientRow(half), keyGradient, p.scaleLog2 * kLogOf2);
+    storeGradientRow<kAddsToKeys>(p.keyGradient, p.keyGradientStride, gradientRow(half), keyGradient,
+                                  p.scaleLog2 * kLogOf2);
   }
 
   DEV void storeValueGradient(int half) const {
-    storeGradientRow(p.valueGradient, p.valueGradientStride, gradientRow(half), valueGradient, 1.f);
+    storeGradientRow<kAddsToKeys>(p.valueGradient, p.valueGradientStride, gradientRow(half), valueGradient, 1.f);
   }
 
   DEV GradientRow gradientRow(int half) const {

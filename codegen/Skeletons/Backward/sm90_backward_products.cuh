@@ -73,7 +73,7 @@ struct GradientRow {
   int half;
 };
 
-template <int N>
+template <bool Adds, int N>
 DEV void storeGradientRow(void *to, const int64_t (&stride)[3], const GradientRow &row, const float (&sums)[N][4],
                           float scale) {
   float values[N][2];
@@ -83,7 +83,7 @@ DEV void storeGradientRow(void *to, const int64_t (&stride)[3], const GradientRo
     for (int e = 0; e < 2; ++e)
       values[n][e] = sums[n][2 * row.half + e] * scale;
   const int64_t first = row.batch * stride[0] + row.row * stride[1] + row.head * stride[2];
-  storeGradient(static_cast<char *>(to) + first * kGradientBytes, row.exists, values);
+  storeGradient<Adds>(static_cast<char *>(to) + first * kGradientBytes<Adds>, row.exists, values);
 }
 
 } // namespace heddle

@@ -190,9 +190,9 @@ private:
   DEV void storeGradient() const {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      storeGradientRow(p.queryGradient, p.queryGradientStride,
-                       {item.batch, rows.row(half), item.head, rows.row(half) <= item.last, half}, queryGradient,
-                       p.scaleLog2 * kLogOf2);
+      storeGradientRow<kAddsToQueries>(p.queryGradient, p.queryGradientStride,
+                                       {item.batch, rows.row(half), item.head, rows.row(half) <= item.last, half},
+                                       queryGradient, p.scaleLog2 * kLogOf2);
   }
 
   DEV void walkTiles() {

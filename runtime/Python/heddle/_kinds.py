@@ -26,7 +26,7 @@ class Role(NamedTuple):
 class Kind(NamedTuple):
     name: str
     base: str
-    accumulates: bool
+    adds: str  # to which gradients: "none", "keys" (d_k, d_v) or "all"
     is_deterministic: bool
     roles: Tuple[Role, ...]  # sizes come from the first one that has them
 
@@ -54,8 +54,8 @@ def _role(name, form, element, extents, access, presence, **_):
     return Role(name, form == "tensor", element, tuple(extents), access != "write", access != "read", presence != "required")
 
 
-def _kind(name, base, accumulates, is_deterministic, roles, **_):
-    return Kind(name, base, accumulates, is_deterministic, tuple(_role(**role) for role in roles))
+def _kind(name, base, adds, is_deterministic, roles, **_):
+    return Kind(name, base, adds, is_deterministic, tuple(_role(**role) for role in roles))
 
 
 @functools.lru_cache(maxsize=None)
@@ -68,6 +68,7 @@ def forward():
     return kinds()["forward"]
 
 
-def of_gradients(accumulates, is_deterministic):
-    choices = ("backward", accumulates, is_deterministic)
-    return next(kind for kind in kinds().values() if (kind.base, kind.accumulates, kind.is_deterministic) == choices)
+def of_gradients(adds, is_deterministic):
+    """`adds`: the call adds to d_q, d_k and d_v."""
+    choices = ("backward", "all" if adds else "none", is_deterministic)
+    return next(kind for kind in kinds().values() if (kind.base, kind.adds, kind.is_deterministic) == choices)

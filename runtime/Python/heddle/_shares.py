@@ -7,7 +7,6 @@ from . import _call, _elements, _engine, _library, _torch
 from . import _structs as S
 
 _MOST_SHARES = 64  # kept by a group
-_KINDS = {"forward": ("forward", "forward_fp32_out"), "backward": ("backward_accumulate",)}  # of a call, of its kernels
 
 
 def operands(pattern, values, views):
@@ -24,6 +23,13 @@ def operands(pattern, values, views):
     return array if given else (S.Operand * 0)()
 
 
+def _kernel_kinds(kind, the_plan):
+    """Of the kernels of a call."""
+    if kind == "forward":
+        return "forward", "forward_fp32_out"
+    return ("backward_accumulate_keys" if the_plan.writes_d_q else "backward_accumulate",)
+
+
 class Share:
     """The argument struct of one rank's share, and its kernels."""
 
@@ -38,7 +44,7 @@ class Share:
         self._places = [getattr(self.args, name) for name in tensors]
         self._set_operands(the_plan, arguments)
         self._arrays = tuple(arrays)
-        self._found = None if group.device is None else [_engine.engine().find(self._question(each.encode())) for each in _KINDS[kind]]
+        self._found = None if group.device is None else [_engine.engine().find(self._question(each.encode())) for each in _kernel_kinds(kind, the_plan)]
         self._kernels = None
 
     def _set_operands(self, the_plan, arguments):

@@ -23,7 +23,7 @@ __all__ = ["Group", "Plan", "attention", "plan"]
 
 class Plan:
     """How a call lies over ranks. `ranks`, `seqlen`, `heads`, `kv_heads`, `layout` (the ranges of each rank), `travelling` (rows of k that
-    travel in a forward call of all ranks, each as often as heads of it do), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
+    travel in a forward call of all ranks, each as often as heads of it do), `writes_d_q` (gradients of q need no fp32), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
 
     def __init__(self, pattern: Pattern, arguments: dict, handle):
         loaded = _library.library()
@@ -31,7 +31,7 @@ class Plan:
         info = S.sized(S.GroupPlanInfo)
         loaded.call("heddle_group_plan_get_info", handle, C.byref(info))
         self.ranks, self.seqlen, self.heads, self.kv_heads = info.ranks, info.rows, info.heads, info.kv_heads
-        self.travelling, self.text = info.travelling, info.text.decode()
+        self.travelling, self.text, self.writes_d_q = info.travelling, info.text.decode(), bool(info.writes_d_q)
         lines = (line.split() for line in self.text.splitlines())
         self.layout = [[tuple(map(int, word.split(":"))) for word in words[1:]] for words in lines if words[:1] == ["rank"]]
         self.part = _part_of(pattern)
@@ -159,7 +159,8 @@ class _Attention(torch.autograd.Function):
     def backward(context, d_out, d_lse):
         q, k, v, out, lse = context.saved_tensors
         the_plan, group, scale, arguments = context.call
-        gradients = [torch.empty(x.shape, dtype=torch.float32, device=x.device) for x in (q, k, v)]
+        fp32 = torch.float32
+        gradients = [torch.empty(x.shape, dtype=dtype, device=x.device) for x, dtype in ((q, q.dtype if the_plan.writes_d_q else fp32), (k, fp32), (v, fp32))]
         d_out = torch.zeros_like(out) if d_out is None else d_out.contiguous()
         tensors = dict(zip(("q", "k", "v", "out", "d_out", "d_q", "d_k", "d_v"), (q, k, v, out, d_out, *gradients)))
         arrays = dict(lse=lse) if d_lse is None else dict(lse=lse, d_lse=d_lse.contiguous())

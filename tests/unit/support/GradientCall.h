@@ -19,9 +19,9 @@ namespace heddle::test {
 
 inline const Kind kForward = {};
 inline const Kind kBackward = {KindBase::backward};
-inline const Kind kAccumulate = {KindBase::backward, /*accumulates=*/true};
-inline const Kind kDeterministic = {KindBase::backward, false, /*isDeterministic=*/true};
-inline const Kind kAccumulateDeterministic = {KindBase::backward, true, true};
+inline const Kind kAccumulate = {KindBase::backward, Adds::all};
+inline const Kind kDeterministic = {KindBase::backward, Adds::none, /*isDeterministic=*/true};
+inline const Kind kAccumulateDeterministic = {KindBase::backward, Adds::all, true};
 
 /// Compiled once, for calls in both directions.
 struct Compiled {
@@ -107,7 +107,7 @@ struct Call {
     CpuCall call;
     call.pattern = jit.get();
     call.elements = CallElements(inputs.dtype());
-    call.accumulates = kind.accumulates;
+    call.adds = kind.adds;
     for (const KindRole &role : kind.roles())
       if (includes(role.access, Access::read) && inputs.isGiven(role.role))
         call.role[size_t(role.role)] = const_cast<std::byte *>(inputs.of(role.role).data.data());
