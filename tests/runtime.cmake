@@ -57,7 +57,8 @@ heddle_replace_calls(kernel_finder_test StandingClock)
 # The stand-in for NCCL beside it, and an older one by the name that the loader knows.
 find_package(Threads REQUIRED)
 function(heddle_add_fake_nccl target)
-  add_library(${target} SHARED ${CMAKE_SOURCE_DIR}/tests/unit/fake_nccl/FakeCalls.cpp ${CMAKE_SOURCE_DIR}/tests/unit/fake_nccl/FakeState.cpp)
+  add_library(${target} SHARED ${CMAKE_SOURCE_DIR}/tests/unit/fake_nccl/FakeCalls.cpp ${CMAKE_SOURCE_DIR}/tests/unit/fake_nccl/FakeState.cpp
+    ${CMAKE_SOURCE_DIR}/tests/unit/fake_nccl/SharedRanks.cpp)
   target_link_libraries(${target} PRIVATE heddle_fake_cuda Threads::Threads)
   if("${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize=thread") # as of the driver's
     target_compile_options(${target} PRIVATE -fno-sanitize=thread)

@@ -26,9 +26,9 @@ Status checkAgreement(const std::vector<std::string> &texts) {
 Status agree(const Result<std::string> &mine, Transport &transport, Agreements &agreed) {
   if (mine && agreed.count(*mine))
     return {};
-  HEDDLE_ASSIGN(const std::vector<std::string> texts,
-                transport.gather(mine ? *mine : kRefused + mine.status().message()));
-  HEDDLE_TRY(mine.status());
+  auto gathered = transport.gather(mine ? *mine : kRefused + mine.status().message());
+  HEDDLE_TRY(mine.status()); // whatever becomes of the others
+  HEDDLE_ASSIGN(const std::vector<std::string> texts, std::move(gathered));
   for (size_t rank = 0; rank < texts.size(); ++rank)
     if (texts[rank].rfind(kRefused, 0) == 0)
       return Status::unavailable("rank " + std::to_string(rank) +

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/Distributed/GroupCall.h"
 #include "runtime/Core/CallArguments.h"
+#include "runtime/Core/Digest.h"
 #include "runtime/Distributed/CallTensors.h"
 #include "runtime/Distributed/WalkRun.h"
 
@@ -354,39 +355,71 @@ Status GroupCall::run(Transport &transport, ShardDevice &device) {
 /// Sizes do not depend on where a workspace lies.
 char *anyWorkspace() { return reinterpret_cast<char *>(uintptr_t(1) << 20); }
 
-/// What all ranks of a call have in common, for people who are told where they differ.
-std::string agreementOf(const GroupRequest &request) {
-  const heddle_attention_args &args = request.args;
-  std::string text = "kind " + KindText{request.kind, args.out.dtype == HEDDLE_FP32}.str();
-  text += "\nq " + std::string(dtypeName(request.elements.q)) + "\nbatch " + num(args.q.size[0]) + "\nhead_dim " +
-          num(args.q.size[3]) + "\nvalue_dim " + num(args.v.size[3]) + "\nd_lse " + num(args.d_lse != nullptr);
-  return text + "\nplan " + request.planDigest + "\nversion " + heddle_version();
+/// Which rows are whose, in a few letters.
+std::string layoutOf(const GroupPlan &plan) {
+  std::string text;
+  for (const std::vector<RowRange> &ranges : plan.layout) {
+    for (const RowRange &range : ranges)
+      text += num(range.begin) + ":" + num(range.end) + ",";
+    text += ";";
+  }
+  return sha256Hex(text).substr(0, 16);
 }
 
-Status checkRequest(const GroupRequest &request, const Transport &transport) {
+/// What all ranks of a call have in common, for people who are told where they differ: the version first, as another one
+/// may have other lines. Numbers of operands are the pattern's.
+std::string agreementOf(const GroupRequest &request) {
+  const heddle_attention_args &args = request.args;
+  const GroupPlan &plan = request.plan;
+  std::string text = std::string("version ") + heddle_version();
+  auto add = [&](const std::string &name, const std::string &value) { text += "\n" + name + " " + value; };
+  add("kind", KindText{request.kind, args.out.dtype == HEDDLE_FP32}.str());
+  add("q", dtypeName(request.elements.q));
+  for (const auto &[name, value] :
+       {std::pair("batch", args.q.size[0]), {"head_dim", args.q.size[3]}, {"value_dim", args.v.size[3]},
+        {"d_lse", int64_t(args.d_lse != nullptr)}, {"seqlen", plan.rows}, {"heads", plan.heads}, {"kv_heads", plan.kvHeads}})
+    add(name, num(value));
+  add("pattern", plan.digest);
+  add("scale", std::to_string(args.scale));
+  for (uint64_t i = 0; i < args.operand_count; ++i)
+    if (const heddle_operand &operand = args.operands[i]; operand.kind != HEDDLE_OPERAND_POINTER)
+      add("operand " + num(operand.id),
+          operand.kind == HEDDLE_OPERAND_INT ? num(operand.value.i64) : std::to_string(operand.value.f64));
+  add("layout", layoutOf(plan));
+  add("plan", request.planDigest);
+  return text;
+}
+
+Status checkRanks(const GroupRequest &request, const Transport &transport) {
   if (transport.ranks() == request.plan.ranks())
     return {};
-  return Status::invalidArgument("the plan is of " + num(request.plan.ranks()) + " ranks, the group has " +
-                                 num(transport.ranks()));
+  return badArguments("plan: it is of " + num(request.plan.ranks()) + " ranks, the group has " + num(transport.ranks()));
 }
 
 } // namespace
 
 Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, ShardDevice &device) {
+  if (rank >= request.plan.ranks())
+    return badArguments("plan: it is of " + num(request.plan.ranks()) + " ranks, this is rank " + num(rank));
   GroupCall call(request, rank, anyWorkspace());
   HEDDLE_TRY(call.lay(device));
   return call.workspaceBytes();
 }
 
 Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevice &device, Agreements &agreed) {
-  HEDDLE_TRY(checkRequest(request, transport));
-  GroupCall call(request, transport.rank(), static_cast<char *>(request.args.workspace));
-  Status own = call.lay(device);
-  if (own.isOk() && call.workspaceBytes() > request.args.workspace_bytes)
-    own = badArguments("workspace: expected " + std::to_string(call.workspaceBytes()) + " bytes, got " +
-                       std::to_string(request.args.workspace_bytes));
+  std::optional<GroupCall> call;
+  auto prepare = [&]() -> Status {
+    HEDDLE_TRY(checkRanks(request, transport));
+    call.emplace(request, transport.rank(), static_cast<char *>(request.args.workspace));
+    HEDDLE_TRY(call->lay(device));
+    if (call->workspaceBytes() <= request.args.workspace_bytes)
+      return {};
+    return badArguments("workspace: expected " + std::to_string(call->workspaceBytes()) + " bytes, got " +
+                        std::to_string(request.args.workspace_bytes));
+  };
+  const Status own = prepare();
   HEDDLE_TRY(agree(own.isOk() ? Result<std::string>(agreementOf(request)) : own, transport, agreed));
-  const Status status = call.run(transport, device);
+  const Status status = call->run(transport, device);
   if (!status.isOk()) // the others need not wait for what will not come
     transport.abort(status.message());
   return status;

@@ -23,7 +23,7 @@ struct Offer {
 class Meeting {
 public:
   Meeting(int32_t ranks, std::chrono::milliseconds limit)
-      : limit(limit), texts(size_t(ranks)), cameTo(size_t(ranks), 0) {}
+      : limit(limit), texts(size_t(ranks)), cameTo(size_t(ranks), 0), isClosed(size_t(ranks), false) {}
 
   Result<std::vector<std::string>> gather(int32_t rank, const std::string &mine) {
     std::unique_lock<std::mutex> lock(mutex);
@@ -65,6 +65,13 @@ public:
     changed.notify_all();
   }
 
+  // It does nothing more, which only those see who wait for it.
+  void close(int32_t rank) {
+    std::lock_guard<std::mutex> lock(mutex);
+    isClosed[size_t(rank)] = true;
+    changed.notify_all();
+  }
+
 private:
   std::vector<int32_t> missingFrom(int64_t round) const {
     std::vector<int32_t> missing;
@@ -100,6 +107,9 @@ private:
       const std::vector<int32_t> ranks = waitedFor();
       if (ranks.empty())
         return {};
+      for (int32_t peer : ranks)
+        if (left.empty() && isClosed[size_t(peer)])
+          left = "rank " + num(peer) + " left: its transport was closed";
       if (!left.empty())
         return Status::unavailable(left);
       if (changed.wait_until(lock, end) == std::cv_status::timeout && !waitedFor().empty() && left.empty()) {
@@ -115,6 +125,7 @@ private:
   std::condition_variable changed;
   std::vector<std::map<int64_t, std::string>> texts; // by rank, then by round
   std::vector<int64_t> cameTo;                       // round of each rank
+  std::vector<bool> isClosed;                        // by rank
   std::map<std::pair<int32_t, int32_t>, std::deque<std::shared_ptr<Offer>>> offers;
   std::string left; // why the group is over
 };
@@ -123,7 +134,7 @@ class LocalTransport : public Transport {
 public:
   LocalTransport(std::shared_ptr<Meeting> meeting, int32_t rank, int32_t ranks)
       : meeting(std::move(meeting)), own(rank), all(ranks) {}
-  ~LocalTransport() override { meeting->leave(own, "its transport was closed"); }
+  ~LocalTransport() override { meeting->close(own); }
 
   int32_t rank() const override { return own; }
   int32_t ranks() const override { return all; }

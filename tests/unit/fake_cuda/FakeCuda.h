@@ -68,6 +68,10 @@ void fakeCudaSetDevices(int count);
 // what is returned is released; what is asked of events recorded behind it is answered so.
 void *fakeCudaHold(void *stream);
 void fakeCudaRelease(void *held);
+// Runs launches of images that are no library of this machine, with their entry and parameters; null: they are recorded.
+// What adds up rows that came from another rank (AddRows.h) happens in any case.
+using KernelRun = void (*)(const char *entry, const void *params);
+void fakeCudaSetKernels(KernelRun run);
 // Whether kernels read, and clears write, memory that the driver does not know.
 void fakeCudaSetPageable(int isRead);
 

@@ -228,6 +228,20 @@ Code cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes, Stream) {
   return kSuccess;
 }
 
+Code cuMemcpy2DAsync_v2(const Copy2D *copy, Stream) {
+  FAKE_ENTER_CONTEXT(cuMemcpy2DAsync_v2);
+  const bool isOfDevice = copy->fromKind == kMemoryOfDevice && copy->toKind == kMemoryOfDevice;
+  if (!isOfDevice || copy->fromPitch < copy->width || copy->toPitch < copy->width || copy->height == 0)
+    return kErrorInvalidValue;
+  if (!isInside(copy->from, (copy->height - 1) * copy->fromPitch + copy->width) ||
+      !isInside(copy->to, (copy->height - 1) * copy->toPitch + copy->width))
+    return kErrorInvalidValue;
+  for (size_t row = 0; row < copy->height; ++row)
+    std::memcpy(reinterpret_cast<void *>(uintptr_t(copy->to) + row * copy->toPitch),
+                reinterpret_cast<const void *>(uintptr_t(copy->from) + row * copy->fromPitch), copy->width);
+  return kSuccess;
+}
+
 Code cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream) {
   FAKE_ENTER_CONTEXT(cuMemsetD8Async);
   if (!isInside(to, bytes))

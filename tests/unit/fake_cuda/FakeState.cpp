@@ -174,6 +174,7 @@ void fakeCudaSetCurrent(int ordinal) {
 void fakeCudaSetOwner(const void *address, int ordinal) {
   state().owners[reinterpret_cast<uintptr_t>(address)] = ordinal;
 }
+void fakeCudaSetKernels(KernelRun run) { state().runKernel = run; }
 void fakeCudaSetPageable(int isRead) { state().readsPageable = isRead; }
 
 void fakeCudaSetDevices(int count) { state().deviceCount = count; }

@@ -127,6 +127,7 @@ struct State {
   int clearCount = 0;
   TensorMapCall lastMap = {};
   int64_t nowUs = 0; // by the clock of events: every call takes a microsecond
+  KernelRun runKernel = nullptr;
   int captures = 0;  // streams that are captured
   int graphExecs = 0;
 };

@@ -1,6 +1,6 @@
 //===- FakeCalls.cpp - the exported functions of NCCL -----------------------===//
 // With HEDDLE_FAKE_OLD_NCCL it is NCCL 2.13, which makes no communicators that do not block.
-#include "FakeState.h"
+#include "SharedRanks.h"
 
 #include "../fake_cuda/FakeCuda.h"
 #include "runtime/Device/CudaDriver.h"
@@ -103,7 +103,13 @@ const char *ncclGetLastError(Communicator) { return "as the test\nordered"; }
 Code ncclGetUniqueId(UniqueId *id) {
   FAKE_ENTER(ncclGetUniqueId);
   std::memset(id, 0, sizeof *id);
-  std::snprintf(id->internal, sizeof id->internal, "group %d", state().ids++);
+  const std::string path = SharedRanks::newPath();
+  if (path.size() >= sizeof id->internal)
+    return kSystemError;
+  if (path.empty())
+    std::snprintf(id->internal, sizeof id->internal, "group %d", state().ids++);
+  else
+    path.copy(id->internal, path.size());
   return kSuccess;
 }
 
@@ -115,7 +121,7 @@ Code ncclCommInitRankConfig(Communicator *made, int ranks, UniqueId id, int rank
   if (!isKnown || cuCtxGetDevice(&device) != cuda::kSuccess)
     return kInvalidArgument;
   *made = makeCommunicator(std::string(id.internal, sizeof id.internal), rank, ranks, device, false);
-  return kInProgress;
+  return *made ? kInProgress : kSystemError;
 }
 
 Code ncclCommFinalize(Communicator communicator) {
@@ -154,7 +160,7 @@ Code ncclCommGetAsyncError(Communicator communicator, Code *error) {
   *error = communicator->error;
   if (ordered != state().errors.end())
     *error = ordered->second;
-  const bool isToldOfWait = !state().isLate || !communicator->group->isComplete();
+  const bool isToldOfWait = !state().isLate || !isComplete(communicator);
   if (*error == kSuccess && isInProgress && isWaiting(communicator) && isToldOfWait)
     *error = kInProgress;
   return kSuccess;

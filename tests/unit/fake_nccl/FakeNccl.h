@@ -4,7 +4,8 @@
 // operations of a communicator one after the other, messages of two ranks by their order on each side, nothing before both
 // sides are there; messages of two lengths are an error. Communicators that do not block answer "in progress" until an
 // operation is done; blocking ones wait. Operations are counted for each communicator from 0: a group, or a collective.
-// Environment, for whole programs: HEDDLE_FAKE_NCCL_DIES="1@3" (fakeNcclDie).
+// Environment, for whole programs: HEDDLE_FAKE_NCCL_DIES="1@3" (fakeNcclDie); HEDDLE_FAKE_NCCL_FOLDER: unique ids are of
+// ranks that are processes, which meet in files of that folder (SharedRanks.h) and know no orders but those of symbols.
 #ifndef HEDDLE_TESTS_UNIT_FAKE_NCCL_FAKENCCL_H
 #define HEDDLE_TESTS_UNIT_FAKE_NCCL_FAKENCCL_H
 

@@ -1,5 +1,5 @@
 //===- FakeState.cpp - how messages meet ------------------------------------===//
-#include "FakeState.h"
+#include "SharedRanks.h"
 
 #include "../fake_cuda/FakeCuda.h"
 
@@ -128,17 +128,40 @@ nccl::Communicator makeCommunicator(const std::string &id, int rank, int ranks, 
   made->ranks = group->ranks = ranks;
   made->device = device;
   made->isBlocking = isBlocking;
+  if (id[0] == '/') {
+    made->shared = SharedRanks::join(id.c_str(), rank);
+    if (!made->shared)
+      return nullptr;
+  }
   const nccl::Communicator handle = made.get();
   group->members[rank] = handle;
   state().live[handle] = std::move(made);
   return handle;
 }
 
+bool isComplete(nccl::Communicator communicator) {
+  return communicator->shared ? communicator->shared->isComplete(communicator->ranks)
+                              : int(communicator->group->members.size()) == communicator->ranks;
+}
+
 bool isWaiting(nccl::Communicator communicator) {
-  return !communicator->group->isComplete() || !communicator->operations.empty();
+  auto &operations = communicator->operations;
+  while (communicator->shared && !operations.empty() &&
+         communicator->shared->move(communicator->rank, *operations.front(), communicator->error)) {
+    for (void *held : operations.front()->held)
+      fakeCudaRelease(held);
+    operations.pop_front();
+  }
+  return !isComplete(communicator) || !operations.empty();
 }
 
 void post(nccl::Communicator communicator, std::shared_ptr<Operation> operation) {
+  if (communicator->shared) {
+    if (operation->isGather)
+      spreadGather(communicator->rank, communicator->ranks, *operation);
+    communicator->operations.push_back(std::move(operation));
+    return;
+  }
   operation->open = operation->isGather ? 1 : operation->sends.size() + operation->receives.size();
   communicator->operations.push_back(std::move(operation));
   if (communicator->operations.size() == 1)

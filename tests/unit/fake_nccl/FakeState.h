@@ -17,12 +17,15 @@
 namespace heddle::fakenccl { // the driver's stand-in has the same names
 
 struct Group;
+class SharedRanks;
 
 struct Message {
   int peer;
   const void *from; // of a send
   void *to;         // of a receive
   size_t bytes;
+  size_t moved = 0; // between processes (SharedRanks.h)
+  uint64_t end = 0; // of it, among all that went this way
 };
 
 // What one rank does in one go.
@@ -43,6 +46,7 @@ struct CommunicatorStruct {
   std::shared_ptr<heddle::fakenccl::Group> group;
   int rank, ranks, device;
   bool isBlocking;
+  std::shared_ptr<heddle::fakenccl::SharedRanks> shared = nullptr; // of ranks that are processes
   Code error = kSuccess;
   int count = 0; // operations that were begun
   int64_t gathers = 0;
@@ -61,10 +65,9 @@ struct Posted {
 // The ranks that came with one unique id.
 struct Group {
   int ranks = 0;
-  std::map<int, nccl::Communicator> members;
+  std::map<int, nccl::Communicator> members; // of this process
   std::map<std::pair<int, int>, std::deque<Posted>> sends, receives; // by sender and receiver
   std::map<int64_t, std::vector<Posted>> gathers;                    // by their number
-  bool isComplete() const { return int(members.size()) == ranks; }
 };
 
 struct Symbol {
@@ -96,7 +99,8 @@ template <class Condition> void waitUntil(Lock &lock, const Condition &isMet) {
 nccl::Code enter(const char *symbol);
 bool isLive(nccl::Communicator communicator);
 nccl::Communicator makeCommunicator(const std::string &id, int rank, int ranks, int device, bool isBlocking);
-// Whether it still waits for others.
+bool isComplete(nccl::Communicator communicator);
+// Whether it still waits for others. Between processes this is when messages move.
 bool isWaiting(nccl::Communicator communicator);
 // Enqueues, and begins what can.
 void post(nccl::Communicator communicator, std::shared_ptr<Operation> operation);

@@ -1,0 +1,41 @@
+//===- Kernels.h - what ranks launch ------------------------------------------------===//
+// Owns where the kernels of a rank come from: the compiler, for the GPU at hand; or, over the recording driver, records whose
+// launches this process runs itself, by the definition.
+#ifndef HEDDLE_TESTS_RANKS_KERNELS_H
+#define HEDDLE_TESTS_RANKS_KERNELS_H
+
+#include "Scene.h"
+
+namespace heddle::ranks {
+
+// Whether the driver of this process is the recording one.
+bool isStandIn();
+
+// Of forward calls, and of gradients with the same bits in every run; of parts, which are added up, as group calls take
+// them, or of the whole.
+std::vector<std::string> kindsOf(bool isBackward, bool isOfPart);
+
+class Kernels {
+public:
+  // A database in `folder`. Before ranks are started.
+  explicit Kernels(std::string folder);
+  // For a scene that is used later; in the process that starts the ranks.
+  Status prepare(const Scene &scene);
+
+  // In a rank: connects the driver, and what kernels come from.
+  Status open(heddle_device *device);
+  Result<const heddle_kernel *> find(const Scene &scene, bool isOfPart, const std::string &kind);
+
+private:
+  Result<heddle_kernel *> compiled(const Scene &scene, heddle_pattern *pattern, bool isOfPart, const std::string &kind);
+
+  std::string path;
+  heddle_device *device = nullptr;
+  heddle_store *store = nullptr;       // over the recording driver
+  heddle_compiler *compiler = nullptr; // else
+  std::map<std::string, heddle_kernel *> found;
+};
+
+} // namespace heddle::ranks
+
+#endif

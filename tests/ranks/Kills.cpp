@@ -1,0 +1,206 @@
+//===- Kills.cpp - ranks that die, and those that are left ---------------------------------------===//
+// The points of a rank are counted in a run that nobody disturbs; then it dies, or stops, at one that is drawn. Everybody else has
+// an answer, which names it wherever it can, reads what it read before, and computes the call with one rank less.
+#include "Board.h"
+#include "Tests.h"
+
+#include <csignal>
+#include <cstdio>
+#include <random>
+#include <regex>
+
+namespace heddle::ranks {
+namespace {
+
+std::vector<SceneSpec> casesOf(bool isOnGpus) {
+  std::vector<SceneSpec> all(3);
+  all[0].pattern = all[1].pattern = "causal";
+  all[0].layout = "zigzag";
+  all[1].form = "ring";
+  all[2].pattern = "sliding_window", all[2].sizes = {19}, all[2].layout = "striped:16";
+  for (SceneSpec &spec : all) {
+    spec.rows = isOnGpus ? 3001 : 61;
+    if (isOnGpus)
+      spec.heads = 8, spec.kvHeads = 2, spec.dim = 64;
+  }
+  return all;
+}
+
+struct Kill {
+  Scene *scene;
+  int ranks, victim, signal;
+  int64_t last; // point
+  std::string name() const {
+    return scene->spec.name() + ": rank " + std::to_string(victim) + " of " + std::to_string(ranks) +
+           (signal == SIGSTOP ? " stops" : " dies") + " at point " + std::to_string(last);
+  }
+};
+
+class Kills {
+public:
+  explicit Kills(const TestOptions &options) : options(options), kernels(options.folder), dice(options.seed) {}
+
+  Status prepare() {
+    for (const SceneSpec &spec : casesOf(options.isOnGpus)) {
+      HEDDLE_ASSIGN(scenes.emplace_back(), Scene::make(spec));
+      HEDDLE_TRY(kernels.prepare(*scenes.back()));
+    }
+    return {};
+  }
+  Result<Kill> draw();
+  // "" or what went wrong.
+  Result<std::string> run(Kill kill);
+
+private:
+  // A group of so many ranks, then one of one rank less.
+  Result<std::vector<Attempt>> attemptsOf(Scene &scene, int ranks) const {
+    std::vector<Attempt> attempts;
+    for (int size : {ranks, ranks - 1}) {
+      HEDDLE_ASSIGN(const heddle_group_plan *plan, scene.plan(size));
+      attempts.push_back({&scene, plan});
+    }
+    return attempts;
+  }
+  Result<std::vector<int64_t>> undisturbed(Scene &scene, int ranks);
+  std::string wrongWith(const Kill &kill, int rank, const Reply &reply, const heddle_group_plan &plan) const;
+
+  const TestOptions &options;
+  Kernels kernels;
+  std::mt19937 dice;
+  std::vector<std::unique_ptr<Scene>> scenes;
+  std::map<std::pair<Scene *, int>, std::vector<int64_t>> points;
+};
+
+// Of every rank, how many there are; and what one call gives.
+Result<std::vector<int64_t>> Kills::undisturbed(Scene &scene, int ranks) {
+  HEDDLE_ASSIGN(const std::vector<Attempt> attempts, attemptsOf(scene, ranks));
+  Team team(ranks, attempts, kernels, options.team());
+  if (const Reply alone = team.order(0, "alone 0"); !alone.isOk())
+    return Status::internal("one call: " + alone.words);
+  std::vector<int64_t> before, made;
+  scene.spoil(scene.tensors);
+  const std::vector<Reply> replies = team.meet(Team::firstOf(ranks), "try", 0, [&] {
+    for (int rank = 0; rank < ranks; ++rank)
+      before.push_back(board().ranks[rank].points);
+  });
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Reply &reply = replies[size_t(rank)];
+    const std::string wrong = reply.isOk() ? scene.difference(*attempts[0].plan, rank, scene.tensors, scene.expected, options.tolerance())
+                                           : reply.words;
+    if (!wrong.empty())
+      return Status::internal("undisturbed: rank " + std::to_string(rank) + ": " + wrong);
+    made.push_back(board().ranks[rank].points - before[size_t(rank)]);
+  }
+  return made;
+}
+
+Result<Kill> Kills::draw() {
+  auto below = [&](size_t count) { return size_t(dice() % count); };
+  Kill kill = {};
+  kill.scene = scenes[below(scenes.size())].get();
+  kill.ranks = 2 + int(below(size_t(options.most - 1)));
+  kill.victim = int(below(size_t(kill.ranks)));
+  kill.signal = below(3) == 0 ? SIGSTOP : SIGKILL;
+  std::vector<int64_t> &known = points[{kill.scene, kill.ranks}];
+  if (known.empty()) {
+    HEDDLE_ASSIGN(known, undisturbed(*kill.scene, kill.ranks));
+  }
+  kill.last = 1 + int64_t(below(size_t(known[size_t(kill.victim)])));
+  return kill;
+}
+
+// Survivors that are not done say whom they wait for, where, and how long.
+std::string Kills::wrongWith(const Kill &kill, int rank, const Reply &reply, const heddle_group_plan &plan) const {
+  const std::string who = "rank " + std::to_string(rank) + ": ";
+  if (reply.end != Reply::End::answered)
+    return who + "expected an answer, it " + (reply.end == Reply::End::hung ? "hangs" : reply.words);
+  if (!reply.isIntact)
+    return who + "what it reads has changed; " + reply.words;
+  if (reply.status.isOk()) {
+    const std::string wrong = kill.scene->difference(plan, rank, kill.scene->tensors, kill.scene->expected, options.tolerance());
+    return wrong.empty() ? "" : who + wrong;
+  }
+  static const std::regex kJoining("join ranks: waited (\\d+ s|\\d+ ms) for all of \\d+ ranks to come.*"),
+      kWaiting("(step \\d+: )?(gather|exchange|wait): waited (\\d+ s|\\d+ ms) for ranks? ([0-9, ]+)( in step \\d+ of rank \\d+)?; .*"),
+      kOfNccl(".*(remote process exited|unhandled system error).*");
+  std::smatch match;
+  if (reply.status.code() != StatusCode::unavailable)
+    return who + "expected unavailable, got " + reply.words;
+  if (std::regex_match(reply.words, kJoining))
+    return "";
+  if (options.isOnGpus && std::regex_match(reply.words, kOfNccl)) // of a connection that broke NCCL tells at once
+    return "";
+  if (!std::regex_match(reply.words, match, kWaiting))
+    return who + "it does not say whom it waited for: " + reply.words;
+  if (match[2] == "exchange" && !match[1].matched)
+    return who + "it does not say in which step: " + reply.words;
+  const std::string named = " " + match[4].str() + ",";
+  const bool isNamed = named.find(" " + std::to_string(kill.victim) + ",") != std::string::npos;
+  return isNamed || kill.ranks > 2 ? "" : who + "it does not name rank " + std::to_string(kill.victim) + ": " + reply.words;
+}
+
+Result<std::string> Kills::run(Kill kill) {
+  HEDDLE_ASSIGN(const std::vector<Attempt> attempts, attemptsOf(*kill.scene, kill.ranks));
+  Scene &scene = *kill.scene;
+  scene.spoil(scene.tensors);
+  Team team(kill.ranks, attempts, kernels, options.team());
+  std::vector<Reply> replies = team.meet(Team::firstOf(kill.ranks), "try", 0, [&] {
+    (void)team.order(kill.victim, "die " + std::to_string(kill.last) + " " + std::to_string(kill.signal));
+  });
+  const Reply &gone = replies[size_t(kill.victim)];
+  if (gone.end != (kill.signal == SIGSTOP ? Reply::End::stopped : Reply::End::died))
+    return options.isOnGpus && gone.isOk() ? std::string("it was over before") : "it lives: " + gone.words;
+  std::vector<int> left;
+  bool isNamed = false, hasFailed = false;
+  for (int rank = 0; rank < kill.ranks; ++rank) {
+    if (rank == kill.victim)
+      continue;
+    const Reply &reply = replies[size_t(rank)];
+    if (std::string wrong = wrongWith(kill, rank, reply, *attempts[0].plan); !wrong.empty())
+      return wrong;
+    left.push_back(rank);
+    hasFailed |= !reply.status.isOk();
+    isNamed |= std::regex_search(reply.words, std::regex("join ranks|remote|system error|[ ,]" + std::to_string(kill.victim) + "[ ,;]"));
+  }
+  if (hasFailed && !isNamed)
+    return "nobody names rank " + std::to_string(kill.victim) + ": " + replies[size_t(left[0])].words;
+  scene.spoil(scene.tensors);
+  replies = team.meet(left, "try", 1);
+  for (size_t rank = 0; rank < left.size(); ++rank) {
+    const std::string wrong = replies[rank].isOk()
+                                  ? scene.difference(*attempts[1].plan, int(rank), scene.tensors, scene.expected, options.tolerance())
+                                  : replies[rank].words;
+    if (!wrong.empty())
+      return "those that are left: rank " + std::to_string(rank) + ": " + wrong;
+  }
+  return std::string();
+}
+
+} // namespace
+
+int testKills(const TestOptions &options) {
+  Verdict verdict;
+  Kills kills(options);
+  if (const Status prepared = kills.prepare(); !prepared.isOk()) {
+    verdict.say("kills", prepared.message());
+    return verdict.failures();
+  }
+  int late = 0;
+  for (int number = 0; number < options.count; ++number) {
+    auto kill = kills.draw();
+    if (!kill) {
+      verdict.say("kill " + std::to_string(number), kill.status().message());
+      break;
+    }
+    auto wrong = kills.run(*kill);
+    while (wrong && *wrong == "it was over before" && kill->last > 1)
+      ++late, kill->last = (kill->last + 1) / 2, wrong = kills.run(*kill);
+    verdict.count(kill->name(), wrong ? *wrong : wrong.status().message());
+  }
+  if (verdict.failures() == 0)
+    std::printf("ok %d kills: everybody else had an answer and went on%s\n", options.count,
+                late ? (", " + std::to_string(late) + " of them earlier than drawn").c_str() : "");
+  return verdict.failures();
+}
+
+} // namespace heddle::ranks

@@ -1,0 +1,59 @@
+//===- Launcher.h - the ranks of a test, and their time -------------------------------------===//
+// Owns the processes of a group: starts them, gives orders, waits for answers, deaths and stops, and ends what is left. Where
+// their clocks stand it moves these (Standstill.h).
+#ifndef HEDDLE_TESTS_RANKS_LAUNCHER_H
+#define HEDDLE_TESTS_RANKS_LAUNCHER_H
+
+#include "Rank.h"
+#include "Standstill.h"
+
+#include <sys/types.h>
+
+namespace heddle::ranks {
+
+struct Reply {
+  enum class End { answered, died, stopped, hung } end = End::answered;
+  Status status = {};
+  bool isIntact = true;
+  std::string words = {};
+  bool isOk() const { return end == End::answered && status.isOk() && isIntact; }
+};
+
+struct TeamOptions {
+  bool standsStill = true;
+  double limitSeconds = 0;    // of the ranks; 0: what is the default
+  double patienceSeconds = 120; // until a rank that does not answer is said to hang
+};
+
+class Team {
+public:
+  Team(int ranks, const std::vector<Attempt> &attempts, Kernels &kernels, const TeamOptions &options);
+  Team(const Team &) = delete;
+  ~Team();
+
+  // Answers by place in `members`, each a number of a process.
+  std::vector<Reply> order(const std::vector<int> &members, const std::vector<std::string> &orders);
+  Reply order(int member, const std::string &text) { return order(std::vector<int>{member}, {text})[0]; }
+  // Of a group of these members, ranks in this order, whose id the first one makes: "try" joins, calls and leaves,
+  // "join" joins.
+  // `before`: once there is an id.
+  std::vector<Reply> meet(const std::vector<int> &members, const std::string &verb, size_t attempt,
+                          const std::function<void()> &before = {});
+  static std::vector<int> firstOf(int ranks);
+
+private:
+  struct Member {
+    pid_t process = 0;
+    int channel = -1;
+    bool isStopped = false;
+  };
+  bool settle(Member &member, Reply &reply);
+
+  const TeamOptions options;
+  std::vector<Member> members;
+  Standstill standstill;
+};
+
+} // namespace heddle::ranks
+
+#endif

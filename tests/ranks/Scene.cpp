@@ -1,0 +1,189 @@
+//===- Scene.cpp - tensors and rows ------------------------------------------------===//
+#include "Scene.h"
+#include "Board.h"
+
+#include "runtime/Api/GroupHandles.h"
+#include "runtime/Core/CallArguments.h"
+#include "runtime/Core/ElementConvert.h"
+#include "runtime/Device/Kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle::ranks {
+
+const std::vector<Field> kFields = {
+    {Role::q, false, false, false, false},   {Role::k, false, false, true, false},
+    {Role::v, false, false, true, false},    {Role::dOut, false, false, false, false},
+    {Role::dLse, false, true, false, true},  {Role::out, true, false, false, false},
+    {Role::lse, true, true, false, true},    {Role::dQ, true, false, false, true},
+    {Role::dK, true, false, true, true},     {Role::dV, true, false, true, true},
+};
+
+Status said(heddle_status status) {
+  return status == HEDDLE_OK ? Status() : Status(StatusCode(status), heddle_last_message());
+}
+
+std::string SceneSpec::name() const {
+  std::string text = pattern.substr(0, pattern.find('\n'));
+  for (int64_t size : sizes)
+    text += " " + std::to_string(size);
+  text += " rows=" + std::to_string(rows) + " heads=" + std::to_string(heads) + "/" + std::to_string(kvHeads) +
+          " d=" + std::to_string(dim) + " " + layout + " " + form;
+  return text + (isPlacementFree ? " placement-free" : "");
+}
+
+Result<std::unique_ptr<Scene>> Scene::make(const SceneSpec &spec) {
+  std::unique_ptr<Scene> made(new Scene(spec));
+  HEDDLE_TRY(made->open());
+  made->fill();
+  return made;
+}
+
+Scene::~Scene() {
+  for (const auto &[ranks, plan] : plans)
+    heddle_group_plan_close(plan);
+  heddle_pattern_close(part);
+  heddle_pattern_close(whole);
+}
+
+Status Scene::open() {
+  const bool isName = spec.pattern.find(' ') == std::string::npos;
+  if (isName)
+    HEDDLE_TRY(said(heddle_pattern_read(("patterns/" + spec.pattern + ".mlir").c_str(), nullptr, &whole)));
+  else
+    HEDDLE_TRY(said(heddle_pattern_parse(spec.pattern.c_str(), nullptr, nullptr, &whole)));
+  HEDDLE_TRY(said(heddle_pattern_part(whole, &part)));
+  auto give = [](std::vector<heddle_operand> &to, int32_t id, int64_t value) {
+    heddle_operand &operand = to.emplace_back();
+    operand.id = id, operand.kind = HEDDLE_OPERAND_INT, operand.value.i64 = value;
+  };
+  for (size_t i = 0; i < spec.sizes.size(); ++i)
+    give(operands, int32_t(i), spec.sizes[i]);
+  operandsOfPart = operands;
+  auto info = sized<heddle_pattern_info>();
+  HEDDLE_TRY(said(heddle_pattern_get_info(part, &info)));
+  for (int32_t i = int32_t(operands.size()); i < info.argument_count; ++i)
+    give(operandsOfPart, i, spec.rows);
+  return {};
+}
+
+void Scene::fill() {
+  for (size_t field = 0; field < kFields.size(); ++field) {
+    const size_t bytes = bytesOf(kFields[field], spec.rows);
+    tensors.push_back(sharedBytes(bytes));
+    expected.push_back(kFields[field].isResult ? sharedBytes(bytes) : nullptr);
+    const double step = 0.05 + 0.13 * double(field);
+    for (size_t i = 0; !kFields[field].isResult && i < bytes / (kFields[field].isFloat ? 4 : 2); ++i) {
+      const float value = float(std::sin(double(i) * step + 1));
+      const uint32_t bits = floatBits(value);
+      const uint16_t half = spec.dtype == HEDDLE_FP16 ? floatToFp16(value) : floatToBf16(value);
+      if (kFields[field].isFloat)
+        std::memcpy(tensors.back() + i * 4, &bits, 4);
+      else
+        std::memcpy(tensors.back() + i * 2, &half, 2);
+    }
+  }
+}
+
+Result<const heddle_group_plan *> Scene::plan(int ranks) {
+  heddle_group_plan *&made = plans[ranks];
+  if (made)
+    return const_cast<const heddle_group_plan *>(made);
+  auto options = sized<heddle_group_options>();
+  options.ranks = ranks;
+  options.seqlen = spec.rows, options.heads = spec.heads, options.kv_heads = spec.kvHeads;
+  options.layout = spec.layout.c_str(), options.form = spec.form.c_str();
+  options.flags = spec.isPlacementFree ? HEDDLE_GROUP_PLACEMENT_FREE : 0;
+  options.operands = operands.data(), options.operand_count = operands.size();
+  HEDDLE_TRY(said(heddle_group_plan_make(whole, &options, &made)));
+  return const_cast<const heddle_group_plan *>(made);
+}
+
+int64_t Scene::rowsOf(const heddle_group_plan &plan, int rank) const { return plan.plan->rowsOf(rank); }
+
+size_t Scene::bytesOf(const Field &field, int64_t rows) const {
+  const int64_t heads = field.isOfKeys ? spec.kvHeads : spec.heads;
+  return size_t(spec.batch * rows * heads * (field.isArray ? 1 : spec.dim) * (field.isFloat ? 4 : 2));
+}
+
+Bytes Scene::share(int64_t rows) const {
+  Bytes made;
+  for (const Field &field : kFields)
+    made.push_back(new uint8_t[bytesOf(field, rows)]); // as long as the process
+  return made;
+}
+
+void Scene::moveRows(const heddle_group_plan &plan, int rank, size_t number, uint8_t *whole, uint8_t *share,
+                     bool isToWhole) const {
+  const Field &field = kFields[number];
+  const int64_t own = rowsOf(plan, rank), heads = field.isOfKeys ? spec.kvHeads : spec.heads;
+  const int64_t runs = spec.batch * (field.isArray ? heads : 1);
+  const size_t rowBytes = bytesOf(field, 1) / size_t(runs);
+  for (int64_t run = 0; run < runs; ++run) {
+    int64_t first = 0;
+    for (const RowRange &range : plan.plan->layout[size_t(rank)]) {
+      uint8_t *there = whole + size_t(run * spec.rows + range.begin) * rowBytes;
+      uint8_t *here = share + size_t(run * own + first) * rowBytes;
+      std::memcpy(isToWhole ? there : here, isToWhole ? here : there, size_t(range.size()) * rowBytes);
+      first += range.size();
+    }
+  }
+}
+
+heddle_attention_args Scene::arguments(const std::vector<void *> &addresses, int64_t rows, bool isBackward) const {
+  heddle_attention_args args = makeAttentionArgs();
+  const DType dtype = *dtypeOfCode(spec.dtype);
+  for (size_t i = 0; i < kFields.size(); ++i) {
+    const Field &field = kFields[i];
+    const bool isOfGradients = field.role == Role::dOut || field.role == Role::dLse || specOf(field.role).name[0] == 'd';
+    if (isOfGradients && !isBackward)
+      continue;
+    const int64_t heads = field.isOfKeys ? spec.kvHeads : spec.heads;
+    bindRole(args, field.role, addresses[i], field.isFloat ? DType::fp32 : dtype,
+             {spec.batch, rows, heads, field.isArray ? 1 : spec.dim});
+  }
+  args.operands = operands.data(), args.operand_count = operands.size();
+  return args;
+}
+
+void Scene::spoil(const Bytes &results) const {
+  for (size_t i = 0; i < kFields.size(); ++i)
+    if (kFields[i].isResult)
+      std::memset(results[i], 0xff, bytesOf(kFields[i], spec.rows));
+}
+
+std::string Scene::difference(const heddle_group_plan &plan, int rank, const Bytes &got, const Bytes &expected,
+                              double tolerance) const {
+  const int64_t rows = rowsOf(plan, rank);
+  for (size_t i = 0; i < kFields.size(); ++i) {
+    const Field &field = kFields[i];
+    if (!field.isResult)
+      continue;
+    const size_t bytes = bytesOf(field, rows), all = bytesOf(field, spec.rows), width = field.isFloat ? 4 : 2;
+    auto numberAt = [&](const uint8_t *place) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, place, width);
+      return field.isFloat                   ? floatFromBits(bits)
+             : spec.dtype == HEDDLE_FP16 ? fp16ToFloat(uint16_t(bits))
+                                         : bf16ToFloat(uint16_t(bits));
+    };
+    double largest = 0;
+    for (size_t at = 0; at < all; at += width)
+      if (const double value = numberAt(expected[i] + at); std::isfinite(value))
+        largest = std::max(largest, std::abs(value));
+    std::vector<uint8_t> mine(bytes), wanted(bytes);
+    moveRows(plan, rank, i, got[i], mine.data(), false);
+    moveRows(plan, rank, i, expected[i], wanted.data(), false);
+    for (size_t at = 0; at < bytes; at += width) {
+      const double a = numberAt(&mine[at]), b = numberAt(&wanted[at]);
+      const bool isSame = std::memcmp(&mine[at], &wanted[at], width) == 0;
+      if (!isSame && !(std::abs(a - b) <= tolerance * largest))
+        return std::string(specOf(field.role).name) + " of rank " + std::to_string(rank) + ": element " +
+               std::to_string(at / width) + " is " + std::to_string(a) + ", expected " + std::to_string(b);
+    }
+  }
+  return "";
+}
+
+} // namespace heddle::ranks

@@ -1,0 +1,45 @@
+//===- Tests.h - what the program can show --------------------------------------------------===//
+#ifndef HEDDLE_TESTS_RANKS_TESTS_H
+#define HEDDLE_TESTS_RANKS_TESTS_H
+
+#include "Launcher.h"
+
+namespace heddle::ranks {
+
+struct TestOptions {
+  std::string folder;      // for files
+  bool isOnGpus = false;   // else over the stand-ins
+  int most = 4;            // ranks
+  int count = 0;
+  unsigned seed = 1;
+  std::string only = {};   // a part of the names of cases
+
+  // Results of ranks against those of one call: another order of sums, and roundings of products on GPUs.
+  double tolerance() const { return isOnGpus ? 0.03 : 0.01; }
+  TeamOptions team() const;
+};
+
+// Each prints a line for a case, "ok ..." or "FAIL ...", and returns how many failed.
+int testResults(const TestOptions &options); // calls over ranks against one call, and against themselves
+int testKills(const TestOptions &options);   // a rank dies or hangs at a drawn point
+int testJoins(const TestOptions &options);   // a rank comes with something else
+int testThreads(const TestOptions &options); // failures of ranks that are threads
+
+// How many failed, of cases that say so themselves.
+class Verdict {
+public:
+  void say(const std::string &name, const std::string &wrong);
+  // Counted only, unless something is wrong.
+  void count(const std::string &name, const std::string &wrong) {
+    if (!wrong.empty())
+      say(name, wrong);
+  }
+  int failures() const { return failed; }
+
+private:
+  int failed = 0;
+};
+
+} // namespace heddle::ranks
+
+#endif

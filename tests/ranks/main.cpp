@@ -1,0 +1,123 @@
+//===- main.cpp - heddle-ranks -----------------------------------------------------------------===//
+// heddle-ranks results|kills|joins|threads [--count=N] [--seed=N] [--ranks=N] [--only=TEXT] [--folder=FOLDER]
+// Groups of processes (threads: of threads), over the GPUs of this machine and NCCL, or, where HEDDLE_CUDA_DRIVER_LIBRARY names the
+// recording driver, over the stand-ins. A line for each case; exit code 1: something failed, 2: usage, 3: what it needs is missing.
+//===---------------------------------------------------------------------------------------------===//
+#include "Tests.h"
+
+#include "runtime/Device/Device.h"
+#include "runtime/Distributed/NcclLibrary.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace heddle::ranks {
+
+TeamOptions TestOptions::team() const {
+  TeamOptions options;
+  options.standsStill = !isOnGpus;
+  options.limitSeconds = isOnGpus ? 10 : 0;
+  options.patienceSeconds = isOnGpus ? 200 : 120;
+  return options;
+}
+
+void Verdict::say(const std::string &name, const std::string &wrong) {
+  std::printf("%s %s%s%s\n", wrong.empty() ? "ok" : "FAIL", name.c_str(), wrong.empty() ? "" : ": ", wrong.c_str());
+  std::fflush(stdout);
+  failed += !wrong.empty();
+}
+
+} // namespace heddle::ranks
+
+using namespace heddle;
+using namespace heddle::ranks;
+
+namespace {
+
+// The process that starts ranks must not touch a GPU: a child looks.
+int gpusOrReason() {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto count = Device::count();
+    const auto nccl = NcclLibrary::open();
+    if (!count || !nccl || *count < 2) {
+      std::printf("skip: %s\n", !count  ? count.status().message().c_str()
+                                : !nccl ? nccl.status().message().c_str()
+                                        : ("expected two or more GPUs, got " + std::to_string(*count)).c_str());
+      std::fflush(stdout);
+      _exit(0);
+    }
+    _exit(std::min(*count, 100));
+  }
+  int state = 0;
+  waitpid(child, &state, 0);
+  return WIFEXITED(state) ? WEXITSTATUS(state) : 0;
+}
+
+bool readOption(const char *word, const char *name, std::string &value) {
+  const size_t length = std::strlen(name);
+  if (std::strncmp(word, name, length) != 0)
+    return false;
+  value = word + length;
+  return true;
+}
+
+int usage() {
+  std::fprintf(stderr, "usage: heddle-ranks results|kills|joins|threads [--count=N] [--seed=N] [--ranks=N] [--only=TEXT] "
+                       "[--folder=FOLDER]\n");
+  return 2;
+}
+
+int run(const std::string &verb, const TestOptions &options) {
+  if (verb == "results")
+    return testResults(options);
+  if (verb == "kills")
+    return testKills(options);
+  return verb == "joins" ? testJoins(options) : testThreads(options);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb != "results" && verb != "kills" && verb != "joins" && verb != "threads")
+    return usage();
+  TestOptions options;
+  options.count = verb == "threads" ? 200 : 20;
+  std::string value, ranks;
+  for (int i = 2; i < argc; ++i) {
+    if (readOption(argv[i], "--count=", value))
+      options.count = std::atoi(value.c_str());
+    else if (readOption(argv[i], "--seed=", value))
+      options.seed = unsigned(std::atoi(value.c_str()));
+    else if (!readOption(argv[i], "--ranks=", ranks) && !readOption(argv[i], "--only=", options.only) &&
+             !readOption(argv[i], "--folder=", options.folder))
+      return usage();
+  }
+  const bool makesFolder = options.folder.empty();
+  if (makesFolder)
+    options.folder = (std::filesystem::temp_directory_path() / ("heddle-ranks-" + std::to_string(getpid()))).string();
+  options.folder = std::filesystem::absolute(options.folder).string();
+  std::filesystem::create_directories(options.folder);
+  setenv("HEDDLE_FAKE_NCCL_FOLDER", options.folder.c_str(), 1);
+  setenv("HEDDLE_FAKE_CUDA_DEVICES", "8", 0);
+  options.isOnGpus = verb != "threads" && !isStandIn();
+  if (options.isOnGpus) {
+    options.most = std::min(gpusOrReason(), 8);
+    if (options.most < 2)
+      return 3;
+    options.most = std::min(options.most, 2); // more where it is asked for
+  }
+  if (!ranks.empty())
+    options.most = std::max(2, std::min(std::atoi(ranks.c_str()), 8));
+  const int failed = run(verb, options);
+  if (makesFolder)
+    std::filesystem::remove_all(options.folder);
+  return failed ? 1 : 0;
+}
