@@ -1,6 +1,9 @@
 //===- LocalTransport.cpp - ranks that are threads of one process ---------===//
 #include "runtime/Distributed/LocalTransport.h"
 
+#include "runtime/Distributed/RankWords.h"
+
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -23,10 +26,12 @@ struct Offer {
 class Meeting {
 public:
   Meeting(int32_t ranks, std::chrono::milliseconds limit)
-      : limit(limit), texts(size_t(ranks)), cameTo(size_t(ranks), 0), isClosed(size_t(ranks), false) {}
+      : limit(limit), texts(size_t(ranks)), cameTo(size_t(ranks), 0), isClosed(size_t(ranks), false),
+        waitsFor(size_t(ranks)) {}
 
   Result<std::vector<std::string>> gather(int32_t rank, const std::string &mine) {
     std::unique_lock<std::mutex> lock(mutex);
+    HEDDLE_TRY(checkWhole());
     const int64_t round = ++cameTo[size_t(rank)];
     texts[size_t(rank)][round] = mine;
     changed.notify_all();
@@ -41,6 +46,7 @@ public:
 
   Status exchange(int32_t rank, const Exchange &step) {
     std::unique_lock<std::mutex> lock(mutex);
+    HEDDLE_TRY(checkWhole());
     std::vector<std::pair<int32_t, std::shared_ptr<Offer>>> offered;
     for (const SentBytes &sent : step.sends) {
       offered.push_back({sent.peer, std::make_shared<Offer>(Offer{sent.data, sent.bytes})});
@@ -73,6 +79,8 @@ public:
   }
 
 private:
+  Status checkWhole() const { return left.empty() ? Status() : Status::unavailable(left); }
+
   std::vector<int32_t> missingFrom(int64_t round) const {
     std::vector<int32_t> missing;
     for (size_t rank = 0; rank < cameTo.size(); ++rank)
@@ -85,6 +93,7 @@ private:
     auto &queue = offers[{received.peer, rank}];
     HEDDLE_TRY(waitFor(lock, rank,
                        [&] { return queue.empty() ? std::vector<int32_t>{received.peer} : std::vector<int32_t>(); }));
+    HEDDLE_TRY(checkWhole()); // who failed waits no more, and its memory is its own
     const std::shared_ptr<Offer> offer = queue.front();
     if (offer->bytes != received.bytes) {
       left = "rank " + num(rank) + " expected " + num(int64_t(received.bytes)) + " bytes of rank " +
@@ -100,21 +109,37 @@ private:
     return {};
   }
 
+  // Those for whom `ranks` wait in turn, as far as they do.
+  std::vector<int32_t> lostAmong(const std::vector<int32_t> &ranks) const {
+    std::vector<int32_t> lost, reached;
+    auto reach = [&](const std::vector<int32_t> &more) {
+      for (int32_t rank : more)
+        if (std::find(reached.begin(), reached.end(), rank) == reached.end())
+          reached.push_back(rank);
+    };
+    reach(ranks);
+    for (size_t i = 0; i < reached.size(); ++i) {
+      if (waitsFor[size_t(reached[i])].empty())
+        lost.push_back(reached[i]);
+      reach(waitsFor[size_t(reached[i])]);
+    }
+    return lost.empty() ? ranks : lost; // they wait for each other
+  }
+
   // Until nobody is waited for, somebody left, or the limit is over.
   template <class WaitedFor> Status waitFor(std::unique_lock<std::mutex> &lock, int32_t rank, WaitedFor &&waitedFor) {
     const auto end = std::chrono::steady_clock::now() + limit;
+    std::vector<int32_t> &ranks = waitsFor[size_t(rank)];
     while (true) {
-      const std::vector<int32_t> ranks = waitedFor();
+      ranks = waitedFor();
       if (ranks.empty())
         return {};
       for (int32_t peer : ranks)
         if (left.empty() && isClosed[size_t(peer)])
           left = "rank " + num(peer) + " left: its transport was closed";
-      if (!left.empty())
-        return Status::unavailable(left);
+      HEDDLE_TRY(checkWhole());
       if (changed.wait_until(lock, end) == std::cv_status::timeout && !waitedFor().empty() && left.empty()) {
-        left = "rank " + num(rank) + " waited " + num(limit.count()) + " ms for rank " + num(ranks.front()) +
-               (ranks.size() > 1 ? " and " + num(int64_t(ranks.size()) - 1) + " more" : "");
+        left = "rank " + num(rank) + " waited " + limitText(limit) + " for " + ranksText(lostAmong(waitedFor()));
         changed.notify_all();
       }
     }
@@ -126,6 +151,7 @@ private:
   std::vector<std::map<int64_t, std::string>> texts; // by rank, then by round
   std::vector<int64_t> cameTo;                       // round of each rank
   std::vector<bool> isClosed;                        // by rank
+  std::vector<std::vector<int32_t>> waitsFor;        // of each rank
   std::map<std::pair<int32_t, int32_t>, std::deque<std::shared_ptr<Offer>>> offers;
   std::string left; // why the group is over
 };

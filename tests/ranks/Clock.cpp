@@ -2,6 +2,9 @@
 #include "Clock.h"
 #include "Board.h"
 
+#include <cerrno>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -40,6 +43,18 @@ int clock_gettime(clockid_t clock, timespec *time) noexcept {
 
 int clock_nanosleep(clockid_t clock, int flags, const timespec *time, timespec *left) {
   return isStanding ? restBriefly() : int(syscall(SYS_clock_nanosleep, clock, flags, time, left));
+}
+
+// Nobody is woken: who waits looks again.
+int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock, const timespec *end) {
+  using Wait = int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const timespec *);
+  static const auto real = reinterpret_cast<Wait>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
+  if (!isStanding)
+    return real(condition, mutex, clock, end);
+  pthread_mutex_unlock(mutex);
+  restBriefly();
+  pthread_mutex_lock(mutex);
+  return ETIMEDOUT;
 }
 
 int sched_yield() noexcept { return isStanding ? restBriefly() : int(syscall(SYS_sched_yield)); }

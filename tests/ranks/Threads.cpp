@@ -243,10 +243,8 @@ std::string Faults::wrongWith(const Fault &fault, int rank, const ThreadResult &
     return wrong.empty() ? "" : who + wrong;
   }
   const std::string victim = "rank " + std::to_string(fault.victim), words = result.status.message();
-  const bool isNamed = words.find(fault.failure == Failure::hangs ? "for " + victim : victim + " left: ") != std::string::npos;
-  // Whoever waits first for one that waits itself names that one.
-  const bool mayNameOther = fault.failure == Failure::hangs && words.find("ms for rank ") != std::string::npos && fault.ranks > 2;
-  return result.status.code() == StatusCode::unavailable && (isNamed || mayNameOther) ? "" : who + "it does not name " + victim + ": " + words;
+  const bool isNamed = words.find(fault.failure == Failure::hangs ? "waited 30 s for " + victim : victim + " left: ") != std::string::npos;
+  return result.status.code() == StatusCode::unavailable && isNamed ? "" : who + "it does not name " + victim + ": " + words;
 }
 
 std::string Faults::runFewer(int ranks) {

@@ -51,7 +51,7 @@ TEST_CASE("ranks that disagree are told before anything is sent") {
     CHECK_MESSAGE(outcome.status == HEDDLE_OK, outcome.message);
   for (const Outcome &outcome : onBoth(other.get(), 24, true)) {
     CHECK(outcome.status == HEDDLE_INVALID_ARGUMENT);
-    CHECK_MESSAGE(outcome.message.find("rank 1 has plan") != std::string::npos, outcome.message);
+    CHECK_MESSAGE(outcome.message.find("rank 1 has layout ") != std::string::npos, outcome.message);
   }
   for (const Outcome &outcome : onBoth(plan.get(), 32, false))
     CHECK_MESSAGE(outcome.message.find("rank 1 has d_lse 0, rank 0 has d_lse 1") != std::string::npos, outcome.message);
