@@ -39,7 +39,8 @@ public:
       blocks.push_back(ranges);
       std::vector<BlockNeeds> &ofRank = needs.emplace_back();
       for (const IndexRange &range : ranges)
-        ofRank.push_back(needsOf(range));
+        if (request.form != GroupForm::Piece || needs.size() == 1)
+          ofRank.push_back(needsOf(range));
     }
   }
 
@@ -89,7 +90,55 @@ public:
     });
   }
 
+  /// Rank 0 has one range.
+  GroupWalk piece() {
+    GroupWalk walk = emptyWalk(1);
+    if (!meetOwn(0, 0, walk.steps[0].ranks[0]))
+      for (const RowRange &cluster : needs[0][0].clusters)
+        for (const RowRange &part : partsOfCluster(cluster, rowRange(rangesOf(0)[0])))
+          meetPart(walk, part);
+    for (GroupStep &step : walk.steps)
+      if (!step.ranks[0].windows.empty())
+        addHop(step, 1, 0, {0});
+    return walk;
+  }
+
 private:
+  /// Columns of a range of the rank's own need no window, and windows have an end.
+  std::vector<RowRange> partsOfCluster(const RowRange &cluster, const RowRange &own) const {
+    if (isInside(cluster, own) || cluster.size() <= request.mostColumns)
+      return {cluster};
+    const int64_t begin = std::clamp(own.begin, cluster.begin, cluster.end),
+                  end = std::clamp(own.end, cluster.begin, cluster.end);
+    std::vector<RowRange> parts;
+    auto cut = [&](int64_t first, int64_t last, int64_t most) {
+      for (; first < last; first += most)
+        parts.push_back({first, std::min(first + most, last)});
+    };
+    cut(cluster.begin, begin, request.mostColumns);
+    cut(begin, end, rows);
+    cut(end, cluster.end, request.mostColumns);
+    return parts;
+  }
+
+  /// In the last step, or in one more where its windows are full.
+  void meetPart(GroupWalk &walk, const RowRange &part) const {
+    if (isInside(part, rowRange(rangesOf(0)[0]))) {
+      walk.steps.back().ranks[0].launches.push_back({0, -1, 0, part});
+      return;
+    }
+    int64_t columns = part.size();
+    for (const RowRange &window : walk.steps.back().ranks[0].windows)
+      columns += window.size();
+    if (columns > request.mostColumns && columns > part.size()) {
+      walk.steps.emplace_back();
+      walk.steps.back().ranks.resize(ranks());
+    }
+    ShardStep &share = walk.steps.back().ranks[0];
+    share.launches.push_back({0, int32_t(share.windows.size()), 0, part});
+    share.windows.push_back(part);
+  }
+
   GroupWalk emptyWalk(size_t steps) const {
     GroupWalk walk;
     for (const std::vector<IndexRange> &ofRank : blocks) {
@@ -356,7 +405,9 @@ Status checkRequest(const GroupPlanRequest &request) {
                                    std::to_string(request.kvHeads) + " kv heads, got " + std::to_string(sizes.heads));
   if (lacksTensors(request.analysis, sizes))
     return Status::unsupported("a mask reads a tensor that is not given: what ranks ask for depends on it");
-  if (request.form == GroupForm::Ring && request.isPlacementFree)
+  if (request.form == GroupForm::Piece && request.mostColumns < 1)
+    return Status::invalidArgument("windows of a piece: expected room for a column or more");
+  if (request.form != GroupForm::Gather && request.isPlacementFree)
     return Status::invalidArgument("a ring adds up what each rank computes of its own: expected a gather where every "
                                    "row meets its columns in one launch");
   if (request.isPlacementFree && request.areGradientsDetached)
@@ -383,9 +434,11 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
       own.push_back(rowRange(range));
   }
   WalkPlanner forward(request, Direction::Forward);
-  plan.forward = request.form == GroupForm::Ring ? forward.ring() : forward.gather();
-  const bool isGather = request.form == GroupForm::Gather && !request.isPlacementFree;
-  if (request.areGradientsDetached || (isGather && forward.hasEarlyLaunches()))
+  plan.forward = request.form == GroupForm::Ring    ? forward.ring()
+                 : request.form == GroupForm::Piece ? forward.piece()
+                                                    : forward.gather();
+  const bool hasOwnGradients = request.form == GroupForm::Gather && forward.hasEarlyLaunches();
+  if (request.form != GroupForm::Piece && (request.areGradientsDetached || hasOwnGradients))
     plan.gradients = WalkPlanner(request, Direction::Forward,
                                  {/*hasEarlyLaunches=*/false, /*fromFirstColumn=*/request.areGradientsDetached})
                          .gather();

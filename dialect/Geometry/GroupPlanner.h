@@ -12,7 +12,8 @@ namespace heddle::attn {
 
 enum class GroupForm : uint8_t {
   Gather, ///< everything that a rank asks for travels at once; its rows meet it in few launches
-  Ring    ///< one peer a step, so that memory is that of two steps; launches continue each other
+  Ring,   ///< one peer a step, so that memory is that of two steps; launches continue each other
+  Piece   ///< rank 0 alone computes, and what it asks for travels in windows of at most `mostColumns`
 };
 
 struct GroupPlanRequest {
@@ -37,6 +38,7 @@ struct GroupPlanRequest {
   /// The pattern says gradient(detached): its gradients are a gather of their own, where every row meets its columns in
   /// one launch that begins with column 0.
   bool areGradientsDetached = false;
+  int64_t mostColumns = 0; ///< of all windows of a step, where the form says so
 };
 
 /// invalidArgument: the layout is none of these rows, or placement cannot be free in a ring. unsupported: lengths of

@@ -51,6 +51,18 @@ Result<ShardLayout> contiguousLayout(int64_t rows, int64_t ranks) {
   return layout;
 }
 
+ShardLayout pieceLayout(int64_t rows, IndexRange piece) {
+  ShardLayout layout;
+  layout.ranks.push_back({piece});
+  std::vector<IndexRange> others;
+  for (const IndexRange &rest : {IndexRange{0, piece.begin}, IndexRange{piece.end, rows}})
+    if (rest.begin < rest.end)
+      others.push_back(rest);
+  if (!others.empty())
+    layout.ranks.push_back(others);
+  return layout;
+}
+
 Result<ShardLayout> zigzagLayout(int64_t rows, int64_t ranks) {
   HEDDLE_TRY(checkRanks(rows, ranks, 2 * ranks, "zigzag"));
   ShardLayout layout;

@@ -27,6 +27,8 @@ Result<ShardLayout> contiguousLayout(int64_t rows, int64_t ranks);
 Result<ShardLayout> zigzagLayout(int64_t rows, int64_t ranks);
 /// Stripes of `stripe` rows, the last one maybe shorter, dealt out in turn.
 Result<ShardLayout> stripedLayout(int64_t rows, int64_t ranks, int64_t stripe);
+/// Rank 0 has rows [begin, end), rank 1 all others, where there are any.
+ShardLayout pieceLayout(int64_t rows, IndexRange piece);
 /// At least 128 rows, and as many stripes to a rank as keep the work of a plan small: 64 of up to 128 ranks.
 int64_t defaultStripe(int64_t rows, int64_t ranks);
 
