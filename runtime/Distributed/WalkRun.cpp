@@ -21,16 +21,18 @@ WalkRun::WalkRun(const GroupPlan &plan, const GroupWalk &walk, int32_t rank, int
   for (const GroupStep &step : walk.steps) {
     uint64_t used = 0, usedByHome = 0;
     layStep(step, memory.emplace_back(), used, usedByHome);
-    slotBytes = std::max(slotBytes, used);
-    homeBytes = std::max(homeBytes, usedByHome);
+    const size_t slot = (memory.size() - 1) % kSlots;
+    slotBytes[slot] = std::max(slotBytes[slot], used);
+    homeBytes[slot] = std::max(homeBytes[slot], usedByHome);
   }
 }
 
-uint64_t WalkRun::workspaceBytes() const { return kSlots * (slotBytes + homeBytes); }
+uint64_t WalkRun::workspaceBytes() const { return slotBytes[0] + slotBytes[1] + homeBytes[0] + homeBytes[1]; }
 
 //===-- memory ----------------------------------------------------------------===//
 
-/// Offsets are within a slot; those of messages home lie behind all slots, as they live longer.
+/// Offsets are within a slot; those of messages home lie behind all slots, as they live longer. Steps take turns, and a
+/// slot is as large as its steps: where one of two has no windows, memory is that of the other.
 void WalkRun::layStep(const GroupStep &step, StepMemory &memory, uint64_t &used, uint64_t &usedByHome) const {
   for (const RowRange &window : step.ranks[size_t(rank)].windows)
     for (const auto &[of, offsets] : {std::pair(&fields, &memory.windows), std::pair(&sumFields, &memory.sums)}) {
@@ -71,21 +73,19 @@ bool WalkRun::isWhole(const Hop &hop) const {
 }
 
 RowPlace WalkRun::windowOf(const std::vector<WalkField> &of, size_t field, const RowRange &window,
-                           uint64_t offset) const {
+                           char *address) const {
   const int64_t headBytes = of[field].own.headBytes;
   if (of[field].isArray)
-    return RowPlace::ofArray(reinterpret_cast<const float *>(base + offset), heads, window.size());
-  return RowPlace::ofRows(base + offset, window.size(), heads, headBytes);
+    return RowPlace::ofArray(reinterpret_cast<const float *>(address), heads, window.size());
+  return RowPlace::ofRows(address, window.size(), heads, headBytes);
 }
 
 RowPlace WalkRun::fieldWindow(size_t step, size_t window, size_t field) const {
-  return windowOf(fields, field, own(step).windows[window],
-                  step % kSlots * slotBytes + memory[step].windows[window][field]);
+  return windowOf(fields, field, own(step).windows[window], slotOf(step) + memory[step].windows[window][field]);
 }
 
 RowPlace WalkRun::sumWindow(size_t step, size_t window, size_t field) const {
-  return windowOf(sumFields, field, own(step).windows[window],
-                  step % kSlots * slotBytes + memory[step].sums[window][field]);
+  return windowOf(sumFields, field, own(step).windows[window], slotOf(step) + memory[step].sums[window][field]);
 }
 
 RowPlace WalkRun::ownFrom(const WalkField &field, int64_t row) const { return field.own.at(plan.ownRow(rank, row), 0); }
@@ -128,11 +128,11 @@ Status WalkRun::forEachRun(const Hop &hop, const WalkField &of, char *message, c
 }
 
 char *WalkRun::fetchedAt(size_t step, const Wire &wire, size_t field) const {
-  return base + step % kSlots * slotBytes + wire.offsets[field];
+  return slotOf(step) + wire.offsets[field];
 }
 
 char *WalkRun::homewardAt(size_t step, const Wire &wire, size_t field) const {
-  return base + kSlots * slotBytes + step % kSlots * homeBytes + wire.offsets[field];
+  return base + slotBytes[0] + slotBytes[1] + (step % kSlots ? homeBytes[0] : 0) + wire.offsets[field];
 }
 
 uint64_t WalkRun::bytesOf(const Hop &hop, const WalkField &field) const {

@@ -8,6 +8,7 @@
 #include "runtime/Distributed/ShardDevice.h"
 #include "runtime/Distributed/Transport.h"
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -54,7 +55,7 @@ private:
   Wire layWire(const Hop &hop, const std::vector<WalkField> &of, bool isDirect, uint64_t &used) const;
   bool isWhole(const Hop &hop) const;
   const ShardStep &own(size_t step) const { return walk.steps[step].ranks[size_t(rank)]; }
-  RowPlace windowOf(const std::vector<WalkField> &of, size_t field, const RowRange &window, uint64_t offset) const;
+  RowPlace windowOf(const std::vector<WalkField> &of, size_t field, const RowRange &window, char *address) const;
   RowPlace ownFrom(const WalkField &field, int64_t row) const;
   RowPlace fieldWindow(size_t step, size_t window, size_t field) const;
   RowPlace sumWindow(size_t step, size_t window, size_t field) const;
@@ -65,6 +66,7 @@ private:
   using CopyRows = std::function<Status(const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads)>;
   Status forEachRun(const Hop &hop, const WalkField &of, char *message, const PlaceOfRun &here,
                     const CopyRows &copy) const;
+  char *slotOf(size_t step) const { return base + (step % kSlots ? slotBytes[0] : 0); }
   char *fetchedAt(size_t step, const Wire &wire, size_t field) const;
   char *homewardAt(size_t step, const Wire &wire, size_t field) const;
   uint64_t bytesOf(const Hop &hop, const WalkField &field) const;
@@ -87,7 +89,8 @@ private:
   int64_t batches, heads;
   std::vector<WalkField> fields, sumFields;
   std::vector<StepMemory> memory;
-  uint64_t slotBytes = 0, homeBytes = 0;
+  using SlotBytes = std::array<uint64_t, kSlots>; // the most of the steps that have the slot
+  SlotBytes slotBytes = {}, homeBytes = {};
   char *base = nullptr;
 };
 
