@@ -46,6 +46,12 @@ Status CudaShard::copyRuns(const char *from, size_t fromPitch, char *to, size_t 
                            Queue queue) const {
   if (!width || !height)
     return {};
+  constexpr size_t kLongestRow = size_t(1) << 30; // the driver's rectangles have rows of less than 2 GiB
+  if (height == 1 && width > kLongestRow) {
+    const size_t whole = width / kLongestRow * kLongestRow;
+    HEDDLE_TRY(copyRuns(from, kLongestRow, to, kLongestRow, kLongestRow, whole / kLongestRow, queue));
+    return copyRuns(from + whole, 0, to + whole, 0, width - whole, 1, queue);
+  }
   const DeviceState &state = *device.state();
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
