@@ -67,6 +67,28 @@ Status AtomicFile::write(const void *data, size_t bytes) {
   return {};
 }
 
+Status AtomicFile::reserve(uint64_t bytes) {
+  int failure = bytes ? ::fallocate(fd, 0, 0, off_t(bytes)) : 0;
+  if (failure != 0 && errno == EOPNOTSUPP) // no such promise here
+    failure = ::ftruncate(fd, off_t(bytes));
+  return failure == 0 ? Status() : failed("make room for it");
+}
+
+Status AtomicFile::writeAt(uint64_t offset, const void *data, size_t bytes) {
+  const char *at = static_cast<const char *>(data);
+  while (bytes > 0) {
+    ssize_t put = ::pwrite(fd, at, std::min<size_t>(bytes, 1u << 30), off_t(offset));
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      return failed("write");
+    at += put;
+    offset += uint64_t(put);
+    bytes -= static_cast<size_t>(put);
+  }
+  return {};
+}
+
 Status AtomicFile::publish() {
   if (::fsync(fd) != 0 && errno != EINVAL)
     return failed("flush");

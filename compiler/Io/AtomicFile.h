@@ -5,6 +5,7 @@
 
 #include "runtime/Core/PartFolder.h"
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace heddle {
@@ -20,6 +21,11 @@ public:
   ~AtomicFile();
 
   Status write(const void *data, size_t bytes);
+  // Makes the file so long, with room for it on the disk where the file system can promise that: io, now and not when the
+  // room is used. What is not written then is 0.
+  Status reserve(uint64_t bytes);
+  // At an offset, whatever was written elsewhere. Thread-safe.
+  Status writeAt(uint64_t offset, const void *data, size_t bytes);
   // Once, at the end: flush, then take the target's name.
   Status publish();
 

@@ -24,6 +24,8 @@ namespace heddle {
 class RandomStream {
 public:
   RandomStream(uint64_t seed, std::string_view name);
+  // `base`, for those who make the numbers elsewhere.
+  uint64_t start() const { return base; }
   // 64 uniform bits for counter i.
   uint64_t word(uint64_t i) const;
   // Standard normal value of element `element`; uses words 3 * element to 3 * element + 2.

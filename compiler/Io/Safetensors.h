@@ -6,6 +6,7 @@
 // kernel takes), invalidArgument (the caller's names, shapes or path).
 #pragma once
 
+#include "compiler/Io/AtomicFile.h"
 #include "compiler/Io/HostTensor.h"
 #include "compiler/Io/OperandTensor.h"
 #include "runtime/Core/Status.h"
@@ -37,6 +38,10 @@ public:
   Result<HostTensor> read(const std::string &name) const;
   // The same of a tensor that a pattern reads: unsupported names the element types that one may have.
   Result<OperandTensor> readOperand(const std::string &name) const;
+  // Of a tensor of a call, without its elements: shape and element type alone. Failures as of read().
+  Result<HostTensor> describe(const std::string &name) const;
+  // Bytes [first, first + bytes) of the tensor, which has them.
+  Status readBytes(const TensorEntry &entry, uint64_t first, uint64_t bytes, void *to) const;
 
 private:
   Result<const TensorEntry *> find(const std::string &name) const;
@@ -56,5 +61,25 @@ private:
 Status writeSafetensors(const std::string &path, const std::map<std::string, const HostTensor *> &tensors,
                         const std::map<std::string, std::string> &metadata = {},
                         const std::map<std::string, OperandTensor> &operands = {});
+
+// A file of one tensor after the other whose elements come in any order, in pieces; what never comes is 0. Move-only.
+class SafetensorsPieces {
+public:
+  // Each with its shape and element type alone. The failures of writeSafetensors, and io where the disk has no room.
+  static Result<SafetensorsPieces> create(const std::string &path, const std::map<std::string, HostTensor> &tensors,
+                                          const std::map<std::string, std::string> &metadata = {});
+  // Elements of the tensor, from number `first` on in row-major order.
+  Status write(const std::string &name, uint64_t first, const void *data, uint64_t elements);
+  // Once, at the end: the file takes its name.
+  Status publish() { return file.publish(); }
+
+private:
+  struct Place {
+    uint64_t offset, elementBytes;
+  };
+  explicit SafetensorsPieces(AtomicFile file) : file(std::move(file)) {}
+  AtomicFile file;
+  std::map<std::string, Place> places;
+};
 
 } // namespace heddle

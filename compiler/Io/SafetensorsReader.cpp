@@ -254,6 +254,16 @@ Status SafetensorsFile::checkRoom(const std::string &name, const TensorEntry &en
                      double(entry.end - entry.begin), "give a smaller file, or more memory");
 }
 
+Status SafetensorsFile::readBytes(const TensorEntry &entry, uint64_t first, uint64_t bytes, void *to) const {
+  return readExactly(*descriptor, to, bytes, dataStart + entry.begin + first, filePath);
+}
+
+Result<HostTensor> SafetensorsFile::describe(const std::string &name) const {
+  HEDDLE_ASSIGN(const TensorEntry *entry, find(name));
+  HEDDLE_TRY(checkElement(name, *entry, &ElementTraits::isOfCalls));
+  return HostTensor{*entry->dtype, entry->shape, {}};
+}
+
 Status SafetensorsFile::readData(const TensorEntry &entry, std::byte *to) const {
   return readExactly(*descriptor, to, entry.end - entry.begin, dataStart + entry.begin, filePath);
 }

@@ -14,6 +14,7 @@ struct NamedTensor {
   DType element;
   const std::vector<int64_t> *shape;
   const std::vector<std::byte> *data;
+  uint64_t bytes;
 };
 
 } // namespace
@@ -33,17 +34,21 @@ static Status checkTensors(const std::map<std::string, const HostTensor *> &tens
 }
 
 // Wider elements first keeps every tensor aligned to its own element size.
-static std::vector<NamedTensor> layout(const std::map<std::string, const HostTensor *> &tensors,
-                                       const std::map<std::string, OperandTensor> &operands) {
-  std::vector<NamedTensor> order;
-  for (const auto &[name, tensor] : tensors)
-    order.push_back({name, tensor->dtype, &tensor->shape, &tensor->data});
-  for (const auto &[name, tensor] : operands)
-    order.push_back({name, tensor.element, &tensor.shape, tensor.data.get()});
+static void sortWide(std::vector<NamedTensor> &order) {
   std::sort(order.begin(), order.end(), [](const NamedTensor &a, const NamedTensor &b) {
     const int64_t bytes = dtypeBytes(a.element), others = dtypeBytes(b.element);
     return bytes != others ? bytes > others : a.name < b.name;
   });
+}
+
+static std::vector<NamedTensor> layout(const std::map<std::string, const HostTensor *> &tensors,
+                                       const std::map<std::string, OperandTensor> &operands) {
+  std::vector<NamedTensor> order;
+  for (const auto &[name, tensor] : tensors)
+    order.push_back({name, tensor->dtype, &tensor->shape, &tensor->data, tensor->data.size()});
+  for (const auto &[name, tensor] : operands)
+    order.push_back({name, tensor.element, &tensor.shape, tensor.data.get(), tensor.data->size()});
+  sortWide(order);
   return order;
 }
 
@@ -55,7 +60,7 @@ static std::string headerBytes(const std::vector<NamedTensor> &order,
     header["__metadata__"] = metadata;
   uint64_t at = 0;
   for (const NamedTensor &tensor : order) {
-    uint64_t end = at + tensor.data->size();
+    uint64_t end = at + tensor.bytes;
     header[tensor.name] = {
         {"dtype", traitsOf(tensor.element).fileName}, {"shape", *tensor.shape}, {"data_offsets", {at, end}}};
     at = end;
@@ -82,6 +87,36 @@ Status writeSafetensors(const std::string &path, const std::map<std::string, con
   for (const NamedTensor &tensor : order)
     HEDDLE_TRY(file.write(tensor.data->data(), tensor.data->size()));
   return file.publish();
+}
+
+Result<SafetensorsPieces> SafetensorsPieces::create(const std::string &path,
+                                                    const std::map<std::string, HostTensor> &tensors,
+                                                    const std::map<std::string, std::string> &metadata) {
+  std::vector<NamedTensor> order;
+  for (const auto &[name, tensor] : tensors) {
+    const std::optional<int64_t> bytes = bytesOf(tensor.shape, dtypeBytes(tensor.dtype));
+    if (!bytes)
+      return Status::invalidArgument("tensor file '" + path + "': tensor '" + name + "' " + shapeText(tensor.shape) +
+                                     " has more elements than there are numbers for");
+    order.push_back({name, tensor.dtype, &tensor.shape, nullptr, uint64_t(*bytes)});
+  }
+  sortWide(order);
+  HEDDLE_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  SafetensorsPieces pieces(std::move(file));
+  const std::string header = headerBytes(order, metadata);
+  uint64_t at = header.size();
+  for (const NamedTensor &tensor : order) {
+    pieces.places[tensor.name] = {at, uint64_t(dtypeBytes(tensor.element))};
+    at += tensor.bytes;
+  }
+  HEDDLE_TRY(pieces.file.reserve(at));
+  HEDDLE_TRY(pieces.file.writeAt(0, header.data(), header.size()));
+  return pieces;
+}
+
+Status SafetensorsPieces::write(const std::string &name, uint64_t first, const void *data, uint64_t elements) {
+  const Place &place = places.at(name);
+  return file.writeAt(place.offset + first * place.elementBytes, data, elements * place.elementBytes);
 }
 
 } // namespace heddle
