@@ -12,22 +12,47 @@ namespace heddle::oracle {
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+AttentionOracle::AttentionOracle(attn::PatternOp pattern, const Problem &problem, InputRows inputs, double scale)
+    : pairs(pattern, problem), chain(pattern, problem), problem(problem), inputs(std::move(inputs)), scale(scale) {}
+
 AttentionOracle::AttentionOracle(attn::PatternOp pattern, const Problem &problem, const AttentionInputs &inputs,
                                  double scale)
-    : pairs(pattern, problem), chain(pattern, problem), problem(problem), inputs(inputs), scale(scale) {}
+    : AttentionOracle(pattern, problem, inputRowsOf(inputs), scale) {}
+
+InputRows inputRowsOf(const AttentionInputs &inputs) {
+  return {inputs.sizes, inputs.dtype(), [&inputs](Role role, const RowId &id, float *values) {
+            const HostTensor &tensor = inputs.of(role);
+            const std::vector<int64_t> &shape = tensor.shape;
+            const int64_t first = ((id.batch * shape[1] + id.row) * shape[2] + id.head) * shape[3];
+            loadElements(tensor.dtype, tensor.data.data(), first, int(shape[3]), values);
+          }};
+}
+
+bool AttentionOracle::keeps(const RowId &id, int64_t key) const {
+  for (unsigned branch = 0; branch < pairs.branchCount(); ++branch)
+    if (pairs.keeps(branch, id.head, id.row, key, id.batch))
+      return true;
+  return false;
+}
 
 float AttentionOracle::rounded(double value, DType dtype) { return roundedTo(dtype, static_cast<float>(value)); }
 
 AttentionOracle::Kept AttentionOracle::keptBy(RowId id, std::optional<unsigned> only) const {
   Kept kept{{}, only ? -kInfinity : chain.sink(id.head).value_or(-kInfinity)};
   const unsigned first = only.value_or(0), last = only ? *only + 1 : pairs.branchCount();
-  for (int64_t j = 0; j < problem.seqlenK; ++j) {
+  auto ask = [&](int64_t j) {
     int copies = 0;
     for (unsigned branch = first; branch < last; ++branch)
       copies += pairs.keeps(branch, id.head, id.row, j, id.batch);
     if (copies > 0)
       kept.keys.push_back({j, copies});
-  }
+  };
+  if (inputs.candidates)
+    for (int64_t j : inputs.candidates(id))
+      ask(j);
+  else
+    for (int64_t j = 0; j < problem.seqlenK; ++j)
+      ask(j);
   return kept;
 }
 
@@ -57,8 +82,9 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   const std::vector<Key> &keys = kept.keys;
   const AttentionSizes &sizes = inputs.sizes;
   int64_t kvHead = id.head / (sizes.heads / sizes.kvHeads);
-  int64_t qRow = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.headDim;
-  auto keyRow = [&](int64_t j) { return (id.batch * sizes.seqlenK + j) * sizes.kvHeads + kvHead; };
+  std::vector<float> query(sizes.headDim), row(std::max(sizes.headDim, sizes.valueDim));
+  inputs.read(Role::q, id, query.data());
+  auto readKey = [&](Role role, const Key &key) { inputs.read(role, {id.batch, kvHead, key.index}, row.data()); };
   const Number nothing = -std::numeric_limits<Number>::infinity();
   const Number sink = Number(kept.sink);
   RowResult result{std::vector<double>(sizes.valueDim, 0.0), double(sink)};
@@ -69,8 +95,9 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   Number largest = sink;
   for (const Key &key : keys) {
     Number product = 0, squares = 0;
+    readKey(Role::k, key);
     for (int64_t c = 0; c < sizes.headDim; ++c) {
-      const Number term = Number(inputs.q.get(qRow + c)) * Number(inputs.k.get(keyRow(key.index) * sizes.headDim + c));
+      const Number term = Number(query[c]) * Number(row[c]);
       product += term;
       squares += term * term;
     }
@@ -85,14 +112,14 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   for (size_t i = 0; i < keys.size(); ++i)
     sum += Number(keys[i].copies) * std::exp(scores[i] - largest);
   auto weightOf = [&](size_t i) { return Number(keys[i].copies) * std::exp(scores[i] - largest) / sum; };
-  auto valueOf = [&](size_t i, int64_t c) { return Number(inputs.v.get(keyRow(keys[i].index) * sizes.valueDim + c)); };
   std::vector<Number> out(sizes.valueDim, Number(0));
   for (size_t i = 0; i < keys.size(); ++i) {
     Number weight = weightOf(i);
     if (roundTo)
       weight = rounded(weight, *roundTo);
+    readKey(Role::v, keys[i]);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
-      out[c] += weight * valueOf(i, c);
+      out[c] += weight * Number(row[c]);
   }
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], *roundTo) : double(out[c]);
@@ -100,12 +127,14 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   result.lseUnit = Fp32Unit::kSpacing * std::abs(result.lse);
   for (size_t i = 0; i < keys.size(); ++i)
     result.lseUnit += weightOf(i) > 0 ? Fp32Unit::kSpacing * double(weightOf(i)) * sizesOfScores[i] : 0;
-  if (roundTo || inputs.dtype() != kAccumulator)
+  if (roundTo || inputs.dtype != kAccumulator)
     return result;
   std::vector<Fp32Unit> units(result.out.begin(), result.out.end());
-  for (size_t i = 0; i < keys.size(); ++i)
+  for (size_t i = 0; i < keys.size(); ++i) {
+    readKey(Role::v, keys[i]);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
-      units[c].add(double(scores[i]), double(weightOf(i)), double(valueOf(i, c)));
+      units[c].add(double(scores[i]), double(weightOf(i)), double(row[c]));
+  }
   for (Fp32Unit &unit : units) {
     unit.add(double(sink), double(std::exp(sink - largest) / sum), 0);
     result.fp32Unit = std::max(result.fp32Unit, double(unit));
@@ -114,11 +143,11 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
 }
 
 RowResult AttentionOracle::exactRow(RowId id) const { return attend<double>(id, keptBy(id), std::nullopt); }
-RowResult AttentionOracle::plainRow(RowId id) const { return attend<float>(id, keptBy(id), inputs.dtype()); }
+RowResult AttentionOracle::plainRow(RowId id) const { return attend<float>(id, keptBy(id), inputs.dtype); }
 
 AttentionOracle::Rows AttentionOracle::bothRows(RowId id, std::optional<unsigned> branch) const {
   const Kept kept = keptBy(id, branch);
-  return {attend<double>(id, kept, std::nullopt), attend<float>(id, kept, inputs.dtype())};
+  return {attend<double>(id, kept, std::nullopt), attend<float>(id, kept, inputs.dtype)};
 }
 
 /// |a - b|; 0 for equal infinities, infinite when either is NaN.

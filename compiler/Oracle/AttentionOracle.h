@@ -26,9 +26,23 @@ struct RowResult {
   double lseUnit = 0; ///< what rounding lse and every score once in fp32 changes of lse, to first order
 };
 
+/// Inputs that may lie in no memory. Both functions are called by many threads at a time.
+struct InputRows {
+  AttentionSizes sizes;
+  DType dtype;
+  /// The elements of one head of a row of q, k or v, as fp32.
+  std::function<void(Role role, const RowId &id, float *values)> read;
+  /// Keys that a row may keep, ascending; the definition is asked of these alone. Nothing: of all.
+  std::function<std::vector<int64_t>(const RowId &id)> candidates = {};
+};
+/// Of tensors, which outlive it.
+InputRows inputRowsOf(const AttentionInputs &inputs);
+
 /// Attention over one set of inputs. Thread safe where PatternOracle is.
 class AttentionOracle {
 public:
+  /// `problem` must have the sizes of `inputs`.
+  AttentionOracle(attn::PatternOp pattern, const Problem &problem, InputRows inputs, double scale);
   /// `problem` must have the sizes of `inputs`, which must outlive the oracle; `scale` multiplies q . k.
   AttentionOracle(attn::PatternOp pattern, const Problem &problem, const AttentionInputs &inputs, double scale);
 
@@ -44,6 +58,7 @@ public:
   Rows bothRows(RowId id, std::optional<unsigned> branch = {}) const;
 
   const AttentionSizes &sizes() const { return inputs.sizes; }
+  bool keeps(const RowId &id, int64_t key) const;
   bool isThreadSafe() const { return pairs.isThreadSafe(); }
 
   /// `value` as a number of that type.
@@ -67,7 +82,7 @@ private:
   PatternOracle pairs;
   ScoreOracle chain;
   Problem problem;
-  const AttentionInputs &inputs;
+  InputRows inputs;
   double scale;
 };
 

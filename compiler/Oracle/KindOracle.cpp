@@ -79,10 +79,14 @@ private:
 
 } // namespace
 
+std::unique_ptr<const KindReference> forwardReference(const AttentionOracle &definition, const std::vector<RowId> &rows,
+                                                      DType outDType) {
+  return std::make_unique<ForwardReference>(referenceRows(definition, rows, outDType));
+}
+
 std::unique_ptr<const KindReference> forwardOracle(const KindCall &call, int64_t rows) {
   const AttentionOracle definition(call.pattern, call.problem, call.inputs, call.scale);
-  return std::make_unique<ForwardReference>(
-      referenceRows(definition, sampleRows(call.inputs.sizes, rows), call.outDType.value_or(call.inputs.dtype())));
+  return forwardReference(definition, sampleRows(call.inputs.sizes, rows), call.outDType.value_or(call.inputs.dtype()));
 }
 
 } // namespace heddle::oracle

@@ -73,6 +73,10 @@ bool comparesArguments(const AttentionSizes &sizes);
 /// At most so many rows (sampleRows) of what a call of the inputs' kind writes.
 std::unique_ptr<const KindReference> referenceOf(const KindCall &call, int64_t rows);
 
+/// These rows of a forward call, whose out is of `outDType`.
+std::unique_ptr<const KindReference> forwardReference(const AttentionOracle &definition, const std::vector<RowId> &rows,
+                                                      DType outDType);
+
 /// Compares them with what a call wrote; `arguments`: gradients of those, in the order of the call's.
 KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows,
                       const std::vector<HostTensor> &arguments = {});
