@@ -21,7 +21,7 @@ endfunction()
 # and forty tests do; against this library they are linked when they change themselves, not when a layer does.
 set(HEDDLE_PLAIN_LAYERS heddle_core heddle_geometry heddle_runtime heddle_config heddle_nvrtc heddle_tuner heddle_io heddle_plan heddle_cost)
 set(HEDDLE_MLIR_LAYERS heddle_dialect heddle_schedule heddle_emit heddle_cpu heddle_oracle heddle_choose heddle_pattern heddle_measure heddle_compiler heddle_cpu_session
-  heddle_session heddle_views heddle_report)
+  heddle_session heddle_views heddle_report heddle_calls heddle_stream)
 function(heddle_add_layers)
   add_library(heddle_layers SHARED EXCLUDE_FROM_ALL)
   find_package(Threads REQUIRED)

@@ -183,4 +183,26 @@ std::string rateText(const std::optional<double> &rate) {
 
 Json rateJson(const std::optional<double> &rate) { return rate ? Json(*rate) : Json(); }
 
+Json verifyJson(const oracle::KindReport &report) {
+  Json json = {{"ok", report.isOk()}, {"rows", report.rowsChecked}};
+  if (report.keysChecked)
+    json["keys"] = report.keysChecked;
+  json.update(errorsJson(report));
+  return json;
+}
+
+void printVerify(const oracle::KindReport &report) {
+  const std::string keys = report.keysChecked ? " and " + counted(report.keysChecked, "key") : "";
+  printTo(std::cout, "verified %s%s against the definition in fp64\n", counted(report.rowsChecked, "row").c_str(),
+          keys.c_str());
+  printTo(std::cout, "  %-5s %12s %12s   worst row\n", "", "error", "allowed");
+  for (const oracle::RoleReport &role : report.roles)
+    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, %s %lld   %s\n", role.name().c_str(),
+            role.maxError, role.allowedError, (long long)role.worst.batch, (long long)role.worst.head, placeWord(role),
+            (long long)role.worst.row, role.isOk() ? "ok" : "WRONG");
+  if (!report.note.empty())
+    printTo(std::cout, "  %s\n", report.note.c_str());
+  std::cout.flush();
+}
+
 } // namespace heddle::cli

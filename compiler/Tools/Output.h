@@ -77,6 +77,10 @@ const char *placeWord(const oracle::RoleReport &role);
 /// Of the first role "max_error", "allowed_error" and "worst", of others "max_lse_error" and so on.
 Json errorsJson(const oracle::KindReport &report);
 
+/// What was compared, and how it went.
+Json verifyJson(const oracle::KindReport &report);
+void printVerify(const oracle::KindReport &report);
+
 /// TFLOP/s; none where there are no operations to state.
 std::optional<double> teraflops(const std::optional<double> &flops, double us);
 

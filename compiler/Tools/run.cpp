@@ -7,6 +7,7 @@
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Tools/RunStream.h"
 #include "compiler/Tools/RunTarget.h"
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
@@ -35,6 +36,8 @@ struct RunOptions {
   std::string outDType, config;
   int64_t rows = 64;
   GradientsOption gradientsOf;
+  StreamOptions stream;
+  const CLI::App *command = nullptr;
   bool verifies = false, json = false, makesOperands = false;
 };
 
@@ -70,28 +73,6 @@ oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t 
   const DType outDType = call.outFloat32 ? kAccumulator : call.inputs.dtype();
   return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, outDType}), result, rows,
                             result.argumentGradients);
-}
-
-Json verifyJson(const oracle::KindReport &report) {
-  Json json = {{"ok", report.isOk()}, {"rows", report.rowsChecked}};
-  if (report.keysChecked)
-    json["keys"] = report.keysChecked;
-  json.update(errorsJson(report));
-  return json;
-}
-
-void printVerify(const oracle::KindReport &report) {
-  const std::string keys = report.keysChecked ? " and " + counted(report.keysChecked, "key") : "";
-  printTo(std::cout, "verified %s%s against the definition in fp64\n", counted(report.rowsChecked, "row").c_str(),
-          keys.c_str());
-  printTo(std::cout, "  %-5s %12s %12s   worst row\n", "", "error", "allowed");
-  for (const oracle::RoleReport &role : report.roles)
-    printTo(std::cout, "  %-5s %12.3e %12.3e   batch %lld, head %lld, %s %lld   %s\n", role.name().c_str(),
-            role.maxError, role.allowedError, (long long)role.worst.batch, (long long)role.worst.head, placeWord(role),
-            (long long)role.worst.row, role.isOk() ? "ok" : "WRONG");
-  if (!report.note.empty())
-    printTo(std::cout, "  %s\n", report.note.c_str());
-  std::cout.flush();
 }
 
 /// "out [1, 8, 2, 64] and lse"
@@ -224,7 +205,33 @@ Status completeInputs(const RunOptions &options, const RunCall &call, AttentionI
   return isOnCpu ? addFromForwardOnCpu(call, inputs) : addFromForwardOnDevice(call, options.database, inputs);
 }
 
+/// Streamed calls are forward, in one launch of a piece after the other.
+Status checkStreamed(const RunOptions &options) {
+  const char *refused = options.splitKeys                      ? "--split-keys"
+                        : options.repeat                       ? "--repeat"
+                        : !options.outDType.empty()            ? "--out-dtype"
+                        : !options.gradientsOf.names.empty()   ? "--gradients-of"
+                        : options.kind.name() != Kind().name() ? "--kind"
+                        : options.origin.position.value_or(0)  ? "--q-origin"
+                                                               : nullptr;
+  return refused ? Status::invalidArgument(std::string(refused) + " is not for --stream: calls that are streamed are "
+                                                                  "forward, from position 0 on")
+                 : Status();
+}
+
+int runInPieces(const RunOptions &options, const PatternFile &file) {
+  if (Status streamed = checkStreamed(options); !streamed.isOk())
+    return failUsage(streamed);
+  return runStreamed({file, options.stream, options.sizes, options.database, options.inputs, options.output,
+                      options.target, options.config, options.scale, options.verifies ? options.rows : 0, options.json,
+                      options.makesOperands});
+}
+
 int runRun(const RunOptions &options) {
+  if (Status given = options.stream.check(*options.command, options.inputs); !given.isOk())
+    return failUsage(given);
+  if (options.output.empty() && !options.stream.seqlen)
+    return failUsage(Status::invalidArgument("--output is required"));
   if (Status output = checkRunOutput(options); !output.isOk())
     return fail(output);
   auto file = options.pattern.load();
@@ -235,6 +242,8 @@ int runRun(const RunOptions &options) {
     return failUsage(origin);
   if (Status names = options.sizes.check(**file); !names.isOk())
     return failUsage(names);
+  if (options.stream.isOn)
+    return runInPieces(options, **file);
   Result<AttentionInputs> inputs = readAttentionInputs(options.inputs, options.kind);
   if (!inputs)
     return fail(inputs.status());
@@ -277,16 +286,15 @@ std::string rolesText(Access access) {
 
 Action addRun(CLI::App &command) {
   auto options = std::make_shared<RunOptions>();
+  options->command = &command;
   options->pattern.add(command);
   addKindOption(command, options->kind);
   addValue(command, "--inputs", options->inputs, "X.safetensors",
            "Tensors " + rolesText(Access::read) + " in " + elementList(&ElementTraits::isOfCalls) +
                "; backward, also d_out, and out and lse, which are computed "
-               "where they are missing, on the target, or of short calls on the CPU")
-      ->required();
+               "where they are missing, on the target, or of short calls on the CPU; required, but with --seqlen");
   addValue(command, "--output", options->output, "Y.safetensors",
-           "Where " + rolesText(Access::write) + " go; backward, d_q, d_k and d_v")
-      ->required();
+           "Where " + rolesText(Access::write) + " go; backward, d_q, d_k and d_v; required, but with --seqlen");
   addValue(command, "--target", options->target, "TARGET", "Where to compute: cpu or cuda")
       ->required()
       ->check(CLI::IsMember({"cpu", "cuda"}));
@@ -309,6 +317,7 @@ Action addRun(CLI::App &command) {
            "kernel adds up a result in any order")
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   options->gradientsOf.add(command);
+  options->stream.add(command);
   command.add_flag("--make-operands", options->makesOperands,
                    "Make the tensors that the pattern reads and nobody gives, for tests");
   command.add_flag("--verify", options->verifies, "Compare rows with the definition in fp64; exit 1 if they differ");

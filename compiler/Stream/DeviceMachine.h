@@ -1,0 +1,47 @@
+//===- DeviceMachine.h - pieces on a GPU ------------------------*- C++ -*-===//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/Stream/RandomKernel.h"
+#include "compiler/Stream/StreamMachine.h"
+#include "runtime/Distributed/CudaShard.h"
+
+#include <deque>
+#include <optional>
+
+namespace heddle {
+
+/// Rows of a file go through memory of the host; random ones are made where they are used, where the GPU has their type.
+class DeviceMachine final : public StreamMachine {
+public:
+  /// `ofParts`: kernels of the pattern of parts, "forward" and "forward_fp32_out". `arch`: as NVRTC calls it. The source
+  /// outlives the machine.
+  static Result<std::unique_ptr<DeviceMachine>> create(const Device &device, const std::string &arch,
+                                                       std::vector<Kernel> ofParts, const RowSource &source);
+
+  ShardDevice &shard() override { return *onDevice; }
+  const RowSource &source() const override { return rows; }
+  Result<char *> allocate(uint64_t bytes) override;
+  Status put(const void *from, uint64_t bytes, char *to) override;
+  Status finish() override;
+  Status take(const char *from, uint64_t bytes, void *to) override;
+
+protected:
+  Status fill(const RowBlock &block, char *to, Queue queue) override;
+
+private:
+  DeviceMachine(const Device &device, const RowSource &source, DeviceStream stream)
+      : device(device), rows(source), random(dynamic_cast<const RandomRows *>(&source)), compute(std::move(stream)) {}
+  Status copy(bool isToDevice, char *onDevice, void *onHost, uint64_t bytes, cuda::Stream stream) const;
+
+  Device device;
+  const RowSource &rows;
+  const RandomRows *random; ///< the source, if it is that
+  std::optional<RandomKernel> kernel;
+  DeviceStream compute;
+  std::unique_ptr<CudaShard> onDevice;
+  std::deque<DeviceBuffer> memory;
+  std::vector<char> staging;
+};
+
+} // namespace heddle
