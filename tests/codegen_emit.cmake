@@ -64,6 +64,12 @@ if(TARGET heddle_compiler AND TARGET heddle_oracle)
       HEDDLE_HOST_GPU="${CMAKE_SOURCE_DIR}/tests/unit/host_gpu")
     heddle_use_pch(host_kernels_test pattern_test)
     set_tests_properties(unit.host_kernels PROPERTIES TIMEOUT 3600 COST 300) # it begins first: it takes longest
+    heddle_add_unit_test(float_kernels heddle_pattern_test_support heddle_cpu_session heddle_oracle)
+    target_sources(float_kernels_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/HostLaunch.cpp)
+    target_compile_definitions(float_kernels_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns"
+      HEDDLE_HOST_GPU="${CMAKE_SOURCE_DIR}/tests/unit/host_gpu")
+    heddle_use_pch(float_kernels_test pattern_test)
+    set_tests_properties(unit.float_kernels PROPERTIES TIMEOUT 3600 COST 200)
   endif()
   heddle_add_unit_test(scores heddle_pattern_test_support heddle_compiler heddle_oracle)
   target_sources(scores_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/ServedShapes.cpp)

@@ -28,13 +28,14 @@ bool hasGradient(const std::vector<GradientSlot> &slots, int64_t argument) {
 } // namespace
 
 std::string KernelRequest::str() const {
-  std::string text = kind.str() + " " + dtypeName(elements.q) +
-                     (elements.out != elements.q ? std::string(" out=") + dtypeName(elements.out) : "") +
-                     " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) +
-                     " arch=" + archName(*arch) + " q_origin=" + qOriginRuleName(qOrigin) +
-                     " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
-                     (grain > 1 ? " grain=" + std::to_string(grain) : "") +
-                     (bandedGrain > 1 ? " banded_grain=" + std::to_string(bandedGrain) : "");
+  std::string text =
+      kind.str() + " " + dtypeName(elements.q) +
+      (elements.out != elements.q ? std::string(" out=") + dtypeName(elements.out) : "") +
+      (elements.precision != Precision::exact ? std::string(" precision=") + precisionName(elements.precision) : "") +
+      " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) + " arch=" + archName(*arch) +
+      " q_origin=" + qOriginRuleName(qOrigin) + " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
+      (grain > 1 ? " grain=" + std::to_string(grain) : "") +
+      (bandedGrain > 1 ? " banded_grain=" + std::to_string(bandedGrain) : "");
   for (const OperandSlot &operand : operands)
     text += " operand" + std::to_string(operand.argument) + (operand.hasLength ? "=length" : "");
   for (const VariantRates &rates : variants) {
@@ -65,13 +66,16 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
   return request;
 }
 
-Status KernelRequest::checkTypes() const {
+Status KernelRequest::checkTypes(ElementSet served) const {
   if (elements.k != elements.q || elements.v != elements.q)
     return Status::unsupported(std::string("serves q, k and v of one type, not ") + dtypeName(elements.q) + ", " +
                                dtypeName(elements.k) + " and " + dtypeName(elements.v));
-  if (!element().isComputed())
-    return Status::unsupported("serves " + elementList(&ElementTraits::isComputed, &ElementTraits::name, "and") +
-                               ", not " + dtypeName(elements.q));
+  if (!(element().*served)())
+    return Status::unsupported("serves " + elementList(served, &ElementTraits::name, "and") + ", not " +
+                               dtypeName(elements.q));
+  if (elements.precision != Precision::exact && element().isPacked())
+    return Status::unsupported(std::string("serves ") + dtypeName(elements.q) + " with exact products, not " +
+                               precisionName(elements.precision) + ", which are of " + dtypeName(DType::fp32));
   if (elements.out != elements.q && elements.out != kAccumulator)
     return Status::unsupported(std::string("serves out of the type of q or ") + dtypeName(kAccumulator) + ", not " +
                                dtypeName(elements.out));

@@ -25,8 +25,8 @@ struct KernelRequest : PatternRates, CallShape {
 
   /// Of q, k and v, which checkTypes() has found alike.
   const ElementTraits &element() const { return traitsOf(elements.q); }
-  /// unsupported: types that no kernel mixes or computes with.
-  Status checkTypes() const;
+  /// unsupported: types that no kernel mixes, that are not among those served, or have no such products.
+  Status checkTypes(ElementSet served = &ElementTraits::isPacked) const;
 
   /// Of kind.gradientsOf, which validate() has found among the pattern's.
   std::vector<GradientSlot> wantedGradients() const;

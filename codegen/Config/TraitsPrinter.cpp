@@ -28,7 +28,8 @@ void TraitsPrinter::request(const KernelRequest &request) {
   constant("kHeadDim", request.headDim);
   constant("kValueDim", request.valueDim);
   const ElementTraits &element = request.element();
-  body += std::string("  using Element = heddle::") + element.deviceName + ";\n";
+  const bool isRounded = request.elements.precision == Precision::tf32;
+  body += std::string("  using Element = heddle::") + (isRounded ? "Tf32" : element.deviceName) + ";\n";
   constant("kElementBytes", element.bytes);
   constant("kMmaStep", element.mmaStep);
   constant("kLargestExponent", element.largestExponent());

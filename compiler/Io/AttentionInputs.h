@@ -60,6 +60,7 @@ RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const 
 struct AttentionInputs : RoleTensors {
   AttentionSizes sizes; // derived from the shapes
   Kind kind = {};
+  Precision precision = Precision::exact; // that the call is to have of products
   DType dtype() const { return of(kind.roles().front().role).dtype; }
   std::vector<RoleSpec> given() const; // of what the kind reads
 };

@@ -73,7 +73,7 @@ Result<CallShape> shapeOf(const heddle_problem &given, DType inputs) {
   const Result<KindText> kind = KindText::parse(given.kind ? given.kind : "forward");
   if (!kind)
     return Status::unsupported("kernel for a problem: kind: " + kind.status().message());
-  return CallShape{kind->kind, CallElements(inputs, kind->outFloat32 ? kAccumulator : inputs), given.head_dim,
+  return CallShape{kind->kind, kind->elements(inputs), given.head_dim,
                    given.value_dim ? given.value_dim : given.head_dim};
 }
 

@@ -158,9 +158,9 @@ HEDDLE_API void heddle_compiler_close(heddle_compiler *compiler);
 /* The calls that a kernel is for. Everything below dtype may be 0 if unknown, but head_dim. */
 typedef struct heddle_problem {
   uint32_t struct_size;
-  int32_t dtype; /* heddle_dtype of q, k and v: bf16 or fp16 */
+  int32_t dtype; /* heddle_dtype of q, k and v */
   /* null: "forward"; "backward", "backward_accumulate": gradients, with "_of_0_3" behind them also those of arguments 0
-   * and 3; "_fp32_out" behind each: out, and d_out, are fp32 */
+   * and 3; "_fp32_out" behind each: out, and d_out, are fp32; "_tf32" behind all: as in heddle_kernel_query */
   const char *kind;
   int64_t head_dim, value_dim; /* value_dim 0: head_dim */
   int64_t batch, heads, kv_heads;

@@ -107,6 +107,7 @@ private:
     const float scale = setup.scale != 0 ? setup.scale : 1 / std::sqrt(static_cast<float>(setup.headDim));
     HEDDLE_ASSIGN(AttentionInputs inputs,
                   randomAttentionInputs(sizesOf(setup, shape), setup.elements.q, setup.seed, setup.kind));
+    inputs.precision = setup.elements.precision;
     HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) {
       return launchOnce(device, {file, shape, given, scale}, setup.forward);
     }));

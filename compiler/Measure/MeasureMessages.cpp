@@ -33,6 +33,7 @@ template <class Task, class F> void eachField(Task &task, F &&f) {
   f("seqlen_q", shape.seqlenQ), f("seqlen_k", shape.seqlenK);
   f("q_origin", shape.qOrigin), f("k_origin", shape.kOrigin), f("parameters", shape.parameters);
   f("q", setup.elements.q), f("k", setup.elements.k), f("v", setup.elements.v), f("out", setup.elements.out);
+  f("precision", setup.elements.precision);
   f("head_dim", setup.headDim), f("value_dim", setup.valueDim), f("scale", setup.scale);
   f("seed", setup.seed), f("rows", setup.verifiedRows), f("launch_limit", setup.launchLimitSeconds);
   f("device", task.device), f("pattern", task.pattern);

@@ -4,6 +4,7 @@
 #include "runtime/Core/ParallelFor.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -20,12 +21,16 @@ AttentionOracle::AttentionOracle(attn::PatternOp pattern, const Problem &problem
     : AttentionOracle(pattern, problem, inputRowsOf(inputs), scale) {}
 
 InputRows inputRowsOf(const AttentionInputs &inputs) {
-  return {inputs.sizes, inputs.dtype(), [&inputs](Role role, const RowId &id, float *values) {
+  return {inputs.sizes,
+          inputs.dtype(),
+          [&inputs](Role role, const RowId &id, float *values) {
             const HostTensor &tensor = inputs.of(role);
             const std::vector<int64_t> &shape = tensor.shape;
             const int64_t first = ((id.batch * shape[1] + id.row) * shape[2] + id.head) * shape[3];
             loadElements(tensor.dtype, tensor.data.data(), first, int(shape[3]), values);
-          }};
+          },
+          {},
+          inputs.precision};
 }
 
 bool AttentionOracle::keeps(const RowId &id, int64_t key) const {
@@ -36,6 +41,17 @@ bool AttentionOracle::keeps(const RowId &id, int64_t key) const {
 }
 
 float AttentionOracle::rounded(double value, DType dtype) { return roundedTo(dtype, static_cast<float>(value)); }
+
+/// Of tf32 a significand has 11 bits; ties go away from 0.
+float AttentionOracle::operand(float value, Precision precision) {
+  if (precision == Precision::exact || !std::isfinite(value))
+    return value;
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0x1000u) & ~0x1fffu;
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
 
 AttentionOracle::Kept AttentionOracle::keptBy(RowId id, std::optional<unsigned> only) const {
   Kept kept{{}, only ? -kInfinity : chain.sink(id.head).value_or(-kInfinity)};
@@ -85,6 +101,8 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   std::vector<float> query(sizes.headDim), row(std::max(sizes.headDim, sizes.valueDim));
   inputs.read(Role::q, id, query.data());
   auto readKey = [&](Role role, const Key &key) { inputs.read(role, {id.batch, kvHead, key.index}, row.data()); };
+  const Precision precision = roundTo ? inputs.precision : Precision::exact;
+  const auto operand = [precision](float value) { return Number(AttentionOracle::operand(value, precision)); };
   const Number nothing = -std::numeric_limits<Number>::infinity();
   const Number sink = Number(kept.sink);
   RowResult result{std::vector<double>(sizes.valueDim, 0.0), double(sink)};
@@ -97,7 +115,7 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
     Number product = 0, squares = 0;
     readKey(Role::k, key);
     for (int64_t c = 0; c < sizes.headDim; ++c) {
-      const Number term = Number(query[c]) * Number(row[c]);
+      const Number term = operand(query[c]) * operand(row[c]);
       product += term;
       squares += term * term;
     }
@@ -116,10 +134,10 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   for (size_t i = 0; i < keys.size(); ++i) {
     Number weight = weightOf(i);
     if (roundTo)
-      weight = rounded(weight, *roundTo);
+      weight = operand(rounded(weight, *roundTo));
     readKey(Role::v, keys[i]);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
-      out[c] += weight * Number(row[c]);
+      out[c] += weight * operand(row[c]);
   }
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], *roundTo) : double(out[c]);
@@ -172,6 +190,9 @@ ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<Row
     AttentionOracle::Rows both = oracle.bothRows(rows[i]);
     reference.exact[i] = std::move(both.exact);
     reference.plain[i] = std::move(both.plain);
+    if (oracle.precision() != Precision::exact)
+      reference.exact[i].lseUnit =
+          std::max(reference.exact[i].lseUnit, distance(reference.plain[i].lse, reference.exact[i].lse));
   });
   return reference;
 }

@@ -34,6 +34,7 @@ struct InputRows {
   std::function<void(Role role, const RowId &id, float *values)> read;
   /// Keys that a row may keep, ascending; the definition is asked of these alone. Nothing: of all.
   std::function<std::vector<int64_t>(const RowId &id)> candidates = {};
+  Precision precision = Precision::exact; ///< that the call has of products
 };
 /// Of tensors, which outlive it.
 InputRows inputRowsOf(const AttentionInputs &inputs);
@@ -49,7 +50,7 @@ public:
   /// Everything in fp64.
   RowResult exactRow(RowId id) const;
   /// The same row as plain attention computes it in the inputs' precision: products accumulated in fp32, softmax in
-  /// fp32, weights and output rounded to the inputs' type.
+  /// fp32, weights and output rounded to the inputs' type; of calls in tf32, operands of products to that.
   RowResult plainRow(RowId id) const;
   /// Both, with the keys found once; of one branch as if there were no other, and no sink.
   struct Rows {
@@ -59,10 +60,13 @@ public:
 
   const AttentionSizes &sizes() const { return inputs.sizes; }
   bool keeps(const RowId &id, int64_t key) const;
+  Precision precision() const { return inputs.precision; }
   bool isThreadSafe() const { return pairs.isThreadSafe(); }
 
   /// `value` as a number of that type.
   static float rounded(double value, DType dtype);
+  /// As an operand of a product of that precision.
+  static float operand(float value, Precision precision);
 
 private:
   /// A key of the row and the number of branches that keep it.

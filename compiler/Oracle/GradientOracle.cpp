@@ -94,11 +94,22 @@ GradientOracle::GradientOracle(const KindCall &call)
       pairs(call.pattern, call.problem), chain(call.pattern, call.problem), problem(call.problem), scale(call.scale) {
   attn::PatternOp pattern = call.pattern;
   isDetached = pairs.branchCount() > 1 && pattern.getSoftmax().getGradient() == attn::Gradient::detached;
+  if (inputs.precision != Precision::exact)
+    roundOperands();
   if (comparesArguments(inputs.sizes))
     cache = std::make_unique<RowCache>(lengthOf(inputs.sizes));
 }
 
 GradientOracle::~GradientOracle() = default;
+
+void GradientOracle::roundOperands() {
+  roundedInputs = std::make_unique<AttentionInputs>(inputs);
+  for (Role role : {Role::q, Role::k, Role::v, Role::dOut}) {
+    HostTensor &tensor = roundedInputs->of(role);
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      tensor.set(i, AttentionOracle::operand(float(tensor.get(i)), inputs.precision));
+  }
+}
 
 int64_t GradientOracle::affordableKeys(int64_t wanted) const {
   constexpr double kOfKeys = 64 * kBearablePairs; // a pair is asked of one branch
@@ -182,7 +193,7 @@ GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const So
   const int64_t row = (id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head;
   const int64_t key = (id.batch * sizes.seqlenK + pair.key) * sizes.kvHeads + id.head / (sizes.heads / sizes.kvHeads);
   const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + pair.key};
-  const auto product = productOf<Number>(inputs.q, row, inputs.k, key, sizes.headDim);
+  const auto product = productOf<Number>(operands<Number>().q, row, operands<Number>().k, key, sizes.headDim);
   const Number scaled = product.sum * Number(scale), score = chain.score(at, scaled);
   const Number weight = softmax.weightOf(score);
   Terms<Number> terms;
@@ -191,7 +202,7 @@ GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const So
   const double slope = by ? chain.slopeBy(*by, at, double(scaled)) : chain.slope(at, double(scaled));
   const double exponent = kSpacing * (std::abs(double(score)) + scale * product.size() + std::abs(softmax.lse));
   const double weightUnit = kSpacing * double(weight) + changeOfWeight(double(weight), exponent);
-  const auto along = productOf<Number>(inputs.dOut, row, inputs.v, key, sizes.valueDim);
+  const auto along = productOf<Number>(operands<Number>().dOut, row, operands<Number>().v, key, sizes.valueDim);
   for (unsigned branch : pair.branches) {
     const size_t number = isDetached ? branch : 0;
     const Number difference = along.sum - Number(softmax.delta[number]);
@@ -228,7 +239,7 @@ GradientRow GradientOracle::ofQuery(RowId id) const {
     const auto plain = termsOf<float>(pair, softmax.plain);
     const int64_t key = (id.batch * sizes.seqlenK + j) * sizes.kvHeads + kvHead;
     addRow<double>(result.exact, exact.score, inputs.k, key);
-    addRow<float>(result.plain, plain.score, inputs.k, key);
+    addRow<float>(result.plain, plain.score, operands<float>().k, key);
     addUnit(result.unit, exact.scoreUnit, inputs.k, key);
   }
   finish(result, scale, inputs.dtype());
@@ -250,10 +261,10 @@ KeyGradients GradientOracle::ofKey(RowId id) const {
     const auto plain = termsOf<float>(pair, softmax.plain);
     const int64_t row = (query.batch * sizes.seqlenQ + query.row) * sizes.heads + query.head;
     addRow<double>(result.dK.exact, exact.score, inputs.q, row);
-    addRow<float>(result.dK.plain, plain.score, inputs.q, row);
+    addRow<float>(result.dK.plain, plain.score, operands<float>().q, row);
     addUnit(result.dK.unit, exact.scoreUnit, inputs.q, row);
     addRow<double>(result.dV.exact, exact.weight, inputs.dOut, row);
-    addRow<float>(result.dV.plain, plain.weight, inputs.dOut, row);
+    addRow<float>(result.dV.plain, plain.weight, operands<float>().dOut, row);
     addUnit(result.dV.unit, exact.weightUnit, inputs.dOut, row);
   }
   finish(result.dK, scale, inputs.dtype());

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <type_traits>
 
 namespace heddle::oracle {
 
@@ -75,12 +76,21 @@ private:
   template <class Number>
   Terms<Number> termsOf(const Pair &pair, const Softmax &softmax, std::optional<unsigned> by = {}) const;
   template <class Number> Terms<Number> sinkTerms(RowId id, const Softmax &softmax) const;
-  float rounded(float value) const { return AttentionOracle::rounded(value, inputs.dtype()); }
+  float rounded(float value) const {
+    return AttentionOracle::operand(AttentionOracle::rounded(value, inputs.dtype()), inputs.precision);
+  }
   double rounded(double value) const { return value; }
   /// Rounds the rows, adds what that changes.
   void finish(GradientRow &row, double factor, DType dtype) const;
 
+  /// What pairs multiply: of plain attention, with products of rounded operands, these.
+  void roundOperands();
+  template <class Number> const AttentionInputs &operands() const {
+    return std::is_same_v<Number, float> && roundedInputs ? *roundedInputs : inputs;
+  }
+
   const AttentionInputs &inputs;
+  std::unique_ptr<AttentionInputs> roundedInputs; ///< null: plain attention multiplies the inputs
   AttentionOracle attention;
   PatternOracle pairs;
   ScoreOracle chain;

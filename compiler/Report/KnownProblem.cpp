@@ -54,9 +54,9 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
   rates.flops = double(*said->flops);
   if (!gpu) {
     rates.note = "no data sheet of '" + device.deviceName + "' is known, so there is no roof";
-  } else if (!traitsOf(problem.kernel.elements.q).isComputed()) {
+  } else if (!traitsOf(problem.kernel.elements.q).isPacked()) {
     rates.note = "the data sheet's rate is that of " +
-                 elementList(&ElementTraits::isComputed, &ElementTraits::name, "and") + ", so there is no roof for " +
+                 elementList(&ElementTraits::isPacked, &ElementTraits::name, "and") + ", so there is no roof for " +
                  dtypeName(problem.kernel.elements.q);
   } else if (said->roofline && said->roofline->ms > 0) {
     rates.roofUs = 1000 * said->roofline->ms;

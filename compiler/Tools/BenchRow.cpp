@@ -31,6 +31,7 @@ Result<AttentionInputs> inputsOf(const BenchSetup &setup, float scale, uint64_t 
   const AttentionSizes sizes{shape.batch,   shape.seqlenQ,    shape.seqlenK,    shape.heads,
                              shape.kvHeads, workload.headDim, workload.valueDim};
   HEDDLE_ASSIGN(AttentionInputs inputs, randomAttentionInputs(sizes, workload.elements.q, seed, workload.kind));
+  inputs.precision = workload.elements.precision;
   HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {
     HEDDLE_ASSIGN(ChosenKernel forward, kernelFor(setup, Kind()));
     return launchOnce(setup.device, {setup.file, shape, given, scale}, forward.record);

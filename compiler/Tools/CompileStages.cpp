@@ -69,6 +69,7 @@ static Json shapeJson(const PreparedPattern &prepared, const KernelShape &shape)
   json["arch"] = shape.archName();
   json["dtype"] = dtypeName(shape.elements.q);
   json["out_dtype"] = dtypeName(shape.elements.out);
+  json["precision"] = precisionName(shape.elements.precision);
   json["head_dim"] = shape.headDim;
   json["value_dim"] = shape.valueDim;
   json["generator"] = kGenerator;

@@ -143,6 +143,15 @@ CLI::Option *addKindOption(CLI::App &command, Kind &kind) {
   return option;
 }
 
+CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision) {
+  return command
+      .add_option_function<std::string>(
+          "--precision", [&precision](const std::string &name) { precision = *parsePrecision(name); },
+          "Of products of fp32: exact, or of operands rounded to tf32 [exact]")
+      ->type_name("NAME")
+      ->check(oneOf("precision", {precisionName(Precision::exact), precisionName(Precision::tf32)}));
+}
+
 void ShapeOptions::add(CLI::App &command) {
   addKindOption(command, kind);
   gradientsOf.add(command);
@@ -154,6 +163,7 @@ void ShapeOptions::add(CLI::App &command) {
   addValue(command, "--out-dtype", outDtype, "TYPE",
            std::string("Element type of out: that of q, or ") + dtypeName(kAccumulator) + " [as q]")
       ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)));
+  addPrecisionOption(command, precision);
 }
 
 void ShapeOptions::addQueries(CLI::App &command) {
@@ -174,7 +184,7 @@ Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &
   HEDDLE_ASSIGN(shape.kind, gradientsOf.addedTo(kind, file));
   shape.arch = &arch;
   const DType inputs = *parseDType(dtype);
-  shape.elements = CallElements(inputs, outDtype == dtypeName(kAccumulator) ? kAccumulator : inputs);
+  shape.elements = CallElements(inputs, outDtype == dtypeName(kAccumulator) ? kAccumulator : inputs, precision);
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
   shape.queries = queries;

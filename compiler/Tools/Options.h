@@ -69,12 +69,16 @@ struct GradientsOption {
 /// --kind; unknown names are usage errors that list the known ones.
 CLI::Option *addKindOption(CLI::App &command, Kind &kind);
 
-/// --kind, --gradients-of, --head-dim, --value-dim, --dtype, --out-dtype, --seqlen: what a kernel is compiled for, beside
+/// --precision; unknown names are usage errors that list the known ones.
+CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision);
+
+/// --kind, --gradients-of, --head-dim, --value-dim, --dtype, --out-dtype, --precision, --seqlen: what a kernel is compiled for, beside
 /// the architecture.
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
   Kind kind = {};
   std::string dtype = dtypeName(kDefaultDType), outDtype;
+  Precision precision = Precision::exact;
   GradientsOption gradientsOf;
   void add(CLI::App &command);
   /// --seqlen, for verbs that know no call.

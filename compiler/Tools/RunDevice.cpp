@@ -20,9 +20,9 @@ KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, bool outFloa
   shape.arch = &arch;
   shape.kind = call.inputs.kind;
   const DType dtype = call.inputs.dtype();
-  const bool isOfFloatOut = !traitsOf(dtype).isComputed() && !shape.kind.walksPattern(); // a forward call's fp32
-  shape.elements =
-      CallElements(isOfFloatOut ? kDefaultDType : dtype, outFloat32 || isOfFloatOut ? kAccumulator : dtype);
+  const bool isOfFloatOut = dtype == kAccumulator && !shape.kind.walksPattern(); // a forward call's fp32
+  shape.elements = CallElements(isOfFloatOut ? kDefaultDType : dtype, outFloat32 || isOfFloatOut ? kAccumulator : dtype,
+                                call.inputs.precision);
   shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   shape.queries = call.shape.seqlenQ;

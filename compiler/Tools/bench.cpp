@@ -27,6 +27,7 @@ struct BenchOptions {
   DatabaseOptions database;
   Kind kind = {};
   std::string dtype = dtypeName(kDefaultDType), tuneBudget;
+  Precision precision = Precision::exact;
   GradientsOption gradientsOf;
   int64_t rows = 32, repetitions = 20;
   bool json = false;
@@ -88,7 +89,8 @@ public:
 private:
   Status runFile(const PatternFile &file) {
     CallShape call;
-    call.elements = CallElements(*parseDType(options.dtype));
+    const DType dtype = *parseDType(options.dtype);
+    call.elements = CallElements(dtype, dtype, options.precision);
     HEDDLE_ASSIGN(call.kind, options.gradientsOf.addedTo(options.kind, file));
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {
@@ -145,6 +147,7 @@ Action addBench(CLI::App &command) {
   command.add_option("--dtype", options->dtype, "element type of q, k, v and out")
       ->capture_default_str()
       ->check(CLI::IsMember(elementNames(&ElementTraits::isComputed)));
+  addPrecisionOption(command, options->precision);
   options->problem.add(command, /*withSeqlen=*/false);
   options->database.add(command);
   options->database.addShipped(command);

@@ -65,7 +65,7 @@ Status setRates(const RingOptions &options, views::RingRequest &request) {
     request.rateNote = "as given";
     return {};
   }
-  if (!traitsOf(request.call.dtype).isComputed())
+  if (!traitsOf(request.call.dtype).isPacked())
     return Status::invalidArgument(std::string("the data sheets here have no rate of ") +
                                    dtypeName(request.call.dtype) + " kernels: give one with --rate");
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));

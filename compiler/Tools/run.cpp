@@ -34,6 +34,7 @@ struct RunOptions {
   OriginOption origin;
   std::optional<int64_t> splitKeys, repeat;
   std::string outDType, config;
+  Precision precision = Precision::exact;
   int64_t rows = 64;
   GradientsOption gradientsOf;
   StreamOptions stream;
@@ -43,11 +44,12 @@ struct RunOptions {
 
 /// What only a GPU's kernels do, and where a cut through the keys is possible.
 Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, int64_t seqlenK) {
-  const char *forDevices = options.splitKeys           ? "--split-keys"
-                           : !options.outDType.empty() ? "--out-dtype"
-                           : !options.config.empty()   ? "--config"
-                           : options.repeat            ? "--repeat"
-                                                       : nullptr;
+  const char *forDevices = options.splitKeys                       ? "--split-keys"
+                           : !options.outDType.empty()             ? "--out-dtype"
+                           : options.precision != Precision::exact ? "--precision"
+                           : !options.config.empty()               ? "--config"
+                           : options.repeat                        ? "--repeat"
+                                                                   : nullptr;
   if (options.target != "cuda" && forDevices)
     return Status::invalidArgument(std::string(forDevices) + " is for --target=cuda");
   if (!options.splitKeys)
@@ -257,6 +259,7 @@ int runRun(const RunOptions &options) {
   if (!kind)
     return failUsage(kind.status());
   inputs->kind = kind.take();
+  inputs->precision = options.precision;
   Status writable = AtomicFile::create(options.output).status(); // before hours of work, not after
   if (!writable.isOk())
     return fail(writable);
@@ -304,6 +307,7 @@ Action addRun(CLI::App &command) {
   options->origin.add(command);
   addValue(command, "--out-dtype", options->outDType, "DTYPE", "Type of out on a GPU [that of q]")
       ->check(CLI::IsMember({dtypeName(kAccumulator)}));
+  addPrecisionOption(command, options->precision);
   addValue(
       command, "--config", options->config, "FIELDS",
       "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2, or "

@@ -41,6 +41,8 @@ Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query 
   wanted.pattern = query.pattern;
   wanted.kind = query.kind ? query.kind : "forward";
   wanted.dtype = *dtype;
+  if (const Result<KindText> text = KindText::parse(wanted.kind))
+    wanted.kind = KindText::of(text->kind, text->elements(*dtype)).str();
   wanted.headDim = query.head_dim;
   wanted.valueDim = query.value_dim;
   constexpr int64_t kTile = ProblemBucket::kTile;

@@ -47,7 +47,7 @@ public:
     const std::optional<DType> dtype = dtypeOfCode(args.q.dtype);
     if (!dtype)
       return badArguments("q: " + expectedElement(&ElementTraits::isOfCalls, args.q.dtype));
-    elements = CallElements(*dtype, text.outFloat32 ? kAccumulator : *dtype);
+    elements = text.elements(*dtype);
     for (int32_t i = 0; i < count; ++i) {
       HEDDLE_TRY(checkOpen(what, "kernels", given[i]));
       kernels.push_back(given[i]->found.kernel);

@@ -7,15 +7,29 @@
 #include "runtime/Core/DType.h"
 #include "runtime/Core/Kinds.h"
 
+#include <optional>
+#include <string>
+#include <string_view>
+
 namespace heddle {
+
+// How kernels multiply fp32: products of all its digits, or of operands rounded to tf32, which has 11 of them. Other
+// elements have products of their own, which are exact.
+enum class Precision : uint8_t { exact, tf32 };
+
+// "exact" or "tf32"; nothing for any other text.
+const char *precisionName(Precision precision);
+std::optional<Precision> parsePrecision(std::string_view name);
 
 // Which of these a kernel can mix, it says itself.
 struct CallElements {
   DType q = kDefaultDType, k = kDefaultDType, v = kDefaultDType, out = kDefaultDType;
+  Precision precision = Precision::exact;
 
   CallElements() = default;
   explicit CallElements(DType all) : CallElements(all, all) {}
-  CallElements(DType inputs, DType out) : q(inputs), k(inputs), v(inputs), out(out) {}
+  CallElements(DType inputs, DType out, Precision precision = Precision::exact)
+      : q(inputs), k(inputs), v(inputs), out(out), precision(precision) {}
 
   DType of(RoleElement element) const {
     const DType elements[] = {q, k, v, out, kAccumulator, DType::i32};
@@ -30,11 +44,16 @@ struct CallShape {
 };
 
 // "backward_of_0_3_fp32_out": the text of a kind, and whether out is fp32 instead of the type of q, which a further
-// launch continues from.
+// launch continues from; "forward_tf32": and of what precision its products are.
 struct KindText {
   Kind kind = {};
   bool outFloat32 = false;
+  Precision precision = Precision::exact;
 
+  // The one text of calls of this shape: out of fp32 inputs is fp32 without saying so.
+  static KindText of(const Kind &kind, const CallElements &elements);
+  // Of calls with these inputs.
+  CallElements elements(DType inputs) const;
   std::string str() const;
   // unsupported, as of Kind::parse.
   static Result<KindText> parse(std::string_view text);

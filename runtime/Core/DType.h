@@ -23,7 +23,7 @@ namespace heddle {
 #define HEDDLE_ELEMENTS(ELEMENT)                                                                                       \
   ELEMENT(bf16, "bf16", "BF16", "bfloat16", HEDDLE_BF16, 2, 4, 9, "int16_t", 8, 0x1p-133, 0x1.fep127, 16, "Bf16")      \
   ELEMENT(fp16, "f16", "F16", "float16", HEDDLE_FP16, 2, 2, 6, "int16_t", 11, 0x1p-24, 0x1.ffcp15, 16, "Fp16")         \
-  ELEMENT(fp32, "f32", "F32", "float32", HEDDLE_FP32, 4, 2, 7, "float", 24, 0x1p-149, 0x1.fffffep127, 0, nullptr)      \
+  ELEMENT(fp32, "f32", "F32", "float32", HEDDLE_FP32, 4, 2, 7, "float", 24, 0x1p-149, 0x1.fffffep127, 8, "Fp32")       \
   ELEMENT(i32, "i32", "I32", "int32", HEDDLE_DTYPE_NONE, 4, 0, 3, "int32_t", 0, 1, INT32_MAX, 0, nullptr)              \
   ELEMENT(i64, "i64", "I64", "int64", HEDDLE_DTYPE_NONE, 8, 0, 5, "int32_t", 0, 1, double(INT64_MAX), 0, nullptr)
 
@@ -55,6 +55,8 @@ struct ElementTraits {
   constexpr bool isReal() const { return significandBits > 0; }
   // By kernels, in q, k and v.
   constexpr bool isComputed() const { return deviceName != nullptr; }
+  // Two in a register, which data sheets have the rate of matrix products of.
+  constexpr bool isPacked() const { return isComputed() && bytes == 2; }
   constexpr bool isKnown() const { return true; }
   // 2^n is finite.
   constexpr int64_t largestExponent() const {

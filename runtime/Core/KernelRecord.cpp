@@ -47,7 +47,7 @@ std::string ExactProblem::str() const {
 KernelFamily KernelFamily::of(std::string pattern, const CallShape &shape, std::string generator) {
   KernelFamily family;
   family.pattern = std::move(pattern);
-  family.kind = KindText{shape.kind, shape.elements.out == kAccumulator}.str();
+  family.kind = KindText::of(shape.kind, shape.elements).str();
   family.dtype = shape.elements.q;
   family.headDim = shape.headDim;
   family.valueDim = shape.valueDim;
@@ -57,7 +57,7 @@ KernelFamily KernelFamily::of(std::string pattern, const CallShape &shape, std::
 
 Result<CallShape> KernelFamily::shape() const {
   HEDDLE_ASSIGN(const KindText text, KindText::parse(kind));
-  return CallShape{text.kind, CallElements(dtype, text.outFloat32 ? kAccumulator : dtype), headDim, valueDim};
+  return CallShape{text.kind, text.elements(dtype), headDim, valueDim};
 }
 
 std::string Trial::sessionKey(const WinnerKey &key) { return fieldDigest(key); }

@@ -59,7 +59,9 @@ std::string suffixesText() {
                     ofZero = Kind{KindBase::backward, Adds::none, false, {0}}.str();
   const std::string gradients = ofZero.substr(kind.size(), ofZero.size() - kind.size() - 1);
   const std::string floatOut = KindText{{KindBase::backward}, true}.str().substr(kind.size());
-  return '{' + field("gradients_of", quoted(gradients)) + ", " + field("fp32_out", quoted(floatOut)) + '}';
+  const std::string tf32 = KindText{{KindBase::backward}, false, Precision::tf32}.str().substr(kind.size());
+  return '{' + field("gradients_of", quoted(gradients)) + ", " + field("fp32_out", quoted(floatOut)) + ", " +
+         field("tf32", quoted(tf32)) + '}';
 }
 
 } // namespace

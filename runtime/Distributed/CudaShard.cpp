@@ -128,7 +128,8 @@ Status CudaShard::add(const RowCopy &sum, Queue queue) {
 Result<const Kernel *> CudaShard::kernelOf(const KindText &kind) const {
   std::string known;
   for (const Kernel &kernel : kernels) {
-    if (kernel.record().kind == kind.str())
+    const Result<CallShape> shape = kernel.record().shape();
+    if (shape && shape->kind == kind.kind && shape->elements.out == kind.elements(shape->elements.q).out)
       return &kernel;
     known += (known.empty() ? "" : ", ") + kernel.record().kind;
   }

@@ -172,7 +172,8 @@ typedef struct heddle_kernel_query {
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
   const char *kind; /* null means "forward"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
-                     * of arguments 0 and 3 of the pattern, numbers ascending; "_fp32_out" behind each: out is fp32 */
+                     * of arguments 0 and 3 of the pattern, numbers ascending; "_fp32_out" behind each: out is fp32;
+                     * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */
   int64_t head_dim, value_dim;
   int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */
   int64_t tiles_per_row;                    /* mean visited 128-key tiles per 128-query tile; 0 if unknown */

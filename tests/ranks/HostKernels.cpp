@@ -17,8 +17,8 @@ namespace {
 using Symbol = LaunchSymbol;
 
 // In the order in which they are words of the parameters.
-constexpr Symbol kSizes[] = {Symbol::batch,   Symbol::heads,   Symbol::kvHeads, Symbol::seqlenQ, Symbol::seqlenK,
-                             Symbol::headDim, Symbol::qOrigin, Symbol::kOrigin};
+constexpr Symbol kSizes[] = {Symbol::batch,   Symbol::heads,   Symbol::kvHeads, Symbol::seqlenQ,
+                             Symbol::seqlenK, Symbol::headDim, Symbol::qOrigin, Symbol::kOrigin};
 
 std::vector<HostKernel> &known() {
   static auto *all = new std::vector<HostKernel>;
@@ -68,7 +68,8 @@ struct RoleWords {
   int64_t strides[3] = {};
 };
 
-void give(heddle_attention_args &args, const KindRole &role, const RoleWords &words, DType dtype, const LaunchSymbols &sizes) {
+void give(heddle_attention_args &args, const KindRole &role, const RoleWords &words, DType dtype,
+          const LaunchSymbols &sizes) {
   const RoleSpec spec = specOf(role);
   const int64_t rows = sizes[spec.rows == RoleExtent::seqlenK ? Symbol::seqlenK : Symbol::seqlenQ];
   const int64_t heads = sizes[spec.heads == RoleExtent::kvHeads ? Symbol::kvHeads : Symbol::heads];
@@ -119,7 +120,8 @@ void runHostKernel(const char *, const void *params) {
 
 Status publishHostKernel(const std::string &database, const HostKernel &kernel) {
   for (const HostKernel &other : known())
-    if (other.digest == kernel.digest && other.kind == kernel.kind && other.dtype == kernel.dtype && other.dim == kernel.dim)
+    if (other.digest == kernel.digest && other.kind == kernel.kind && other.dtype == kernel.dtype &&
+        other.dim == kernel.dim)
       return {};
   HEDDLE_ASSIGN(const KindText kind, KindText::parse(kernel.kind));
   KernelRecord record;
@@ -131,7 +133,8 @@ Status publishHostKernel(const std::string &database, const HostKernel &kernel) 
   record.contentKey = sha256Hex("host kernel " + std::to_string(known().size()));
   record.kernelArch = "sm_90";
   record.plan = planOf(kernel, kind, known().size()).str();
-  record.cubin = "\x7f" "ELF of no machine, as long as a header of such a file is";
+  record.cubin = "\x7f"
+                 "ELF of no machine, as long as a header of such a file is";
   Winner winner;
   static_cast<WinnerKey &>(winner) = WinnerKey(record, {0, 0, 1}, {"", record.kernelArch, 0, 0});
   winner.contentKey = record.contentKey;

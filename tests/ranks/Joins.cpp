@@ -36,17 +36,34 @@ const std::vector<Row> &table() {
       {"pattern", [](SceneSpec &s) { s.pattern = kOtherWindow; }, {}, "rank 1 has pattern "},
       {"layout", [](SceneSpec &s) { s.layout = "zigzag"; }, {}, "rank 1 has layout "},
       {"form", [](SceneSpec &s) { s.form = "ring"; }, {}, "rank 1 has plan "},
-      {"argument of the plan", [](SceneSpec &s) { s.sizes = {20}; }, {}, "rank 1 has operand 0 20, rank 0 has operand 0 19"},
-      {"argument of the call", {}, [](Request &r) { r.operands[0].value.i64 = 18; },
+      {"argument of the plan",
+       [](SceneSpec &s) { s.sizes = {20}; },
+       {},
+       "rank 1 has operand 0 20, rank 0 has operand 0 19"},
+      {"argument of the call",
+       {},
+       [](Request &r) { r.operands[0].value.i64 = 18; },
        "rank 1 has operand 0 18, rank 0 has operand 0 19"},
       {"scale", {}, [](Request &r) { r.scale = 0.5f; }, "rank 1 has scale 0.500000, rank 0 has scale 0.000000"},
-      {"gradient of lse", {}, [](Request &r) { r.isForward = false, r.hasDLse = false; }, "rank 1 has d_lse 0, rank 0 has d_lse 1"},
-      {"kind", {}, [](Request &r) { r.isForward = false; },
+      {"gradient of lse",
+       {},
+       [](Request &r) { r.isForward = false, r.hasDLse = false; },
+       "rank 1 has d_lse 0, rank 0 has d_lse 1"},
+      {"kind",
+       {},
+       [](Request &r) { r.isForward = false; },
        "rank 1 has kind backward_deterministic, rank 0 has kind forward"},
       {"version", {}, [](Request &r) { r.version = "0.0.1"; }, "rank 1 has version 0.0.1, rank 0 has version "},
-      {"number of ranks", {}, {}, "rank 1 takes no part: attention arguments: plan: it is of 3 ranks, the group has 2",
-       "plan: it is of 3 ranks, the group has 2", 3},
-      {"kernels", {}, [](Request &) {}, "rank 1 takes no part: call over a group: kernels: number 0 is of another pattern",
+      {"number of ranks",
+       {},
+       {},
+       "rank 1 takes no part: attention arguments: plan: it is of 3 ranks, the group has 2",
+       "plan: it is of 3 ranks, the group has 2",
+       3},
+      {"kernels",
+       {},
+       [](Request &) {},
+       "rank 1 takes no part: call over a group: kernels: number 0 is of another pattern",
        "kernels: number 0 is of another pattern"},
   };
   return rows;
@@ -115,7 +132,8 @@ std::string Joins::runRow(size_t number, Team &team) {
       return reply.words;
   auto sends = [] { return board().ranks[0].sends + board().ranks[1].sends; };
   const int64_t before = sends();
-  const std::vector<Reply> replies = team.order(both, std::vector<std::string>(2, "call " + std::to_string(number + 1)));
+  const std::vector<Reply> replies =
+      team.order(both, std::vector<std::string>(2, "call " + std::to_string(number + 1)));
   for (int rank : both) {
     const std::string &wanted = rank && !row.toItself.empty() ? row.toItself : row.toOther;
     const Reply &reply = replies[size_t(rank)];
@@ -130,7 +148,9 @@ std::string Joins::runRow(size_t number, Team &team) {
     if (!reply.isOk())
       return "the group is of no more use: " + reply.words;
   for (int rank : both)
-    if (const std::string wrong = scene.difference(*attempts[0].plan, rank, scene.tensors, scene.expected, options.tolerance()); !wrong.empty())
+    if (const std::string wrong =
+            scene.difference(*attempts[0].plan, rank, scene.tensors, scene.expected, options.tolerance());
+        !wrong.empty())
       return wrong;
   (void)team.order(both, {"leave 0", "leave 0"});
   return sends() == before ? "the call that both agree on sends nothing" : "";

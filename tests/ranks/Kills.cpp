@@ -85,8 +85,9 @@ Result<std::vector<int64_t>> Kills::undisturbed(Scene &scene, int ranks) {
   });
   for (int rank = 0; rank < ranks; ++rank) {
     const Reply &reply = replies[size_t(rank)];
-    const std::string wrong = reply.isOk() ? scene.difference(*attempts[0].plan, rank, scene.tensors, scene.expected, options.tolerance())
-                                           : reply.words;
+    const std::string wrong =
+        reply.isOk() ? scene.difference(*attempts[0].plan, rank, scene.tensors, scene.expected, options.tolerance())
+                     : reply.words;
     if (!wrong.empty())
       return Status::internal("undisturbed: rank " + std::to_string(rank) + ": " + wrong);
     made.push_back(board().ranks[rank].points - before[size_t(rank)]);
@@ -117,11 +118,13 @@ std::string Kills::wrongWith(const Kill &kill, int rank, const Reply &reply, con
   if (!reply.isIntact)
     return who + "what it reads has changed; " + reply.words;
   if (reply.status.isOk()) {
-    const std::string wrong = kill.scene->difference(plan, rank, kill.scene->tensors, kill.scene->expected, options.tolerance());
+    const std::string wrong =
+        kill.scene->difference(plan, rank, kill.scene->tensors, kill.scene->expected, options.tolerance());
     return wrong.empty() ? "" : who + wrong;
   }
   static const std::regex kJoining("join ranks: waited (\\d+ s|\\d+ ms) for all of \\d+ ranks to come.*"),
-      kWaiting("(step \\d+: )?(gather|exchange|wait): waited (\\d+ s|\\d+ ms) for ranks? ([0-9, ]+)( in step \\d+ of rank \\d+)?; .*"),
+      kWaiting("(step \\d+: )?(gather|exchange|wait): waited (\\d+ s|\\d+ ms) for ranks? ([0-9, ]+)( in step \\d+ of "
+               "rank \\d+)?; .*"),
       kOfNccl(".*(remote process exited|unhandled system error).*");
   std::smatch match;
   if (reply.status.code() != StatusCode::unavailable)
@@ -136,7 +139,8 @@ std::string Kills::wrongWith(const Kill &kill, int rank, const Reply &reply, con
     return who + "it does not say in which step: " + reply.words;
   const std::string named = " " + match[4].str() + ",";
   const bool isNamed = named.find(" " + std::to_string(kill.victim) + ",") != std::string::npos;
-  return isNamed || kill.ranks > 2 ? "" : who + "it does not name rank " + std::to_string(kill.victim) + ": " + reply.words;
+  return isNamed || kill.ranks > 2 ? ""
+                                   : who + "it does not name rank " + std::to_string(kill.victim) + ": " + reply.words;
 }
 
 Result<std::string> Kills::run(Kill kill) {
@@ -160,16 +164,17 @@ Result<std::string> Kills::run(Kill kill) {
       return wrong;
     left.push_back(rank);
     hasFailed |= !reply.status.isOk();
-    isNamed |= std::regex_search(reply.words, std::regex("join ranks|remote|system error|[ ,]" + std::to_string(kill.victim) + "[ ,;]"));
+    isNamed |= std::regex_search(
+        reply.words, std::regex("join ranks|remote|system error|[ ,]" + std::to_string(kill.victim) + "[ ,;]"));
   }
   if (hasFailed && !isNamed)
     return "nobody names rank " + std::to_string(kill.victim) + ": " + replies[size_t(left[0])].words;
   scene.spoil(scene.tensors);
   replies = team.meet(left, "try", 1);
   for (size_t rank = 0; rank < left.size(); ++rank) {
-    const std::string wrong = replies[rank].isOk()
-                                  ? scene.difference(*attempts[1].plan, int(rank), scene.tensors, scene.expected, options.tolerance())
-                                  : replies[rank].words;
+    const std::string wrong = replies[rank].isOk() ? scene.difference(*attempts[1].plan, int(rank), scene.tensors,
+                                                                      scene.expected, options.tolerance())
+                                                   : replies[rank].words;
     if (!wrong.empty())
       return "those that are left: rank " + std::to_string(rank) + ": " + wrong;
   }

@@ -133,8 +133,8 @@ std::vector<Reply> Team::meet(const std::vector<int> &ranks, const std::string &
     before();
   std::vector<std::string> orders;
   for (size_t rank = 0; rank < ranks.size(); ++rank)
-    orders.push_back(verb + " " + std::to_string(attempt) + " " + std::to_string(rank) + " " + std::to_string(ranks.size()) +
-                     " " + id.words);
+    orders.push_back(verb + " " + std::to_string(attempt) + " " + std::to_string(rank) + " " +
+                     std::to_string(ranks.size()) + " " + id.words);
   return order(ranks, orders);
 }
 

@@ -21,7 +21,7 @@ struct Reply {
 
 struct TeamOptions {
   bool standsStill = true;
-  double limitSeconds = 0;    // of the ranks; 0: what is the default
+  double limitSeconds = 0;      // of the ranks; 0: what is the default
   double patienceSeconds = 120; // until a rank that does not answer is said to hang
 };
 

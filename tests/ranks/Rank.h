@@ -18,8 +18,8 @@ struct Request {
   float scale = 0;
   bool hasDLse = true;
   std::vector<heddle_operand> operands = {};
-  const char *version = nullptr;     // of the library, where it is to be another one
-  const Scene *kernelsOf = nullptr;  // null: of its own scene
+  const char *version = nullptr;    // of the library, where it is to be another one
+  const Scene *kernelsOf = nullptr; // null: of its own scene
 };
 
 // Known to all ranks before they are started. `change`: makes one of the ranks another one.

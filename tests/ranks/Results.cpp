@@ -30,11 +30,12 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
   return all;
 }
 
-std::string wrongIn(Scene &scene, const heddle_group_plan &plan, const std::vector<Reply> &replies, const Bytes &expected,
-                    double tolerance) {
+std::string wrongIn(Scene &scene, const heddle_group_plan &plan, const std::vector<Reply> &replies,
+                    const Bytes &expected, double tolerance) {
   for (size_t rank = 0; rank < replies.size(); ++rank) {
     if (!replies[rank].isOk())
-      return "rank " + std::to_string(rank) + ": " + replies[rank].words + (replies[rank].isIntact ? "" : "; inputs changed");
+      return "rank " + std::to_string(rank) + ": " + replies[rank].words +
+             (replies[rank].isIntact ? "" : "; inputs changed");
     const std::string different = scene.difference(plan, int(rank), scene.tensors, expected, tolerance);
     if (!different.empty())
       return different;

@@ -13,11 +13,11 @@
 namespace heddle::ranks {
 
 const std::vector<Field> kFields = {
-    {Role::q, false, false, false, false},   {Role::k, false, false, true, false},
-    {Role::v, false, false, true, false},    {Role::dOut, false, false, false, false},
-    {Role::dLse, false, true, false, true},  {Role::out, true, false, false, false},
-    {Role::lse, true, true, false, true},    {Role::dQ, true, false, false, true},
-    {Role::dK, true, false, true, true},     {Role::dV, true, false, true, true},
+    {Role::q, false, false, false, false},  {Role::k, false, false, true, false},
+    {Role::v, false, false, true, false},   {Role::dOut, false, false, false, false},
+    {Role::dLse, false, true, false, true}, {Role::out, true, false, false, false},
+    {Role::lse, true, true, false, true},   {Role::dQ, true, false, false, true},
+    {Role::dK, true, false, true, true},    {Role::dV, true, false, true, true},
 };
 
 Status said(heddle_status status) {
@@ -136,7 +136,8 @@ heddle_attention_args Scene::arguments(const std::vector<void *> &addresses, int
   const DType dtype = *dtypeOfCode(spec.dtype);
   for (size_t i = 0; i < kFields.size(); ++i) {
     const Field &field = kFields[i];
-    const bool isOfGradients = field.role == Role::dOut || field.role == Role::dLse || specOf(field.role).name[0] == 'd';
+    const bool isOfGradients =
+        field.role == Role::dOut || field.role == Role::dLse || specOf(field.role).name[0] == 'd';
     if (isOfGradients && !isBackward)
       continue;
     const int64_t heads = field.isOfKeys ? spec.kvHeads : spec.heads;
@@ -164,7 +165,7 @@ std::string Scene::difference(const heddle_group_plan &plan, int rank, const Byt
     auto numberAt = [&](const uint8_t *place) {
       uint32_t bits = 0;
       std::memcpy(&bits, place, width);
-      return field.isFloat                   ? floatFromBits(bits)
+      return field.isFloat               ? floatFromBits(bits)
              : spec.dtype == HEDDLE_FP16 ? fp16ToFloat(uint16_t(bits))
                                          : bf16ToFloat(uint16_t(bits));
     };

@@ -25,7 +25,7 @@ template <class T> T sized() {
 Status said(heddle_status status);
 
 struct SceneSpec {
-  std::string pattern; // a name of the library, or a text
+  std::string pattern;             // a name of the library, or a text
   std::vector<int64_t> sizes = {}; // its arguments in their order
   int64_t rows = 131, heads = 4, kvHeads = 2, dim = 16, batch = 1;
   int32_t dtype = HEDDLE_BF16;
@@ -57,20 +57,22 @@ public:
   int64_t rowsOf(const heddle_group_plan &plan, int rank) const;
   size_t bytesOf(const Field &field, int64_t rows) const;
   // Between all rows and those of a rank, one behind the other.
-  void moveRows(const heddle_group_plan &plan, int rank, size_t field, uint8_t *whole, uint8_t *share, bool isToWhole) const;
+  void moveRows(const heddle_group_plan &plan, int rank, size_t field, uint8_t *whole, uint8_t *share,
+                bool isToWhole) const;
   // Arguments with tensors of so many rows at these addresses.
   heddle_attention_args arguments(const std::vector<void *> &addresses, int64_t rows, bool isBackward) const;
   // Sets every element of results to NaN.
   void spoil(const Bytes &results) const;
   // "" or the first result that is another one than expected, among the rows of a rank; bits: exactly.
-  std::string difference(const heddle_group_plan &plan, int rank, const Bytes &got, const Bytes &expected, double tolerance) const;
+  std::string difference(const heddle_group_plan &plan, int rank, const Bytes &got, const Bytes &expected,
+                         double tolerance) const;
   Bytes share(int64_t rows) const;
 
   const SceneSpec spec;
   heddle_pattern *whole = nullptr, *part = nullptr;
   std::vector<heddle_operand> operands, operandsOfPart; // of a call; of a launch of the pattern of parts
-  Bytes tensors;   // inputs; results as ranks wrote them
-  Bytes expected;  // results of one call
+  Bytes tensors;                                        // inputs; results as ranks wrote them
+  Bytes expected;                                       // results of one call
 
 private:
   explicit Scene(const SceneSpec &spec) : spec(spec) {}

@@ -73,7 +73,8 @@ private:
 
 class WatchedTransport : public Transport {
 public:
-  WatchedTransport(std::unique_ptr<Transport> &inner, FailingRank &watch) : inner(inner), watch(watch), own(inner->rank()), all(inner->ranks()) {}
+  WatchedTransport(std::unique_ptr<Transport> &inner, FailingRank &watch)
+      : inner(inner), watch(watch), own(inner->rank()), all(inner->ranks()) {}
   int32_t rank() const override { return own; }
   int32_t ranks() const override { return all; }
   Result<std::vector<std::string>> gather(const std::string &mine) override {
@@ -123,8 +124,8 @@ struct ThreadResult {
 };
 
 // Forward and gradients of one rank; results into `got`.
-ThreadResult runRank(Scene &scene, const heddle_group_plan &plan, std::unique_ptr<Transport> transport, const Fault *fault, Rest &rest,
-                     const Bytes &got) {
+ThreadResult runRank(Scene &scene, const heddle_group_plan &plan, std::unique_ptr<Transport> transport,
+                     const Fault *fault, Rest &rest, const Bytes &got) {
   FailingRank watch(transport, fault, rest);
   WatchedTransport watched(transport, watch);
   WatchedShard shard(scene, watch);
@@ -169,9 +170,12 @@ std::vector<ThreadResult> runGroup(Scene &scene, const heddle_group_plan &plan, 
   std::vector<std::future<ThreadResult>> running;
   for (int rank = 0; rank < ranks; ++rank)
     running.push_back(std::async(std::launch::async, [&, rank] {
-      return runRank(scene, plan, std::move(transports[size_t(rank)]), fault && fault->victim == rank ? fault : nullptr, rest, got);
+      return runRank(scene, plan, std::move(transports[size_t(rank)]), fault && fault->victim == rank ? fault : nullptr,
+                     rest, got);
     }));
-  auto isDone = [&](int rank) { return running[size_t(rank)].wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+  auto isDone = [&](int rank) {
+    return running[size_t(rank)].wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
   Standstill standstill;
   for (;;) {
     std::vector<int> pending;
@@ -239,12 +243,15 @@ std::string Faults::wrongWith(const Fault &fault, int rank, const ThreadResult &
   if (!result.isIntact)
     return who + "what it reads has changed";
   if (result.status.isOk()) {
-    const std::string wrong = scene->difference(**scene->plan(fault.ranks), rank, got, scene->expected, options.tolerance());
+    const std::string wrong =
+        scene->difference(**scene->plan(fault.ranks), rank, got, scene->expected, options.tolerance());
     return wrong.empty() ? "" : who + wrong;
   }
   const std::string victim = "rank " + std::to_string(fault.victim), words = result.status.message();
-  const bool isNamed = words.find(fault.failure == Failure::hangs ? "waited 30 s for " + victim : victim + " left: ") != std::string::npos;
-  return result.status.code() == StatusCode::unavailable && isNamed ? "" : who + "it does not name " + victim + ": " + words;
+  const bool isNamed = words.find(fault.failure == Failure::hangs ? "waited 30 s for " + victim : victim + " left: ") !=
+                       std::string::npos;
+  return result.status.code() == StatusCode::unavailable && isNamed ? ""
+                                                                    : who + "it does not name " + victim + ": " + words;
 }
 
 std::string Faults::runFewer(int ranks) {
@@ -254,8 +261,9 @@ std::string Faults::runFewer(int ranks) {
   std::string wrong;
   const std::vector<ThreadResult> results = runGroup(*scene, plan, nullptr, got);
   for (int rank = 0; rank < ranks && wrong.empty(); ++rank)
-    wrong = results[size_t(rank)].status.isOk() ? scene->difference(plan, rank, got, scene->expected, options.tolerance())
-                                                : results[size_t(rank)].status.message();
+    wrong = results[size_t(rank)].status.isOk()
+                ? scene->difference(plan, rank, got, scene->expected, options.tolerance())
+                : results[size_t(rank)].status.message();
   for (uint8_t *field : got)
     delete[] field;
   return wrong.empty() ? "" : "those that are left: " + wrong;
@@ -290,8 +298,9 @@ int testThreads(const TestOptions &options) {
   for (int number = 0; number < options.count; ++number) {
     const Fault fault = faults.draw(dice);
     const std::string wrong = faults.run(fault);
-    verdict.count("rank " + std::to_string(fault.victim) + " of " + std::to_string(fault.ranks) + " " + kWords[int(fault.failure)] +
-                      " at call " + std::to_string(fault.last), wrong);
+    verdict.count("rank " + std::to_string(fault.victim) + " of " + std::to_string(fault.ranks) + " " +
+                      kWords[int(fault.failure)] + " at call " + std::to_string(fault.last),
+                  wrong);
   }
   if (verdict.failures() == 0)
     std::printf("ok %d failures of threads: everybody else had an answer and went on\n", options.count);

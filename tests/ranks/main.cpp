@@ -69,8 +69,9 @@ bool readOption(const char *word, const char *name, std::string &value) {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: heddle-ranks results|kills|joins|threads [--count=N] [--seed=N] [--ranks=N] [--only=TEXT] "
-                       "[--folder=FOLDER]\n");
+  std::fprintf(stderr,
+               "usage: heddle-ranks results|kills|joins|threads [--count=N] [--seed=N] [--ranks=N] [--only=TEXT] "
+               "[--folder=FOLDER]\n");
   return 2;
 }
 

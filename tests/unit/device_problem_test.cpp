@@ -246,7 +246,7 @@ TEST_CASE("gradients of arguments are compared, of calls with too many pairs on 
   for (const int64_t length : {100, 4096}) {
     CAPTURE(length);
     MeasureSetup setup;
-    setup.kind = {KindBase::backward, false, false, {0}};
+    setup.kind = {KindBase::backward, Adds::none, false, {0}};
     setup.forward = recordOf("forward", {PointerSource::operand(0)});
     setup.headDim = setup.valueDim = 8;
     setup.verifiedRows = 0; // nobody writes anything

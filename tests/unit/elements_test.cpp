@@ -51,10 +51,10 @@ TEST_CASE("names and numbers lead back to their element alone") {
 
 TEST_CASE("lists of elements are those of the table, and refusals name them with their numbers") {
   CHECK(elementList(&ElementTraits::isOfCalls) == "bf16, fp16 or fp32");
-  CHECK(elementList(&ElementTraits::isComputed, &ElementTraits::name, "and") == "bf16 and fp16");
+  CHECK(elementList(&ElementTraits::isPacked, &ElementTraits::name, "and") == "bf16 and fp16");
   CHECK(elementList(&ElementTraits::isKnown, &ElementTraits::mlirName) == "bf16, f16, f32, i32 or i64");
-  CHECK(elementNames(&ElementTraits::isComputed) == std::vector<std::string>{"bf16", "fp16"});
-  CHECK(expectedElement(&ElementTraits::isComputed, 7) == "dtype: expected bf16 (1) or fp16 (2), got 7");
+  CHECK(elementNames(&ElementTraits::isComputed) == std::vector<std::string>{"bf16", "fp16", "fp32"});
+  CHECK(expectedElement(&ElementTraits::isPacked, 7) == "dtype: expected bf16 (1) or fp16 (2), got 7");
 }
 
 TEST_CASE("reals: the range and the steps of the table are those of the bits") {
@@ -169,17 +169,32 @@ TEST_CASE("kernels compute with what has a struct of the device, and with nothin
     CAPTURE(element.name);
     KernelRequest request;
     request.elements = CallElements(element.dtype);
-    CHECK(request.checkTypes().isOk() == element.isComputed());
-    if (!element.isComputed()) {
+    CHECK(request.checkTypes(&ElementTraits::isComputed).isOk() == element.isComputed());
+    CHECK(request.checkTypes().isOk() == element.isPacked());
+    if (!element.isPacked())
       CHECK(request.checkTypes().message() == "serves bf16 and fp16, not " + std::string(element.name));
+    if (!element.isComputed())
       continue;
-    }
-    CHECK(device.find("struct " + std::string(element.deviceName) + " {") != std::string::npos);
+    CHECK(device.find("struct " + std::string(element.deviceName) + " ") != std::string::npos);
     TraitsPrinter printer;
     printer.request(request);
     CHECK(printer.str().find("using Element = heddle::" + std::string(element.deviceName) + ";") != std::string::npos);
     CHECK(printer.str().find("kElementBytes = " + std::to_string(element.bytes) + ";") != std::string::npos);
   }
+}
+
+TEST_CASE("products have a precision where elements are fp32, and kernels of their own by it") {
+  KernelRequest request;
+  request.elements = CallElements(DType::fp32, DType::fp32, Precision::tf32);
+  CHECK(request.checkTypes(&ElementTraits::isComputed).isOk());
+  CHECK(request.str().find("forward fp32 precision=tf32 ") == 0);
+  TraitsPrinter printer;
+  printer.request(request);
+  CHECK(printer.str().find("using Element = heddle::Tf32;") != std::string::npos);
+  CHECK(printer.str().find("kMmaStep = 8;") != std::string::npos);
+  request.elements = CallElements(DType::bf16, DType::bf16, Precision::tf32);
+  CHECK(request.checkTypes(&ElementTraits::isComputed).message() ==
+        "serves bf16 with exact products, not tf32, which are of fp32");
 }
 
 TEST_CASE("the tables that leave the library have every element") {

@@ -206,7 +206,14 @@ TEST_CASE("requests that no skeleton serves are refused with what works") {
   CHECK(status.message().find("head dims 64 and 128, not 80") != std::string::npos);
   request = KernelRequest();
   request.elements = CallElements(DType::fp32);
-  CHECK(chooseSkeleton(request).status().message().find("bf16 and fp16, not fp32") != std::string::npos);
+  request.headDim = 36;
+  CHECK(chooseSkeleton(request).status().message().find("head dims of multiples of 8 up to 128, not 36 of fp32") !=
+        std::string::npos);
+  request.headDim = 40;
+  CHECK((*chooseSkeleton(request))->name() == "portable_forward");
+  request.elements = CallElements(DType::i32);
+  CHECK(chooseSkeleton(request).status().message().find("bf16, fp16 and fp32, not i32") != std::string::npos);
+  request = KernelRequest();
   request.elements = CallElements(DType::bf16);
   request.elements.v = DType::fp16;
   CHECK(chooseSkeleton(request).status().message().find("q, k and v of one type, not bf16, bf16 and fp16") !=

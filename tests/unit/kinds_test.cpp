@@ -62,12 +62,30 @@ TEST_CASE("kinds have one text") {
 TEST_CASE("the text of a kernel's kind says whether out is fp32") {
   const Result<KindText> text = KindText::parse("backward_of_0_13_fp32_out");
   REQUIRE(text.isOk());
-  CHECK(text->kind == Kind{KindBase::backward, false, false, {0, 13}});
+  CHECK(text->kind == Kind{KindBase::backward, Adds::none, false, {0, 13}});
   CHECK(text->outFloat32);
   CHECK(text->str() == "backward_of_0_13_fp32_out");
   CHECK_FALSE(KindText::parse("row_dot")->outFloat32);
-  for (const char *bad : {"_fp32_out", "forward_fp32_out_of_0", "forward_fp32_out_fp32_out"})
+  for (const char *bad : {"_fp32_out", "forward_fp32_out_of_0", "forward_fp32_out_fp32_out", "_tf32",
+                          "forward_tf32_fp32_out", "forward_tf32_tf32", "forward_exact"})
     CHECK_MESSAGE(!KindText::parse(bad).isOk(), bad);
+}
+
+TEST_CASE("the text of a kernel's kind says of what precision products are, and fp32 inputs need not say that out is") {
+  const Result<KindText> text = KindText::parse("backward_of_2_fp32_out_tf32");
+  REQUIRE(text.isOk());
+  CHECK(text->precision == Precision::tf32);
+  CHECK(text->outFloat32);
+  CHECK(text->str() == "backward_of_2_fp32_out_tf32");
+  CHECK(KindText::parse("forward")->precision == Precision::exact);
+  const KindText rounded = KindText::of(Kind(), CallElements(DType::fp32, DType::fp32, Precision::tf32));
+  CHECK(rounded.str() == "forward_tf32");
+  CHECK(rounded.elements(DType::fp32).precision == Precision::tf32);
+  CHECK(rounded.elements(DType::fp32).out == DType::fp32);
+  CHECK(KindText::of(Kind(), CallElements(DType::bf16, DType::fp32)).str() == "forward_fp32_out");
+  const CallShape shape{Kind(), CallElements(DType::fp32, DType::fp32, Precision::tf32), 64, 64};
+  CHECK(KernelFamily::of("digest", shape, "heddle").kind == "forward_tf32");
+  CHECK(KernelFamily::of("digest", shape, "heddle").shape()->elements.precision == Precision::tf32);
 }
 
 TEST_CASE("records are of the shape that they are filed under, but that k and v are of the type of q") {

@@ -219,6 +219,31 @@ TEST_CASE("defaults and fallback configurations are feasible for all that is ser
         }
 }
 
+TEST_CASE("defaults of fp32 are feasible for all that is served, on every architecture") {
+  for (const GpuArch &arch : gpuArchs())
+    for (int64_t headDim = 8; headDim <= 128; headDim += 8)
+      for (int64_t valueDim : {int64_t(8), headDim, int64_t(128)})
+        for (Precision precision : {Precision::exact, Precision::tf32}) {
+          KernelRequest request = requestOf(headDim);
+          request.arch = &arch;
+          request.valueDim = valueDim;
+          request.hasScores = true;
+          request.elements = CallElements(DType::fp32, DType::fp32, precision);
+          CAPTURE(request.str());
+          REQUIRE(skeleton().appliesTo(request).isOk());
+          std::vector<KernelConfig> configs = skeleton().fallbackConfigs(request);
+          configs.push_back(skeleton().defaultConfig(request));
+          for (const KernelConfig &config : configs) {
+            const auto rejection = skeleton().whyInfeasible(request, config);
+            CHECK_MESSAGE(!rejection, rejection->str());
+          }
+        }
+  KernelRequest tooWide = requestOf(136);
+  tooWide.elements = CallElements(DType::fp32);
+  CHECK(skeleton().appliesTo(tooWide).message() ==
+        "portable_backward: serves head dims that are multiples of 8 up to 128, not 136 of fp32");
+}
+
 TEST_CASE("what is not served, and what is infeasible, is said") {
   KernelRequest tooWide = requestOf(264), wideOut = requestOf();
   CHECK(skeleton().appliesTo(tooWide).message() ==

@@ -262,6 +262,11 @@ std::vector<Variant> shippedDefaults() {
       variants.push_back({requestFor(arch, dim, DType::bf16, kTwoLattices), kTwoLattices});
       variants.push_back({requestFor(arch, dim, DType::fp16, kCausal), kCausal});
       variants.push_back({requestFor(arch, dim, DType::fp16, kTwoLattices), kTwoLattices});
+      for (Precision precision : {Precision::exact, Precision::tf32}) {
+        variants.push_back({requestFor(arch, dim, DType::fp32, kCausal), kCausal});
+        variants.back().request.elements.precision = precision;
+      }
+      variants.push_back({requestFor(arch, dim, DType::fp32, kTwoLattices), kTwoLattices});
     }
   return variants;
 }

@@ -24,7 +24,8 @@ namespace {
 
 using Reason = std::optional<std::string>;
 
-constexpr int64_t kMmaRows = 16, kDimStep = 8, kMaxDim = 256;
+constexpr int64_t kMmaRows = 16, kDimStep = 8, kMaxDim = 256, kPieceBytes = 16;
+constexpr int64_t kMaxFloatDim = 128;
 constexpr int64_t kMaxSliceDim = 128; // of d_k and d_v that one warp holds
 constexpr int64_t kSumsOfBranch = 2;  // branch_sums.cuh
 
@@ -82,13 +83,24 @@ int64_t sliceColumns(const KernelRequest &request, int64_t dim) {
   return slicesOf(request) == 1 ? dim : roundUp((dim + 1) / 2, kMmaRows);
 }
 
+/// dS on its way to the query gradient: keys in rows, or of floats, which nothing transposes on the way, queries.
+struct ScoreTile {
+  int64_t rows, columns;
+};
+ScoreTile scoreTile(const KernelRequest &request, const PortableBackwardConfig &config) {
+  if (request.element().isPacked())
+    return {config.blockN, config.blockM};
+  return {config.blockM, config.blockN};
+}
+
 SmemLayout smemOf(const KernelRequest &request, const PortableBackwardConfig &config) {
+  const ScoreTile scores = scoreTile(request, config);
   SmemLayout layout;
   layout.append("k", config.blockN * rowBytes(request, request.headDim));
   layout.append("v", config.blockN * rowBytes(request, request.valueDim));
   layout.append("q", config.blockM * rowBytes(request, request.headDim), config.stages);
   layout.append("out", config.blockM * rowBytes(request, request.valueDim), config.stages);
-  layout.append("scores", config.blockN * rowBytes(request, config.blockM));
+  layout.append("scores", scores.rows * rowBytes(request, scores.columns));
   layout.append("statistics", 2 * config.blockM * kFloatBytes, config.stages);
   return layout;
 }
@@ -105,8 +117,8 @@ Reason checkTiles(const KernelRequest &request, const PortableBackwardConfig &co
 }
 
 Reason checkLoads(const KernelRequest &request, const PortableBackwardConfig &config) {
-  const int64_t need =
-      std::max(config.blockM, roundUp(std::max(request.headDim, request.valueDim), kDimStep) / kDimStep);
+  const int64_t ofPiece = kPieceBytes / request.element().bytes;
+  const int64_t need = std::max(config.blockM, roundUp(std::max(request.headDim, request.valueDim), ofPiece) / ofPiece);
   if (need <= config.threads())
     return std::nullopt;
   return number(config.threads()) + " threads, " + number(need) + " load rows";
@@ -169,14 +181,15 @@ protected:
 };
 
 std::vector<Knob> PortableBackward::knobs(const KernelRequest &request) const {
-  const bool isWide = slicesOf(request) > 1;
+  const bool isWide = slicesOf(request) > 1 || !request.element().isPacked();
   const auto choices = [isWide](int64_t small) {
     return isWide ? std::vector<int64_t>{small / 2, small} : std::vector<int64_t>{small, 2 * small};
   };
   return {
       {"block_m", "queries of a step: fewer barriers, more registers", choices(32)},
       {"block_n", "keys of a block: fewer additions to the query gradient", choices(64)},
-      {"warps", "warps of a block: they share its keys, in pairs above head dims of 128", {4, 8}},
+      {"warps", "warps of a block: they share its keys, in pairs above head dims of 128",
+       request.element().isPacked() ? std::vector<int64_t>{4, 8} : std::vector<int64_t>{2, 4}},
       {"stages", "tiles of q and d_out in shared memory: deeper prefetch", {2, 3}},
       {"min_blocks", "blocks per SM that the registers must allow", {1, 2}},
       {"walk_in_memory", "hold where the walk stands in memory: for ranges of many pieces", {0, 1}},
@@ -205,6 +218,12 @@ KernelConfig PortableBackward::defaultConfig(const KernelRequest &request) const
   const bool isWide = std::max(request.headDim, request.valueDim) > 64;
   PortableBackwardConfig config;
   config.queryWalk = request.kind.isDeterministic;
+  if (!request.element().isPacked()) {
+    config.blockM = isWide || request.elements.precision == Precision::exact ? kMmaRows : 32;
+    config.blockN = isWide ? 32 : 64;
+    config.warps = isWide ? 2 : 4;
+    return config;
+  }
   if (slicesOf(request) > 1) {
     config.blockM = config.blockN = 32;
     if (whyInfeasible(request, config))
@@ -330,21 +349,25 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
   printer.smem(smemOf(request, config));
   printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
   printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
-  printer.constant("kSmemRowBytesScores", rowBytes(request, PortableBackwardConfig(config).blockM));
+  printer.constant("kSmemRowBytesScores",
+                   rowBytes(request, scoreTile(request, PortableBackwardConfig(config)).columns));
   return printer.str();
 }
 
 Status PortableBackward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
     return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
-  HEDDLE_TRY(request.checkTypes());
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isComputed));
   HEDDLE_TRY(checkOrderOfGradients(request));
   if (request.elements.out != request.elements.q)
     return Status::unsupported("serves out and d_out of the type of q only");
+  const bool isPacked = request.element().isPacked();
+  const int64_t most = isPacked ? kMaxDim : kMaxFloatDim;
   for (int64_t dim : {request.headDim, request.valueDim})
-    if (dim % kDimStep != 0 || dim > kMaxDim)
+    if (dim % kDimStep != 0 || dim > most)
       return Status::unsupported("serves head dims that are multiples of " + number(kDimStep) + " up to " +
-                                 number(kMaxDim) + ", not " + number(dim));
+                                 number(most) + ", not " + number(dim) +
+                                 (isPacked ? "" : " of " + std::string(dtypeName(request.elements.q))));
   return {};
 }
 

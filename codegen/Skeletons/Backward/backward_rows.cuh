@@ -104,12 +104,23 @@ DEV void addToRow(float *to, const float (&pieces)[kSumPiecesOfRow][kSumPieceFlo
   }
 }
 
+// Columns as addToRow has them.
+DEV void storeFloatRow(float *to, const float (&pieces)[kSumPiecesOfRow][kSumPieceFloats], bool hasSecondHalf) {
+#pragma unroll
+  for (int column = 0; column < kSumGroupColumns; column += 4) {
+    const int half = column / 8, piece = column % 8 / 2;
+    ptx::storeGlobal16(to + column, half == 0 || hasSecondHalf, pieces[piece][2 * half], pieces[piece][2 * half + 1],
+                       pieces[piece + 1][2 * half], pieces[piece + 1][2 * half + 1]);
+  }
+}
+
+template <class E = Element>
 DEV void storeRow(char *to, const float (&pieces)[kSumPiecesOfRow][kSumPieceFloats], bool hasSecondHalf) {
   uint32_t low[kSumPiecesOfRow], high[kSumPiecesOfRow];
 #pragma unroll
   for (int piece = 0; piece < kSumPiecesOfRow; ++piece) {
-    low[piece] = pack(pieces[piece][0], pieces[piece][1]);
-    high[piece] = pack(pieces[piece][2], pieces[piece][3]);
+    low[piece] = pack<E>(pieces[piece][0], pieces[piece][1]);
+    high[piece] = pack<E>(pieces[piece][2], pieces[piece][3]);
   }
   ptx::storeGlobal16(to, true, low[0], low[1], low[2], low[3]);
   ptx::storeGlobal16(to + kPieceBytes, hasSecondHalf, high[0], high[1], high[2], high[3]);
@@ -119,11 +130,12 @@ DEV void storeRow(char *to, const float (&pieces)[kSumPiecesOfRow][kSumPieceFloa
 DEV float powerBelow(float x) { return __uint_as_float(__float_as_uint(x) & 0x7f800000u); }
 
 // In log2 units, and lower by what a forward pass may have rounded it, once in log2 units and once in natural ones, and
-// what it is rounded here. A row that keeps nothing has weights of zero: its lse is infinite here.
+// what it is rounded here: of floats, whose digits that would cost, only where weights are cut. A row that keeps nothing has weights of zero: its lse is infinite here.
 DEV float lseOfWeights(float natural) {
   constexpr float kHalfSpacing = 0x1p-24f, kRestOfLog2OfE = 1.925963033500956e-8f;
   const float lse = natural * kLog2OfE;
-  const float roundings = kHalfSpacing * (2.1f * powerBelow(lse) + 1.1f * kLog2OfE * powerBelow(natural));
+  const float bound = kHalfSpacing * (2.1f * powerBelow(lse) + 1.1f * kLog2OfE * powerBelow(natural));
+  const float roundings = kElementBytes == 4 && fabsf(lse) < kLeastLseThatCuts / 2 ? 0.f : bound;
   return fabsf(natural) == INFINITY ? INFINITY : fmaf(natural, kLog2OfE, natural * kRestOfLog2OfE - roundings);
 }
 
@@ -220,6 +232,8 @@ extern "C" __global__ void __launch_bounds__(heddle::kConvertDqThreads)
   }
   if constexpr (kAddsToQueries)
     addToRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
+  else if constexpr (kElementBytes == 4)
+    storeFloatRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
   else
     storeRow(group.to(p), pieces, group.hasSecondHalf());
 }

@@ -20,6 +20,8 @@ template <bool Adds, int Tiles> DEV void storeGradient(void *row, bool isPresent
 #pragma unroll
       for (int e = 0; e < 2; ++e)
         ptx::addGlobal4(to + n * 8 + e, isPresent, values[n][e]);
+  } else if constexpr (kElementBytes == 4) {
+    storeRowAsFloat(row, isPresent, values);
   } else {
     storeRowAsElements(row, isPresent, values);
   }

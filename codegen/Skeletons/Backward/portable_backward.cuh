@@ -38,11 +38,13 @@ namespace heddle {
 
 static_assert(kWarps % kSlices == 0 && kBlockN * kSlices % (kMmaRows * kWarps) == 0,
               "every warp owns a multiple of 16 keys");
-static_assert(kBlockM % 16 == 0 && kWarps % kQuerySteps == 0,
+static_assert(kBlockM % 16 == 0 && kWarps % kStepRowTiles == 0,
               "warps share rows and columns of the query gradient evenly");
 static_assert(kBlockM <= kThreads, "a thread reads lse and delta of one row");
-static_assert(kBlockM * kElementBytes <= kScoreRowBytes && kScoreRowBytes == kSwizzleBytes,
-              "a row of dS is one swizzle");
+static_assert(kElementBytes == 4 ? kBlockN * kElementBytes <= kScoreRowBytes && kScoreRowBytes % kSwizzleBytes == 0
+                                 : kBlockM * kElementBytes <= kScoreRowBytes && kScoreRowBytes == kSwizzleBytes,
+              "a row of dS has all columns: queries, of one swizzle, or of floats keys");
+static_assert(kElementBytes == 2 || kSlices == 1, "a warp of floats has all columns");
 static_assert(kStages >= 2, "one tile is loaded while another is used");
 static_assert(KernelTraits::kSmemStageBytesQ == kBlockM * KernelTraits::kSmemRowBytesQK &&
                   KernelTraits::kSmemStageBytesOut == kBlockM * KernelTraits::kSmemRowBytesV &&
@@ -52,7 +54,8 @@ static_assert(areApart({{KernelTraits::kSmemK, kBlockN * KernelTraits::kSmemRowB
                         {KernelTraits::kSmemV, kBlockN * KernelTraits::kSmemRowBytesV},
                         {KernelTraits::kSmemQ, kStages * KernelTraits::kSmemStageBytesQ},
                         {KernelTraits::kSmemOut, kStages * KernelTraits::kSmemStageBytesOut},
-                        {KernelTraits::kSmemScores, kWalksQueries ? 0 : kBlockN * kScoreRowBytes},
+                        {KernelTraits::kSmemScores,
+                         kWalksQueries ? 0 : (kElementBytes == 4 ? kBlockM : kBlockN) * kScoreRowBytes},
                         {KernelTraits::kSmemStatistics, kStages * KernelTraits::kSmemStageBytesStatistics}},
                        KernelTraits::kSmemBytes),
               "tiles and rings lie apart in the shared memory that is planned");

@@ -13,10 +13,10 @@ namespace heddle {
 
 // Where this warp's part of dQ lies: rows of a tile of 16, and every kParts-th group of 16 columns from `part` on.
 struct GradientPart {
-  static constexpr int kParts = kWarps / kQuerySteps;
+  static constexpr int kParts = kWarps / kStepRowTiles;
   static constexpr int kGroups = kSumColumns / kSumGroupColumns;
   int32_t rowTile, part;
-  DEV GradientPart() : rowTile(threadIdx.x / 32 % kQuerySteps), part(threadIdx.x / 32 / kQuerySteps) {}
+  DEV GradientPart() : rowTile(threadIdx.x / 32 % kStepRowTiles), part(threadIdx.x / 32 / kStepRowTiles) {}
 };
 
 class KeyWalk : WarpRows<KeyItem> {
@@ -39,13 +39,13 @@ public:
     makeWeights(weights, factors, ring, tile);
     makeGradients(gradients, weights, factors, ring, tile);
     if (!kWalksQueries && warpSlice() == 0)
-      storeScores(gradients);
+      kElementBytes == 4 ? storeFloats(gradients) : storeScores(gradients);
     mmaSum<KernelTraits::kSmemRowBytesV>(valueGradient, weights,
-                                         ring.values() + rowsFirst(KernelTraits::kSmemRowBytesV));
+                                         ring.values() + summedRows(KernelTraits::kSmemRowBytesV));
     if constexpr (!kWalksQueries)
       __syncthreads();
     mmaSum<KernelTraits::kSmemRowBytesQK>(keyGradient, gradients,
-                                          ring.rows() + rowsFirst(KernelTraits::kSmemRowBytesQK));
+                                          ring.rows() + summedRows(KernelTraits::kSmemRowBytesQK));
     if constexpr (!kWalksQueries)
       addQueryGradient(tile);
   }
@@ -118,7 +118,7 @@ private:
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           float weight[2];
-          Element::unpack(weights[i][n / 2][n % 2 * 2 + half], weight[0], weight[1]);
+          unpackScores(weight, weights[i], n, half);
 #pragma unroll
           for (int e = 0; e < 2; ++e)
             products[i][n][2 * half + e] = weight[e] * (products[i][n][2 * half + e] - __int_as_float(delta[e]));
@@ -131,6 +131,25 @@ private:
       applyFactors(products[i], factors[i]);
       packScores(gradients[i], products[i]);
     }
+  }
+
+  // dS of floats, queries in rows: lane 4 r + c has keys r and r + 8 of rows 2 c and 2 c + 1 of each eight. Key 2 c of
+  // eight is column c, key 2 c + 1 column c + 4, as operands that are summed over have them.
+  DEV void storeFloats(const ScoreOperand &operand) const {
+    const uint32_t lane = threadIdx.x % 32, key = lane / 4, row = lane % 4 * 2;
+    const uint32_t to = shared + KernelTraits::kSmemScores + row * kScoreRowBytes + key / 2 * kElementBytes;
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t piece = (warpRow() + i * kMmaRows + half * 8) / kPieceElements + key % 2;
+#pragma unroll
+        for (int n = 0; n < kQueryTiles; ++n)
+#pragma unroll
+          for (int e = 0; e < 2; ++e)
+            ptx::storeShared4(to + (n * 8 + e) * kScoreRowBytes + (piece ^ (row + e)) * kPieceBytes,
+                              operand[i][n][2 * e + half]);
+      }
   }
 
   // dS, keys in rows: lane 4 r + c has columns 2 c and 2 c + 1 of each eight, which fall into banks of their own.
@@ -150,12 +169,8 @@ private:
   // This warp's part of dQ = dS K, straight from registers.
   DEV void addQueryGradient(const QueryTile &tile) const {
     const GradientPart part;
-    uint32_t a[kBlockN / kMmaStep][4];
-    const uint32_t scores =
-        columnBlock(shared + KernelTraits::kSmemScores + laneOffsetColumnsFirst(kScoreRowBytes), part.rowTile);
-#pragma unroll
-    for (int step = 0; step < kBlockN / kMmaStep; ++step)
-      ptx::loadMatrix4Transposed(a[step], scores + step * kMmaStep * kScoreRowBytes);
+    uint32_t a[1][kBlockN / kMmaStep][4];
+    loadScores(a[0], part.rowTile);
     const int32_t rate = placeOf(tile, 0).queryRate;
     const int32_t row = tile.firstRow + rate * (part.rowTile * kMmaRows + laneRow());
     const int32_t base = firstSumRow(item.batch, p.heads, tile.head, 0, p.seqlenQ);
@@ -164,24 +179,47 @@ private:
     for (int number = 0; number < GradientPart::kGroups; number += GradientPart::kParts) {
       const int32_t group = number + part.part;
       if (GradientPart::kGroups % GradientPart::kParts == 0 || group < GradientPart::kGroups) {
-        float sum[2][4];
+        float sum[1][2][4];
         mmaQueryGradient(sum, a, group);
         const int32_t offset = group * kSumGroupFloats + threadIdx.x % 4 * kSumPieceFloats;
-        addPiece(first + offset, row < p.seqlenQ, sum, 0);
-        addPiece(second + offset, row + 8 * rate < p.seqlenQ, sum, 1);
+        addPiece(first + offset, row < p.seqlenQ, sum[0], 0);
+        addPiece(second + offset, row + 8 * rate < p.seqlenQ, sum[0], 1);
       }
     }
   }
 
-  DEV void mmaQueryGradient(float (&sum)[2][4], const uint32_t (&a)[kBlockN / kMmaStep][4], int32_t group) const {
-    clearTile(sum);
-    const uint32_t keys = columnBlock(shared + KernelTraits::kSmemK + rowsFirst(KernelTraits::kSmemRowBytesQK), group);
+  // 16 rows of dS.
+  DEV void loadScores(uint32_t (&a)[kBlockN / kMmaStep][4], int32_t rowTile) const {
+    const uint32_t scores = shared + KernelTraits::kSmemScores;
+    if constexpr (kElementBytes == 4) {
+      const uint32_t rows = scores + rowTile * kMmaRows * kScoreRowBytes + rowsFirst(kScoreRowBytes);
 #pragma unroll
-    for (int step = 0; step < kBlockN / kMmaStep; ++step) {
-      uint32_t b[4];
-      ptx::loadMatrix4Transposed(b, keys + step * kMmaStep * KernelTraits::kSmemRowBytesQK);
-      ptx::mma<Element>(sum[0], a[step], b[0], b[1]);
-      ptx::mma<Element>(sum[1], a[step], b[2], b[3]);
+      for (int step = 0; step < kBlockN / kMmaStep; ++step)
+        ptx::loadMatrix4(a[step], columnBlock(rows, step));
+    } else {
+      const uint32_t columns = columnBlock(scores + laneOffsetColumnsFirst(kScoreRowBytes), rowTile);
+#pragma unroll
+      for (int step = 0; step < kBlockN / kMmaStep; ++step)
+        ptx::loadMatrix4Transposed(a[step], columns + step * kMmaStep * kScoreRowBytes);
+    }
+  }
+
+  // A group of 16 columns.
+  template <class E = Element>
+  DEV void mmaQueryGradient(float (&sum)[1][2][4], const uint32_t (&a)[1][kBlockN / kMmaStep][4], int32_t group) const {
+    clearTile(sum[0]);
+    const uint32_t keys = columnBlock(shared + KernelTraits::kSmemK + summedRows(KernelTraits::kSmemRowBytesQK),
+                                      group * (kSumGroupColumns / kMmaStep));
+    if constexpr (kElementBytes == 4) {
+      tf32Sum<E, KernelTraits::kSmemRowBytesQK>(sum, a, keys);
+    } else {
+#pragma unroll
+      for (int step = 0; step < kBlockN / kMmaStep; ++step) {
+        uint32_t b[4];
+        ptx::loadMatrix4Transposed(b, keys + step * kMmaStep * KernelTraits::kSmemRowBytesQK);
+        ptx::mma<E>(sum[0][0], a[0][step], b[0], b[1]);
+        ptx::mma<E>(sum[0][1], a[0][step], b[2], b[3]);
+      }
     }
   }
 

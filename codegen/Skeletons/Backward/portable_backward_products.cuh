@@ -8,6 +8,7 @@
 #include "Backward/tile_scores.cuh"
 #include "Ptx/matrix.cuh"
 #include "Shared/score_units.cuh"
+#include "Shared/tf32_products.cuh"
 
 namespace heddle {
 
@@ -16,29 +17,39 @@ typedef uint32_t ScoreOperand[kRowTiles][kQuerySteps][4];
 typedef ScoreFactors<kQueryTiles> KeyFactors[kRowTiles];
 
 // scores = keys times queries^T: lane addresses of this warp's rows (rows first) and of queries (columns first).
-template <int Steps, int RowBytes> DEV void mmaScores(Scores &scores, uint32_t keys, uint32_t queries) {
+template <int Steps, int RowBytes, class E = Element>
+DEV void mmaScores(Scores &scores, uint32_t keys, uint32_t queries) {
+  if constexpr (kElementBytes == 4) {
+    const auto fragmentsOf = [keys](int step, uint32_t (&words)[kRowTiles][4]) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
-#pragma unroll
-    for (int n = 0; n < kQueryTiles; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        scores[i][n][e] = 0.f;
-#pragma unroll
-  for (int step = 0; step < Steps; ++step) {
-    uint32_t a[kRowTiles][4];
+      for (int i = 0; i < kRowTiles; ++i)
+        ptx::loadMatrix4(words[i], columnBlock(keys, step) + i * kMmaRows * RowBytes);
+    };
+    tf32Scores<E, Steps, RowBytes>(scores, fragmentsOf, queries);
+  } else {
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
-      ptx::loadMatrix4(a[i], columnBlock(keys, step) + i * kMmaRows * RowBytes);
-    const uint32_t column = columnBlock(queries, step);
 #pragma unroll
-    for (int pair = 0; pair < kQueryTiles / 2; ++pair) {
-      uint32_t b[4];
-      ptx::loadMatrix4(b, column + pair * 16 * RowBytes);
+      for (int n = 0; n < kQueryTiles; ++n)
 #pragma unroll
-      for (int i = 0; i < kRowTiles; ++i) {
-        ptx::mma<Element>(scores[i][2 * pair], a[i], b[0], b[1]);
-        ptx::mma<Element>(scores[i][2 * pair + 1], a[i], b[2], b[3]);
+        for (int e = 0; e < 4; ++e)
+          scores[i][n][e] = 0.f;
+#pragma unroll
+    for (int step = 0; step < Steps; ++step) {
+      uint32_t a[kRowTiles][4];
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i)
+        ptx::loadMatrix4(a[i], columnBlock(keys, step) + i * kMmaRows * RowBytes);
+      const uint32_t column = columnBlock(queries, step);
+#pragma unroll
+      for (int pair = 0; pair < kQueryTiles / 2; ++pair) {
+        uint32_t b[4];
+        ptx::loadMatrix4(b, column + pair * 16 * RowBytes);
+#pragma unroll
+        for (int i = 0; i < kRowTiles; ++i) {
+          ptx::mma<E>(scores[i][2 * pair], a[i], b[0], b[1]);
+          ptx::mma<E>(scores[i][2 * pair + 1], a[i], b[2], b[3]);
+        }
       }
     }
   }
@@ -49,24 +60,28 @@ template <int Dim> constexpr int kSliceTiles = kSlices == 1 ? Dim / 8 : roundUp(
 
 DEV int32_t warpSlice() { return kSlices == 1 ? 0 : threadIdx.x / 32 % kSlices; }
 
-// sum += weights (keys x queries) times this warp's columns of rows (queries x dim): the lane address in rows (rows
-// first). What lies behind the last column is of the same rows, and its sums are not used.
-template <int RowBytes, int Tiles>
+// sum += weights (keys x queries) times this warp's columns of rows (queries x dim): the lane address in rows
+// (summedRows). What lies behind the last column is of the same rows, and its sums are not used.
+template <int RowBytes, int Tiles, class E = Element>
 DEV void mmaSum(float (&sum)[kRowTiles][Tiles][4], const ScoreOperand &weights, uint32_t rows) {
-  const int32_t first = warpSlice() * (Tiles / 2);
+  if constexpr (kElementBytes == 4) {
+    tf32Sum<E, RowBytes>(sum, weights, rows);
+  } else {
+    const int32_t first = warpSlice() * (Tiles / 2);
 #pragma unroll
-  for (int step = 0; step < kQuerySteps; ++step)
+    for (int step = 0; step < kQuerySteps; ++step)
 #pragma unroll
-    for (int pair = 0; pair < (Tiles + 1) / 2; ++pair) {
-      uint32_t b[4];
-      ptx::loadMatrix4Transposed(b, columnBlock(rows, first + pair) + step * kMmaStep * RowBytes);
+      for (int pair = 0; pair < (Tiles + 1) / 2; ++pair) {
+        uint32_t b[4];
+        ptx::loadMatrix4Transposed(b, columnBlock(rows, first + pair) + step * kMmaStep * RowBytes);
 #pragma unroll
-      for (int i = 0; i < kRowTiles; ++i) {
-        ptx::mma<Element>(sum[i][2 * pair], weights[i][step], b[0], b[1]);
-        if (2 * pair + 1 < Tiles)
-          ptx::mma<Element>(sum[i][2 * pair + 1], weights[i][step], b[2], b[3]);
+        for (int i = 0; i < kRowTiles; ++i) {
+          ptx::mma<E>(sum[i][2 * pair], weights[i][step], b[0], b[1]);
+          if (2 * pair + 1 < Tiles)
+            ptx::mma<E>(sum[i][2 * pair + 1], weights[i][step], b[2], b[3]);
+        }
       }
-    }
+  }
 }
 
 // The rows of a warp.
@@ -125,6 +140,10 @@ protected:
   DEV static int32_t laneRow() { return threadIdx.x % 32 / 4; }
   DEV static int32_t warpRow() { return threadIdx.x / 32 / kSlices * (kRowTiles * kMmaRows); }
   DEV static uint32_t rowsFirst(int rowBytes) { return laneOffsetRowsFirst(rowBytes); }
+  // Of rows that a product sums over.
+  DEV static uint32_t summedRows(int rowBytes) {
+    return kElementBytes == 2 ? laneOffsetRowsFirst(rowBytes) : laneOffsetOfSums(rowBytes);
+  }
   DEV uint32_t ownRows(uint32_t tile, int rowBytes) const {
     return shared + tile + warpRow() * rowBytes + rowsFirst(rowBytes);
   }

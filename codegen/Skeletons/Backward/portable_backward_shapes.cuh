@@ -10,6 +10,7 @@ constexpr int kWarps = KernelTraits::kWarps, kStages = KernelTraits::kStages;
 constexpr int kSlices = KernelTraits::kColumnSlices;
 constexpr int kMmaRows = 16, kRowTiles = kBlockN * kSlices / (kMmaRows * kWarps);
 constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;
+constexpr int kStepRowTiles = kBlockM / kMmaRows; // of the query gradient
 constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
 constexpr int kValueSteps = (KernelTraits::kValueDim + kMmaStep - 1) / kMmaStep;
 constexpr int kScoreRowBytes = KernelTraits::kSmemRowBytesScores;

@@ -70,7 +70,7 @@ public:
     for (int i = 0; i < kRowTiles; ++i)
       makeRowGradients(gradients[i], products[i], weights[i], factors[i], delta[i]);
     mmaSum<KernelTraits::kSmemRowBytesQK>(queryGradient, gradients,
-                                          ring.rows() + rowsFirst(KernelTraits::kSmemRowBytesQK));
+                                          ring.rows() + summedRows(KernelTraits::kSmemRowBytesQK));
   }
 
   DEV void finish() const {

@@ -35,7 +35,7 @@ DEV void makeRowWeights(ScoreFactors<Tiles> &factors, float (&scores)[Tiles][4],
 
 // dS = P (dP - delta), times the derivative of the chain of scores.
 template <int Tiles>
-DEV void makeRowGradients(uint32_t (&gradients)[Tiles / 2][4], float (&products)[Tiles][4],
+DEV void makeRowGradients(uint32_t (&gradients)[kStepsOfScores<Tiles>][4], float (&products)[Tiles][4],
                           const float (&weights)[Tiles][4], const ScoreFactors<Tiles> &factors,
                           const float (&delta)[2]) {
 #pragma unroll

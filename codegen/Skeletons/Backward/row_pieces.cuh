@@ -26,16 +26,16 @@ constexpr int kRowsAtATime = kWarpLanes / kLanesOfRow; // of a warp
 using Piece = float[kWordsOfPiece];
 
 // The sum over the elements of two pieces.
-DEV float dotOf(const Piece &a, const Piece &b) {
+template <class E = Element> DEV float dotOf(const Piece &a, const Piece &b) {
   float sum = 0;
 #pragma unroll
   for (int word = 0; word < kWordsOfPiece; ++word) {
-    if (KernelTraits::kOutFloat32) {
+    if constexpr (KernelTraits::kOutFloat32) {
       sum = fmaf(a[word], b[word], sum);
     } else {
       float aLow, aHigh, bLow, bHigh;
-      Element::unpack(__float_as_uint(a[word]), aLow, aHigh);
-      Element::unpack(__float_as_uint(b[word]), bLow, bHigh);
+      E::unpack(__float_as_uint(a[word]), aLow, aHigh);
+      E::unpack(__float_as_uint(b[word]), bLow, bHigh);
       sum = fmaf(aHigh, bHigh, fmaf(aLow, bLow, sum));
     }
   }

@@ -8,6 +8,7 @@
 #include "Ptx/scalar.cuh"
 #include "Shared/elements.cuh"
 #include "Shared/lane_columns.cuh"
+#include "Shared/tf32_operands.cuh"
 
 namespace heddle {
 
@@ -27,11 +28,31 @@ template <class Place, int Tiles> DEV void applyScores(float (&scores)[Tiles][4]
   }
 }
 
-// Derivatives of the chain of scores, two a word; nothing where they are 1.
+// Derivatives of the chain of scores, two a word where elements are; nothing where they are 1.
 template <int Tiles, bool Exist = Pattern::kHasScoreGradient> struct ScoreFactors {};
 template <int Tiles> struct ScoreFactors<Tiles, true> : ArgumentFactors<Tiles> {
-  uint32_t words[Tiles][2];
+  uint32_t words[Tiles][kElementBytes];
 };
+
+// Of row `half` in score tile n.
+template <int Tiles>
+DEV void setFactors(ScoreFactors<Tiles, true> &factors, int n, int half, const float (&factor)[2]) {
+  if constexpr (kElementBytes == 4) {
+    factors.words[n][2 * half] = __float_as_uint(factor[0]);
+    factors.words[n][2 * half + 1] = __float_as_uint(factor[1]);
+  } else {
+    factors.words[n][half] = ptx::packFp16(factor[0], factor[1]);
+  }
+}
+template <int Tiles>
+DEV void getFactors(const ScoreFactors<Tiles, true> &factors, int n, int half, float (&factor)[2]) {
+  if constexpr (kElementBytes == 4) {
+    factor[0] = __uint_as_float(factors.words[n][2 * half]);
+    factor[1] = __uint_as_float(factors.words[n][2 * half + 1]);
+  } else {
+    ptx::unpackFp16(factors.words[n][half], factor[0], factor[1]);
+  }
+}
 
 template <class Place, int Tiles>
 DEV void packFactors(ScoreFactors<Tiles, false> &, const float (&)[Tiles][4], const Place &, float) {}
@@ -50,7 +71,7 @@ DEV void packFactors(ScoreFactors<Tiles, true> &factors, const float (&scores)[T
         factor[e] = Pattern::scoreGradient(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot),
                                            documents.of[slot], scores[n][slot] * scale);
       }
-      factors.words[n][half] = ptx::packFp16(factor[0], factor[1]);
+      setFactors(factors, n, half, factor);
     }
   }
   keepArgumentFactors(factors, scores, place, scale);
@@ -63,7 +84,7 @@ template <int Tiles> DEV void applyFactors(float (&products)[Tiles][4], const Sc
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float factor[2];
-      ptx::unpackFp16(factors.words[n][half], factor[0], factor[1]);
+      getFactors(factors, n, half, factor);
 #pragma unroll
       for (int e = 0; e < 2; ++e) { // of a pair that is not kept, a derivative may be anything
         float &product = products[n][2 * half + e];
@@ -72,19 +93,37 @@ template <int Tiles> DEV void applyFactors(float (&products)[Tiles][4], const Sc
     }
 }
 
-// As an operand of mma.
-template <int Tiles> DEV void packScores(uint32_t (&operand)[Tiles / 2][4], const float (&scores)[Tiles][4]) {
+// Operands of mma, of whose steps score tiles of eight columns are the half, or one.
+template <int Tiles> constexpr int kStepsOfScores = Tiles * 8 / kMmaStep;
+
+template <int Tiles>
+DEV void packScores(uint32_t (&operand)[kStepsOfScores<Tiles>][4], const float (&scores)[Tiles][4]) {
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
+    for (int half = 0; half < 2; ++half) {
+      if constexpr (kElementBytes == 4)
+        setTf32Weights(operand[n], half, scores[n][2 * half], scores[n][2 * half + 1]);
+      else
+        operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
+    }
+}
+
+// The inverse, of row `half` in score tile n.
+template <int Steps, class E = Element>
+DEV void unpackScores(float (&scores)[2], const uint32_t (&operand)[Steps][4], int n, int half) {
+  if constexpr (kElementBytes == 4) {
+    scores[0] = __uint_as_float(operand[n][half]);
+    scores[1] = __uint_as_float(operand[n][2 + half]);
+  } else {
+    E::unpack(operand[n / 2][n % 2 * 2 + half], scores[0], scores[1]);
+  }
 }
 
 // P as an operand. No weight is above 1, whatever lse was rounded to (row_statistics.cuh).
-template <int Tiles> DEV void cutWeights(uint32_t (&operand)[Tiles / 2][4]) {
+template <int Tiles> DEV void cutWeights(uint32_t (&operand)[kStepsOfScores<Tiles>][4]) {
 #pragma unroll
-  for (int step = 0; step < Tiles / 2; ++step)
+  for (int step = 0; step < kStepsOfScores<Tiles>; ++step)
 #pragma unroll
     for (int word = 0; word < 4; ++word)
       operand[step][word] = Element::smaller(operand[step][word], Element::kOnes);

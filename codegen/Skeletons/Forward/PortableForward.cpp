@@ -27,7 +27,7 @@ using Reason = std::optional<std::string>;
 constexpr int64_t kMmaRows = 16; // rows of one matrix product, and keys of one step of the second
 constexpr int64_t kMaxHeadDim = 128;
 constexpr int64_t kMostRasterHeads = 32;
-constexpr int64_t kHeadDimStep = 64; // rows of shared memory are multiples of 128 bytes
+constexpr int64_t kHeadDimStep = 64; // of packed elements: rows of shared memory are multiples of 128 bytes
 
 std::string number(int64_t value) { return std::to_string(value); }
 
@@ -49,14 +49,15 @@ int64_t smemBytes(const KernelRequest &request, const PortableConfig &config) {
 }
 
 // What must live at once in one thread: the accumulators, the scores of one chunk (two with overlap;
-// packed weights take the place of scores), the query fragments if they stay, softmax state and
-// addresses. A lower bound within about 40 of what ptxas takes: it spares hopeless compilations, and
+// packed weights take the place of scores, exact floats two registers each), the query fragments if they stay, softmax
+// state and addresses. A lower bound within about 40 of what ptxas takes: it spares hopeless compilations, and
 // checkVariant() refuses what spills in spite of it.
 int64_t leastRegisters(const KernelRequest &request, const PortableConfig &config) {
   constexpr int64_t kStatePerTile = 4, kAddresses = 20;
   const int64_t rowTiles = config.blockM / config.warps / kMmaRows;
-  const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores) +
-                          config.queryInRegisters * request.headDim / 4 + kStatePerTile;
+  const int64_t copies = !request.element().isPacked() && request.elements.precision == Precision::exact;
+  const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores + copies) +
+                          config.queryInRegisters * request.headDim * request.element().bytes / 8 + kStatePerTile;
   return rowTiles * perTile + kAddresses;
 }
 
@@ -87,6 +88,12 @@ Reason checkPipeline(const KernelRequest &, const PortableConfig &config) {
   if (config.overlapScores && !isWhole)
     return std::string("overlap wants chunk_n = block_n: it works on whole tiles");
   return std::nullopt;
+}
+
+Reason checkQuery(const KernelRequest &request, const PortableConfig &config) {
+  if (request.element().isPacked() || !config.queryInRegisters)
+    return std::nullopt;
+  return std::string("query_in_registers is 1: floats are split for every tile, and one step at a time");
 }
 
 Reason checkThreads(const KernelRequest &request, const PortableConfig &config) {
@@ -171,10 +178,14 @@ public:
 Status PortableForward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
     return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
-  HEDDLE_TRY(request.checkTypes());
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isComputed));
+  const bool isPacked = request.element().isPacked();
+  const int64_t step = isPacked ? kHeadDimStep : request.element().mmaStep;
+  const std::string served = isPacked ? "64 and 128" : "of multiples of " + number(step) + " up to 128";
   for (int64_t dim : {request.headDim, request.valueDim})
-    if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
-      return Status::unsupported("serves head dims 64 and 128, not " + number(dim));
+    if (dim % step != 0 || dim > kMaxHeadDim)
+      return Status::unsupported("serves head dims " + served + ", not " + number(dim) +
+                                 (isPacked ? "" : " of " + std::string(dtypeName(request.elements.q))));
   return {};
 }
 
@@ -195,6 +206,8 @@ std::vector<Knob> PortableForward::knobs(const KernelRequest &request) const {
        {1, 8, kMostRasterHeads}},
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}},
   };
+  if (!request.element().isPacked())
+    knobs[1].values = {16, 32, 48, 64};
   appendChainedKnob(knobs, request, 0);
   appendDocumentKnob(knobs, request, 0);
   return knobs;
@@ -207,6 +220,7 @@ const std::vector<Constraint> &PortableForward::constraints() const {
       {"query_tile", "every warp owns a multiple of 16 rows", ruleOf<C, checkQueryTile>},
       {"key_tile", "chunks of 16 keys tile block_n", ruleOf<C, checkKeyTile>},
       {"pipeline", "stages, chunks and overlap fit each other", ruleOf<C, checkPipeline>},
+      {"query", "query fragments in registers are of packed elements", ruleOf<C, checkQuery>},
       {"threads", "threads of one block and of one SM", ruleOf<C, checkThreads>},
       {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
       {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere",
@@ -227,6 +241,16 @@ static void shortenLongRows(const KernelRequest &request, PortableConfig &config
   config.rasterReversed = request.balance.longRowsAreLast;
 }
 
+// Rows take twice the shared memory, and weights up to four times the registers.
+static void fitToFloats(const KernelRequest &request, PortableConfig &config) {
+  const bool isWide = std::max(request.headDim, request.valueDim) > 64;
+  config.blockM = isWide ? 64 : 128;
+  config.blockN = 32;
+  config.chunkN = 16;
+  config.warps = 4;
+  config.queryInRegisters = 0;
+}
+
 // With wide heads, 32 rows per warp come close to the register limit; the range functions
 // of several head groups do not fit beside them.
 KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const {
@@ -245,6 +269,8 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
   config.compactMask = 1;
   config.rasterHeads = 8;
   config.rasterReversed = 1;
+  if (!request.element().isPacked())
+    fitToFloats(request, config);
   if (request.balance.hasLongRows)
     shortenLongRows(request, config);
   config.chainedMib = defaultChainedMib(request);

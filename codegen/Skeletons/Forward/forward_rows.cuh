@@ -71,26 +71,6 @@ DEV void startFromSink(RowState &rows, float sink) {
     }
 }
 
-DEV void storeRowAsFloat(void *row, bool isPresent, const float (&values)[kValueTiles][2]) {
-  char *to = static_cast<char *>(row);
-  constexpr int kTileBytes = 8 * sizeof(float), kSingle = kValueTiles / 2 * 2;
-#pragma unroll
-  for (int n = 0; n < kSingle; n += 2) {
-    uint32_t low[2], high[2];
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      low[e] = __float_as_uint(values[n][e]);
-      high[e] = __float_as_uint(values[n + 1][e]);
-      exchangeHalves(low[e], high[e], 1);
-    }
-    ptx::storeGlobal16(to + (n + threadIdx.x % 2) * kTileBytes + (threadIdx.x & 2) * 8, isPresent, low[0], low[1],
-                       high[0], high[1]);
-  }
-  if constexpr (kSingle < kValueTiles)
-    ptx::storeGlobal8(to + kSingle * kTileBytes + threadIdx.x % 4 * 8, isPresent, __float_as_uint(values[kSingle][0]),
-                      __float_as_uint(values[kSingle][1]));
-}
-
 DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half) {
   const RowSum sum = rowSum(rows, i, half);
   float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);

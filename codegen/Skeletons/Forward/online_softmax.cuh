@@ -71,8 +71,7 @@ struct RowSum {
 DEV RowSum rowSum(const RowState &rows, int i, int half) {
   const float sum = quadSum(rows.sum[i][half]);
   const float rounding = fmaf(fabsf(rows.rowMax[i][half]), 0x1p-24f, 0x1p-22f);
-  float rounded, same;
-  Element::unpack(pack(sum, sum), rounded, same);
+  const float rounded = Element::rounded(sum);
   return {fabsf(sum - 1.f) <= rounding ? rounded : sum, sum};
 }
 

@@ -19,11 +19,11 @@
 //   kMinBlocks           CTAs per SM that the register allocation must allow
 //   kRasterHeads         (batch, head) pairs whose tiles are interleaved; 1: all tiles of one head in a row
 //   kRasterReversed      1: last query tile first
-//   kHeadDim, kValueDim  multiples of 16
+//   kHeadDim, kValueDim  multiples of kMmaStep
 //   Element              of q, k and v; kElementBytes, kMmaStep, kLargestExponent are its numbers
 //   kOutFloat32          1: out is fp32, 0: out has the type of q
 //   kSmemQ, kSmemK, kSmemV                 byte offsets in dynamic shared memory, multiples of 128
-//   kSmemRowBytesQK, kSmemRowBytesV        bytes of one row: the dimension rounded up to 64, times 2
+//   kSmemRowBytesQK, kSmemRowBytesV        bytes of one row, rounded up to 128
 //   kSmemStageBytesK, kSmemStageBytesV     bytes of one slot = kBlockN * bytes of one row
 //   kSmemBytes                             total = kBlockM * rowQK + kStages * (slotK + slotV)
 // Layout: Q [kBlockM] rows, K ring [kStages][kBlockN] rows, V ring [kStages][kBlockN] rows; the base of
@@ -47,8 +47,10 @@ namespace heddle {
 
 static_assert(KernelTraits::kBlockM % (16 * KernelTraits::kWarps) == 0, "every warp owns a multiple of 16 rows");
 static_assert(KernelTraits::kBlockN % kChunkN == 0 && kChunkN % 16 == 0, "chunks of 16 keys tile block_n");
-static_assert(KernelTraits::kHeadDim % 16 == 0 && KernelTraits::kValueDim % 16 == 0, "head dims are multiples of 16");
-static_assert(KernelTraits::kHeadDim <= 8 * kThreads && KernelTraits::kValueDim <= 8 * kThreads,
+static_assert(KernelTraits::kHeadDim % kMmaStep == 0 && KernelTraits::kValueDim % kMmaStep == 0,
+              "head dims are multiples of the step of an mma");
+static_assert(KernelTraits::kHeadDim <= kPieceElements * kThreads &&
+                  KernelTraits::kValueDim <= kPieceElements * kThreads,
               "one pass of the CTA loads at least one row");
 static_assert(kStages >= 1 && kStages <= 4, "one to four stages");
 static_assert(kStages > 1 || (kChunks == 1 && !KernelTraits::kOverlapScores), "one stage: K and V take turns");
@@ -72,6 +74,8 @@ static_assert(areApart({{KernelTraits::kSmemQ, KernelTraits::kBlockM * KernelTra
 
 // Everything that a warp carries from one key tile to the next.
 struct Consumer {
+  using Products = WarpProducts<Element>;
+
   QueryOperand query;
   MaskScope mask;
   float dotScale;  // from q . k to log2 units
@@ -82,10 +86,11 @@ struct Consumer {
   DEV Consumer(const KernelParams &p, const WorkItem &item, const PatternContext &context, uint32_t queryTile)
       : query(queryTile), mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, dotScale(p.scaleLog2),
         scaleLog2(weightScale(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK)),
-        valueLane(laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV)) {}
+        valueLane(kElementBytes == 2 ? laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV)
+                                     : laneOffsetOfSums(KernelTraits::kSmemRowBytesV)) {}
 
   DEV void score(Scores &scores, uint32_t keys, const KeyTile &tile, int chunk) const {
-    mmaQueryKey(scores, query, keys + keyLane + chunk * kChunkN * KernelTraits::kSmemRowBytesQK);
+    Products::queryKey(scores, query, keys + keyLane + chunk * kChunkN * KernelTraits::kSmemRowBytesQK);
     if constexpr (Pattern::kHasScore)
       applyScores(scores, mask, tile, chunk, dotScale);
   }
@@ -114,13 +119,14 @@ struct Consumer {
           const float high = ptx::exp2Approx(fmaf(scores[i][n][2 * half + 1], scaleLog2, shift[half]));
           rows.sum[i][half] += low;
           rows.sum[i][half] += high;
-          probabilities[i][n / 2][n % 2 * 2 + half] = pack(low, high);
+          Products::setWeights(probabilities[i], n, half, low, high);
         }
     }
   }
 
   DEV void accumulate(const Probabilities &probabilities, uint32_t values, int chunk) {
-    mmaProbabilityValue(rows.out, probabilities, values + valueLane + chunk * kChunkN * KernelTraits::kSmemRowBytesV);
+    Products::probabilityValue(rows.out, probabilities,
+                               values + valueLane + chunk * kChunkN * KernelTraits::kSmemRowBytesV);
   }
 };
 

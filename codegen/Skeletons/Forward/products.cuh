@@ -4,5 +4,5 @@
 #ifdef HEDDLE_WARPGROUP_SHAPES
 #include "Forward/warpgroup_mma.cuh"
 #else
-#include "Forward/warp_mma.cuh"
+#include "Forward/float_mma.cuh"
 #endif

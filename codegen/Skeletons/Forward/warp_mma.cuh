@@ -71,49 +71,59 @@ DEV void copyScores(Scores &to, const Scores &from) {
         to[i][n][e] = from[i][n][e];
 }
 
-// scores = Q K^T; `keys` is this lane's address (columns first) in the first key row of the chunk.
-DEV void mmaQueryKey(Scores &scores, const QueryOperand &query, uint32_t keys) {
-#pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
-#pragma unroll
-    for (int n = 0; n < kScoreTiles; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        scores[i][n][e] = 0.f;
-#pragma unroll
-  for (int step = 0; step < kHeadSteps; ++step) {
-    uint32_t a[kRowTiles][4];
-    query.fragments(step, a);
-    uint32_t column = columnBlock(keys, step);
-#pragma unroll
-    for (int pair = 0; pair < kScoreTiles / 2; ++pair) {
-      uint32_t b[4];
-      ptx::loadMatrix4(b, column + pair * 16 * KernelTraits::kSmemRowBytesQK);
-#pragma unroll
-      for (int i = 0; i < kRowTiles; ++i) {
-        ptx::mma<Element>(scores[i][2 * pair], a[i], b[0], b[1]);
-        ptx::mma<Element>(scores[i][2 * pair + 1], a[i], b[2], b[3]);
-      }
-    }
-  }
-}
+// Of elements that are two in a register.
+template <class E, int Bytes = kElementBytes> struct WarpProducts {
+  static_assert(Bytes == 2, "float_mma.cuh has those of floats");
 
-// out += P V; `values` is this lane's address (rows first) in the first key row of the chunk.
-DEV void mmaProbabilityValue(Output &out, const Probabilities &probabilities, uint32_t values) {
+  // scores = Q K^T; `keys` is this lane's address (columns first) in the first key row of the chunk.
+  DEV static void queryKey(Scores &scores, const QueryOperand &query, uint32_t keys) {
 #pragma unroll
-  for (int step = 0; step < kChunkSteps; ++step) {
-    constexpr int kStepBytes = kMmaStep * KernelTraits::kSmemRowBytesV;
+    for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
-    for (int pair = 0; pair < kValueTiles / 2; ++pair) {
-      uint32_t b[4];
-      ptx::loadMatrix4Transposed(b, columnBlock(values, pair) + step * kStepBytes);
+      for (int n = 0; n < kScoreTiles; ++n)
 #pragma unroll
-      for (int i = 0; i < kRowTiles; ++i) {
-        ptx::mma<Element>(out[i][2 * pair], probabilities[i][step], b[0], b[1]);
-        ptx::mma<Element>(out[i][2 * pair + 1], probabilities[i][step], b[2], b[3]);
+        for (int e = 0; e < 4; ++e)
+          scores[i][n][e] = 0.f;
+#pragma unroll
+    for (int step = 0; step < kHeadSteps; ++step) {
+      uint32_t a[kRowTiles][4];
+      query.fragments(step, a);
+      uint32_t column = columnBlock(keys, step);
+#pragma unroll
+      for (int pair = 0; pair < kScoreTiles / 2; ++pair) {
+        uint32_t b[4];
+        ptx::loadMatrix4(b, column + pair * 16 * KernelTraits::kSmemRowBytesQK);
+#pragma unroll
+        for (int i = 0; i < kRowTiles; ++i) {
+          ptx::mma<E>(scores[i][2 * pair], a[i], b[0], b[1]);
+          ptx::mma<E>(scores[i][2 * pair + 1], a[i], b[2], b[3]);
+        }
       }
     }
   }
-}
+
+  // Of columns 2 c and 2 c + 1 of score tile n, lane 4 r + c, in row r + 8 half.
+  DEV static void setWeights(uint32_t (&weights)[kChunkSteps][4], int n, int half, float low, float high) {
+    weights[n / 2][n % 2 * 2 + half] = pack<E>(low, high);
+  }
+
+  // out += P V; `values` is this lane's address (rows first) in the first key row of the chunk.
+  DEV static void probabilityValue(Output &out, const Probabilities &probabilities, uint32_t values) {
+#pragma unroll
+    for (int step = 0; step < kChunkSteps; ++step) {
+      constexpr int kStepBytes = kMmaStep * KernelTraits::kSmemRowBytesV;
+#pragma unroll
+      for (int pair = 0; pair < kValueTiles / 2; ++pair) {
+        uint32_t b[4];
+        ptx::loadMatrix4Transposed(b, columnBlock(values, pair) + step * kStepBytes);
+#pragma unroll
+        for (int i = 0; i < kRowTiles; ++i) {
+          ptx::mma<E>(out[i][2 * pair], probabilities[i][step], b[0], b[1]);
+          ptx::mma<E>(out[i][2 * pair + 1], probabilities[i][step], b[2], b[3]);
+        }
+      }
+    }
+  }
+};
 
 } // namespace heddle

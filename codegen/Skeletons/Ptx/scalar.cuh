@@ -60,6 +60,13 @@ DEV uint32_t packFp16(float low, float high) {
   return word;
 }
 
+// A float as a tf32 number, rounded to the nearest one, ties away from 0.
+DEV uint32_t roundTf32(float value) {
+  uint32_t word;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(value));
+  return word;
+}
+
 // The smaller number, NaN where one of them is; also of two in a word each.
 DEV float smallerOf(float a, float b) {
   float smaller;

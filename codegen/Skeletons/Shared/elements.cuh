@@ -11,25 +11,49 @@ constexpr int kElementBytes = KernelTraits::kElementBytes;
 constexpr int kMmaStep = KernelTraits::kMmaStep; // elements along which one mma sums
 constexpr int kPieceBytes = 16;
 constexpr int kPieceElements = kPieceBytes / kElementBytes;
-static_assert(kElementBytes == 2 && kMmaStep == 16,
-              "two elements fill a register, fragments are those of 16-bit types");
+static_assert(kElementBytes * kMmaStep == 32, "one mma sums along 32 bytes of a row, whatever the type");
 
+// Two elements fill a register.
+template <class Packed> DEV float roundedAs(float value) {
+  float rounded, same;
+  Packed::unpack(Packed::pack(value, value), rounded, same);
+  return rounded;
+}
 struct Bf16 {
   DEV static uint32_t pack(float low, float high) { return ptx::packBf16(low, high); }
   DEV static void unpack(uint32_t pair, float &low, float &high) { // the upper half of a float
     low = __uint_as_float(pair << 16);
     high = __uint_as_float(pair & 0xffff0000u);
   }
+  DEV static float rounded(float value) { return roundedAs<Bf16>(value); }
   DEV static uint32_t smaller(uint32_t a, uint32_t b) { return ptx::smallerBf16(a, b); }
   static constexpr uint32_t kOnes = 0x3f803f80;
 };
 struct Fp16 {
   DEV static uint32_t pack(float low, float high) { return ptx::packFp16(low, high); }
   DEV static void unpack(uint32_t pair, float &low, float &high) { ptx::unpackFp16(pair, low, high); }
+  DEV static float rounded(float value) { return roundedAs<Fp16>(value); }
   DEV static uint32_t smaller(uint32_t a, uint32_t b) { return ptx::smallerFp16(a, b); }
   static constexpr uint32_t kOnes = 0x3c003c00;
 };
 
-DEV uint32_t pack(float low, float high) { return Element::pack(low, high); }
+// One fills a register. Products are those of tf32 numbers: of two for each operand, which have all its digits, or of
+// one, rounded (tf32_operands.cuh).
+struct Float {
+  DEV static uint32_t smaller(uint32_t a, uint32_t b) {
+    return __float_as_uint(ptx::smallerOf(__uint_as_float(a), __uint_as_float(b)));
+  }
+  static constexpr uint32_t kOnes = 0x3f800000;
+};
+struct Fp32 : Float {
+  static constexpr bool kIsExact = true;
+  DEV static float rounded(float value) { return value; }
+};
+struct Tf32 : Float {
+  static constexpr bool kIsExact = false;
+  DEV static float rounded(float value) { return __uint_as_float(ptx::roundTf32(value)); }
+};
+
+template <class Packed = Element> DEV uint32_t pack(float low, float high) { return Packed::pack(low, high); }
 
 } // namespace heddle

@@ -13,6 +13,8 @@
 namespace heddle {
 struct Bf16;
 struct Fp16;
+struct Fp32;
+struct Tf32;
 } // namespace heddle
 
 #ifndef DEV

@@ -2,12 +2,13 @@
 import ctypes as C
 from typing import NamedTuple, Optional, Tuple
 
-from . import _elements, _engine, _header, _kinds, _library
+from . import _elements, _engine, _header, _kinds, _library, _scalars
 from . import _structs as S
 from ._options import bad, checked_scale, position, stream_address, with_numbers  # noqa: F401 - of this module for its users
 from ._specs import CallSpec, GradientSpec  # noqa: F401 - of this module for its users
 from .errors import InvalidArgumentError, UnsupportedError
 
+PRECISIONS = ("exact", "tf32")  # of products of fp32, the usual one first
 _DIMS = ("batch", "row", "head", "dim")
 
 
@@ -194,9 +195,17 @@ def call_values(pattern, given):
     return values, tensors
 
 
-def kind_text(kind, pattern, gradients_of, is_fp32_out=False):
+def kind_text(kind, spec, gradients_of, is_fp32_out=False):
     """As questions about kernels name it."""
-    return kind.text({pattern.argument(name).id for name in gradients_of}, is_fp32_out)
+    return kind.text({spec.pattern.argument(name).id for name in gradients_of}, is_fp32_out, spec.precision)
+
+
+def check_precision(precision, dtype):
+    """That of products of tensors of this type."""
+    if precision not in PRECISIONS:
+        raise bad(f"precision: expected {' or '.join(map(repr, PRECISIONS))}, got {_scalars.shown(precision)}")
+    if precision != PRECISIONS[0] and dtype != "fp32":
+        raise bad(f"precision: {precision!r} is for fp32, whose products are exact else; q is {dtype}")
 
 
 def _describe(tensor, view):
@@ -210,6 +219,7 @@ class Call:
     def __init__(self, spec, inputs, results):
         """`results`: views by role, as far as they are known."""
         check_results(inputs, results)
+        check_precision(spec.precision, inputs.first.dtype)
         self.pattern, self.values, self.device = spec.pattern, inputs.values, inputs.first.device
         self.inputs = inputs
         self.args = args = S.sized(S.AttentionArgs)
@@ -227,7 +237,7 @@ class Call:
         self.reference = C.byref(args)
         is_other = any(role.element == "out" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
         self.gradients_of = getattr(spec, "gradients_of", ())
-        self.kind = kind_text(inputs.kind, self.pattern, self.gradients_of, is_other)
+        self.kind = kind_text(inputs.kind, spec, self.gradients_of, is_other)
 
     def _set_operands(self, tensors):
         self.lengths = lengths = {name: view.shape[-1] for name, view in tensors.items() if self.pattern.argument(name).takes_length}

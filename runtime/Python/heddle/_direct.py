@@ -172,7 +172,7 @@ def _question(spec, wanted):
     if not wanted.backward:
         return question
     kind = _kinds.of_gradients(False, wanted.deterministic or _asks_for_order(spec.q))
-    return question._replace(kind=_call.kind_text(kind, spec.pattern, wanted.gradients_of))
+    return question._replace(kind=_call.kind_text(kind, spec, wanted.gradients_of))
 
 
 def kernel(spec, wanted):

@@ -30,11 +30,11 @@ class Kind(NamedTuple):
     is_deterministic: bool
     roles: Tuple[Role, ...]  # sizes come from the first one that has them
 
-    def text(self, gradients_of=(), is_fp32_out=False):
+    def text(self, gradients_of=(), is_fp32_out=False, precision="exact"):
         """As calls and questions about kernels name it; `gradients_of`: numbers of arguments."""
         suffixes = tables()["kind_suffixes"]
         of_arguments = suffixes["gradients_of"] + "_".join(map(str, sorted(gradients_of))) if gradients_of else ""
-        return (self.name + of_arguments + is_fp32_out * suffixes["fp32_out"]).encode()
+        return (self.name + of_arguments + is_fp32_out * suffixes["fp32_out"] + suffixes.get(precision, "")).encode()
 
     @property
     def read(self):

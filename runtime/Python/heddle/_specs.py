@@ -18,6 +18,7 @@ class CallSpec(NamedTuple):
     carry: Optional[Tuple[Any, Any]] = None
     stream: Optional[int] = None
     arguments: dict = {}
+    precision: str = "exact"
 
     @property
     def kind(self):
@@ -31,7 +32,7 @@ class CallSpec(NamedTuple):
     def refuse_unclear(self, what, **others):
         """Of the pattern: `others` are what the call takes beside these."""
         options = dict(scale=self.scale, out=self.out, lse=self.lse, q_origin=self.q_origin, k_origin=self.k_origin or None, carry=self.carry,
-                       stream=self.stream, **others)
+                       stream=self.stream, precision=None if self.precision == "exact" else self.precision, **others)
         self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])
 
 
@@ -53,6 +54,7 @@ class GradientSpec(NamedTuple):
     arguments: dict = {}
     add_to: Optional[Tuple[Any, Any, Any]] = None
     deterministic: bool = False
+    precision: str = "exact"
 
     @property
     def kind(self):
@@ -67,5 +69,6 @@ class GradientSpec(NamedTuple):
     def refuse_unclear(self, what):
         """As CallSpec's."""
         options = dict(d_lse=self.d_lse, scale=self.scale, q_origin=self.q_origin, k_origin=self.k_origin or None,
-                       gradients_of=self.gradients_of or None, stream=self.stream, add_to=self.add_to, deterministic=self.deterministic or None)
+                       gradients_of=self.gradients_of or None, stream=self.stream, add_to=self.add_to, deterministic=self.deterministic or None,
+                       precision=None if self.precision == "exact" else self.precision)
         self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])

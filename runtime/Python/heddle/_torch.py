@@ -196,9 +196,9 @@ def tensor_key(tensor):
 
 
 def _key(spec):
-    q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, _, arguments = spec
+    q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, _, arguments, precision = spec
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
-             q.is_neg() or k.is_neg() or v.is_neg(), scale, q_origin, k_origin]
+             q.is_neg() or k.is_neg() or v.is_neg(), scale, q_origin, k_origin, precision]
     if out is not None:
         parts += tensor_key(out)
     if lse is not None:

@@ -29,7 +29,7 @@ def _prepare(spec):
 
 
 def _key(spec):
-    parts = ["backward", spec.pattern, spec.scale, spec.q_origin, spec.k_origin, spec.gradients_of, spec.deterministic]
+    parts = ["backward", spec.pattern, spec.scale, spec.q_origin, spec.k_origin, spec.gradients_of, spec.deterministic, spec.precision]
     for name, tensor in spec.given().items():
         parts += (name, *_torch.tensor_key(tensor))
     for name, value in spec.arguments.items():

@@ -14,7 +14,7 @@ from .errors import InvalidArgumentError, UnsupportedError
 
 
 _CALL = ("Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, float? scale, SymInt? q_origin, "
-         "SymInt k_origin")
+         "SymInt k_origin, str precision")
 _FORWARD = f"Tensor q, Tensor k, Tensor v, {_CALL}, Tensor? carry_out, Tensor? carry_lse"
 _BACKWARD = f"Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor d_out, Tensor? d_lse, {_CALL}, str gradients_of"
 
@@ -61,7 +61,7 @@ def attention_op(*given, **named):
     made = _pattern_of(node)
     carry = None if node.carry_out is None or node.carry_lse is None else (node.carry_out.detach(), node.carry_lse.detach())
     return _torch.attention(CallSpec(node.q.detach(), node.k.detach(), node.v.detach(), made, scale=node.scale, q_origin=node.q_origin,
-                                     k_origin=node.k_origin, carry=carry, arguments=_arguments_of(node, made)), True)
+                                     k_origin=node.k_origin, carry=carry, arguments=_arguments_of(node, made), precision=node.precision), True)
 
 
 @attention_op.register_fake
@@ -84,7 +84,8 @@ def backward_op(*given, **named):
 def _compute_gradients(node, made):
     tensors = [each if each is None else each.detach() for each in node[:7]]
     return _torch_backward.gradients(GradientSpec(*tensors[:6], made, tensors[6], node.scale, node.q_origin, node.k_origin,
-                                                  tuple(filter(None, node.gradients_of.split(","))), arguments=_arguments_of(node, made)))
+                                                  tuple(filter(None, node.gradients_of.split(","))), arguments=_arguments_of(node, made),
+                                                  precision=node.precision))
 
 
 @backward_op.register_fake
@@ -104,7 +105,7 @@ def _save(ctx, node, output, made=None):
                                "have to be whole; call it under torch.no_grad(), or let the pattern say gradient(full)")
     carry = [] if node.carry_out is None else [node.carry_out, node.carry_lse]
     ctx.save_for_backward(*node[:3], *output, *carry, *node.tensors)
-    ctx.call, ctx.has_carry = node[4:12], bool(carry)
+    ctx.call, ctx.has_carry = node[4:13], bool(carry)
 
 
 def _gradients_of_carry(carry, ends, d_out, d_lse):
@@ -161,7 +162,8 @@ def _parts(spec):
     if isinstance(spec.scale, torch.Tensor):
         raise _options.bad("scale: expected a number, which a graph holds, got a tensor; q times it, with scale=1.0, is the same")
     names = ";".join(",".join(part) for part in (sizes, numbers, tensors))
-    return (list(tensors.values()), text, name, names, list(sizes.values()), list(numbers.values()), spec.scale, spec.q_origin, spec.k_origin)
+    return (list(tensors.values()), text, name, names, list(sizes.values()), list(numbers.values()), spec.scale, spec.q_origin, spec.k_origin,
+            spec.precision)
 
 
 def attention(spec, return_lse):

@@ -14,11 +14,12 @@ Carry = Optional[Tuple[Any, Any]]
 
 
 def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None,
-              q_origin: Optional[int] = None, k_origin: int = 0, carry: Carry = None, stream: Optional[int] = None, **arguments: Any):
+              q_origin: Optional[int] = None, k_origin: int = 0, carry: Carry = None, stream: Optional[int] = None, precision: str = "exact",
+              **arguments: Any):
     """Attention over exactly the pairs that the pattern keeps.
 
     q [batch, seqlen_q, heads, head_dim], k [batch, seqlen_k, kv_heads, head_dim], v [batch, seqlen_k, kv_heads, value_dim]; heads is a
-    multiple of kv_heads. bf16 or fp16 on a GPU, fp32 too in host memory. The last stride is 1, any others that are multiples of 16 bytes
+    multiple of kv_heads. bf16, fp16 or fp32. The last stride is 1, any others that are multiples of 16 bytes
     will do (in host memory: any): pass tensors [batch, heads, seqlen, dim] as `q.transpose(1, 2)`, nothing is copied.
 
     pattern     a Pattern, words (`causal & window(left=1023)`), MLIR text, or a name of the package's library
@@ -29,6 +30,8 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     carry       (out, lse) of an earlier call with the same queries over other keys, row-major fp32: the results are those of one call over the
                 keys of both. They go to other memory than the carry
     stream      the CUDA stream of tensors that are not PyTorch's (an address; None: the default stream). PyTorch's current one else
+    precision   of products of fp32 on a GPU: "exact", or "tf32", of operands rounded to 11 bits, in a third of the products. Flags of
+                PyTorch are not looked at
     arguments   sizes, numbers and tensors of the pattern, by name, over its defaults
 
     Returns out [batch, seqlen_q, heads, value_dim] of the library that q belongs to. On a GPU the work is only queued; a first call of a
@@ -42,13 +45,13 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     is_compiling = _direct.is_compiling()
     if not is_compiling and type(pattern) is not Pattern:
         pattern = patterns.resolved(pattern)
-    spec = _call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments)
+    spec = _call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision)
     return (_in_graph if is_compiling else _direct.attention)(spec, return_lse)
 
 
 def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=None, scale: Optional[float] = None, q_origin: Optional[int] = None,
                        k_origin: int = 0, gradients_of: Sequence[str] = (), add_to: Optional[Tuple[Any, Any, Any]] = None, deterministic: bool = False,
-                       stream: Optional[int] = None, **arguments: Any):
+                       stream: Optional[int] = None, precision: str = "exact", **arguments: Any):
     """The gradients of heddle.attention, for tensors of any library; PyTorch's autograd calls it by itself.
 
     d_out         the gradient of out, of its shape and dtype; d_lse: that of lse, row-major fp32, or None
@@ -64,7 +67,7 @@ def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=
     """
     names = (gradients_of,) if isinstance(gradients_of, str) else tuple(gradients_of)
     spec = _call.GradientSpec(q, k, v, out, lse, d_out, pattern, d_lse, scale, q_origin, k_origin, names, stream, arguments,
-                              None if add_to is None else _call.three_of(add_to), bool(deterministic))
+                              None if add_to is None else _call.three_of(add_to), bool(deterministic), precision)
     is_node = _direct.is_compiling() and isinstance(pattern, (str, Pattern)) and stream is None and add_to is None and not deterministic
     if is_node:
         from . import _torch_op
@@ -124,33 +127,33 @@ class Prepared:
 
 
 def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out=None, lse=None, q_origin: Optional[int] = None, k_origin: int = 0,
-            carry: Carry = None, stream: Optional[int] = None, **arguments: Any):
+            carry: Carry = None, stream: Optional[int] = None, precision: str = "exact", **arguments: Any):
     """Checks a call once; calling what it returns launches it, and returns `out`.
 
     Arguments as of heddle.attention. Addresses are frozen: write new values into q, k, v and read `prepared.out`, `prepared.lse`. The
     kernel stays the one of this moment. PyTorch: on the stream that is current when it is called, also while that is captured into a
     CUDA graph. Keep what this returns for as long as that graph is replayed; queued work does not need it.
     """
-    return _outside("prepare")(_call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments),
+    return _outside("prepare")(_call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision),
                                Prepared)
 
 
 def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False,
-           gradients_of: Sequence[str] = (), deterministic: bool = False, **arguments: Any) -> _engine.Kernel:
+           gradients_of: Sequence[str] = (), deterministic: bool = False, precision: str = "exact", **arguments: Any) -> _engine.Kernel:
     """The kernel that a call with these tensors would run now; with backward=True that of the call for its gradients, which gradients_of and
     deterministic say as in heddle.attention_backward."""
     wanted = _direct.gradients(backward, gradients_of, deterministic)
-    return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments), wanted)
+    return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments, precision=precision), wanted)
 
 
 def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = True, strategy: Optional[str] = None,
          q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False, gradients_of: Sequence[str] = (), deterministic: bool = False,
-         **arguments: Any):
+         precision: str = "exact", **arguments: Any):
     """Searches the fastest kernel for calls with these sizes (backward=True: for those of their gradients, with gradients_of and deterministic as in
     heddle.attention_backward) for `budget` seconds, and files it in the database.
 
     Returns the winner as a heddle.Kernel, or, with wait=False, a Task at once. Calls use the winner once the Task was waited for, else when
     they next ask for a better kernel, at the latest a minute after the search. Needs the compiler and a GPU, which searches share with this process's own work.
     """
-    spec = _call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments)
+    spec = _call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments, precision=precision)
     return _outside("tune")(spec, _direct.Search(budget, wait, strategy, _direct.gradients(backward, gradients_of, deterministic)))

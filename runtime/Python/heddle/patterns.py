@@ -21,7 +21,7 @@ Argument = _header.Argument
 
 # What calls take by these names is not given to the pattern.
 _OF_CALLS = frozenset(("q", "k", "v", "pattern", "scale", "return_lse", "out", "lse", "q_origin", "k_origin", "carry", "stream", "budget", "wait",
-                       "strategy", "d_lse", "gradients_of", "backward", "add_to", "deterministic"))
+                       "strategy", "d_lse", "gradients_of", "backward", "add_to", "deterministic", "precision"))
 
 
 class Pattern:

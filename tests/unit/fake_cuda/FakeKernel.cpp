@@ -96,7 +96,8 @@ void addRows(const AddRowsParams &p) {
     for (uint32_t row = 0; row < p.rows; ++row)
       for (uint32_t head = 0; head < p.heads; ++head) {
         auto *to = reinterpret_cast<float *>(p.to + batch * p.toBatch + row * p.toRow + head * p.toHead);
-        auto *from = reinterpret_cast<const float *>(p.from + batch * p.fromBatch + row * p.fromRow + head * p.fromHead);
+        auto *from =
+            reinterpret_cast<const float *>(p.from + batch * p.fromBatch + row * p.fromRow + head * p.fromHead);
         for (uint32_t i = 0; i < p.width; ++i)
           to[i] += from[i];
       }

@@ -128,7 +128,7 @@ struct State {
   TensorMapCall lastMap = {};
   int64_t nowUs = 0; // by the clock of events: every call takes a microsecond
   KernelRun runKernel = nullptr;
-  int captures = 0;  // streams that are captured
+  int captures = 0; // streams that are captured
   int graphExecs = 0;
 };
 

@@ -65,7 +65,7 @@ struct Posted {
 // The ranks that came with one unique id.
 struct Group {
   int ranks = 0;
-  std::map<int, nccl::Communicator> members; // of this process
+  std::map<int, nccl::Communicator> members;                         // of this process
   std::map<std::pair<int, int>, std::deque<Posted>> sends, receives; // by sender and receiver
   std::map<int64_t, std::vector<Posted>> gathers;                    // by their number
 };

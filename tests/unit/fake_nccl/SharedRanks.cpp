@@ -66,7 +66,8 @@ bool SharedRanks::send(SharedWay &way, Message &message) {
     const size_t bytes = std::min(room, (isHeader ? kLengthBytes : all) - message.moved);
     if (bytes == 0)
       return false;
-    forEachRun(at, bytes, [&](size_t place, size_t done, size_t run) { std::memcpy(way.ring + place, from + done, run); });
+    forEachRun(at, bytes,
+               [&](size_t place, size_t done, size_t run) { std::memcpy(way.ring + place, from + done, run); });
     message.moved += bytes;
     way.written = message.end = at + bytes;
   }
@@ -82,10 +83,11 @@ bool SharedRanks::receive(SharedWay &way, Message &message, nccl::Code &error) {
     if (there == 0 || (isHeader && there < kLengthBytes))
       return false;
     Length length = 0;
-    char *to = isHeader ? reinterpret_cast<char *>(&length)
-                        : static_cast<char *>(message.to) + (message.moved - kLengthBytes);
+    char *to =
+        isHeader ? reinterpret_cast<char *>(&length) : static_cast<char *>(message.to) + (message.moved - kLengthBytes);
     const size_t bytes = isHeader ? kLengthBytes : std::min(there, all - message.moved);
-    forEachRun(at, bytes, [&](size_t place, size_t done, size_t run) { std::memcpy(to + done, way.ring + place, run); });
+    forEachRun(at, bytes,
+               [&](size_t place, size_t done, size_t run) { std::memcpy(to + done, way.ring + place, run); });
     message.moved += bytes;
     if (isHeader && length != message.bytes) {
       error = nccl::kInternalError;

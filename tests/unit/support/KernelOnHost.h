@@ -30,6 +30,7 @@ struct Kernel {
   const char *arch = "sm_80";
   Kind kind = kBackward;
   bool ofArguments = false; ///< all that have gradients
+  Precision precision = Precision::exact;
 };
 
 inline std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
@@ -46,7 +47,7 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   shape.headDim = kernel.headDim;
   shape.valueDim = kernel.valueDim;
   // Out of forward kernels is fp32, so that others continue from it.
-  shape.elements = CallElements(kernel.dtype, kernel.kind.isBackward() ? kernel.dtype : DType::fp32);
+  shape.elements = CallElements(kernel.dtype, kernel.kind.isBackward() ? kernel.dtype : DType::fp32, kernel.precision);
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
   const std::string direction = kernel.kind.isBackward() ? "_backward" : "_forward";
   const std::string changes =

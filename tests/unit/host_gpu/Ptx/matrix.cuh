@@ -51,5 +51,30 @@ template <class Element> void mma(float (&sum)[4], const uint32_t (&a)[4], uint3
   host_gpu::waitForWarp();
 }
 
+// Towards 0.
+inline float cutToFloat(double value) {
+  const float nearest = float(value);
+  return std::abs(double(nearest)) > std::abs(value) ? std::nextafterf(nearest, 0.0f) : nearest;
+}
+inline float asTf32(uint32_t word) { return __uint_as_float(word & ~0x1fffu); }
+
+inline void mmaTf32(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  auto &words = host_gpu::warp().words;
+  const uint32_t lane = host_gpu::lane();
+  for (uint32_t i = 0; i < 4; ++i)
+    words[lane][i] = a[i];
+  words[lane][4] = b0;
+  words[lane][5] = b1;
+  host_gpu::waitForWarp();
+  for (uint32_t slot = 0; slot < 4; ++slot) {
+    const uint32_t row = lane / 4 * 4, column = (lane % 4 * 2 + slot % 2) * 4;
+    double total = sum[slot];
+    for (uint32_t k = 0; k < 8; ++k)
+      total += double(asTf32(words[row + k % 4][slot / 2 + k / 4 * 2])) * asTf32(words[column + k % 4][4 + k / 4]);
+    sum[slot] = cutToFloat(total);
+  }
+  host_gpu::waitForWarp();
+}
+
 } // namespace ptx
 } // namespace heddle

@@ -24,6 +24,11 @@ inline void unpackFp16(uint32_t pair, float &low, float &high) {
   high = host_gpu::bitsAs<_Float16>(uint16_t(pair >> 16));
 }
 
+inline uint32_t roundTf32(float value) {
+  const uint32_t bits = __float_as_uint(value);
+  return std::isfinite(value) ? (bits + 0x1000u) & ~0x1fffu : bits;
+}
+
 inline float smallerOf(float a, float b) { return std::isnan(a) || a < b ? a : b; }
 template <class Unpack, class Pack>
 uint32_t smallerOfWords(uint32_t a, uint32_t b, const Unpack &unpack, const Pack &pack) {

@@ -1,0 +1,132 @@
+//===- GroupBlocks.cpp - rows of ranks, and the columns they keep ---------===//
+#include "dialect/Geometry/GroupBlocks.h"
+#include "dialect/Geometry/Counts.h"
+#include "dialect/Geometry/TravelRuns.h"
+
+#include <algorithm>
+
+namespace heddle::attn {
+namespace {
+
+constexpr int64_t kRowsOfTiles = 256; ///< that blocks are cut at, within their range
+
+/// The least number of a range that holds, as all above it do; its end if none does.
+template <class Holds> int64_t firstThat(int64_t begin, int64_t end, const Holds &holds) {
+  while (begin < end) {
+    const int64_t middle = begin + (end - begin) / 2;
+    if (holds(middle))
+      end = middle;
+    else
+      begin = middle + 1;
+  }
+  return begin;
+}
+
+} // namespace
+
+GroupBlocks::GroupBlocks(const GroupPlanRequest &request, Direction direction, WalkRules rules)
+    : request(request), rules(rules), visitor(request.analysis, direction, request.sizes),
+      heads(direction == Direction::Forward ? request.kvHeads : request.sizes.heads) {
+  for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
+    std::vector<GroupBlock> &ofRank = blocks.emplace_back();
+    for (const IndexRange &range : ranges)
+      visit(ofRank.emplace_back(GroupBlock{range, /*isEarly=*/false}));
+  }
+}
+
+void GroupBlocks::visit(GroupBlock &block) const {
+  const int64_t ofColumn = request.sizes.heads / heads;
+  RunsByClass all;
+  std::map<std::vector<int64_t>, std::vector<LatticeColumns>> visited; // heads of equal values are alike
+  for (int64_t column = 0; column < heads; ++column) {
+    RunsByClass classes;
+    for (int64_t head = column * ofColumn; head < (column + 1) * ofColumn; ++head) {
+      const auto [place, isNew] = visited.try_emplace(visitor.headValues(head));
+      if (isNew)
+        place->second = visitor.visit(head, block.rows, {0, request.sizes.seqlenQ}).columns;
+      addColumns(classes, place->second);
+    }
+    block.ofHeads.push_back(latticeColumns(std::move(classes)));
+    addColumns(all, block.ofHeads.back());
+  }
+  block.clusters = clustersOf(hullsOf(latticeColumns(std::move(all))));
+}
+
+std::vector<RowRange> GroupBlocks::clustersOf(const std::vector<IndexRange> &hulls) const {
+  std::vector<RowRange> clusters;
+  for (const IndexRange &hull : hulls)
+    if (!clusters.empty() && (isOneLaunch() || hull.begin - clusters.back().end <= request.farthestGap))
+      clusters.back().end = hull.end;
+    else
+      clusters.push_back(rowRange(hull));
+  for (RowRange &cluster : clusters)
+    if (isOneLaunch())
+      cluster.begin = rules.fromFirstColumn ? 0 : cluster.begin / request.columnStep * request.columnStep;
+  return clusters;
+}
+
+std::optional<size_t> GroupBlocks::ownRangeOf(size_t rank, const std::vector<RowRange> &clusters) const {
+  for (size_t own = 0; own < rangesOf(rank).size(); ++own)
+    if (std::all_of(clusters.begin(), clusters.end(),
+                    [&](const RowRange &cluster) { return isInside(cluster, rowRange(rangesOf(rank)[own])); }))
+      return own;
+  return std::nullopt;
+}
+
+bool GroupBlocks::hasEarly() const {
+  return std::any_of(blocks.begin(), blocks.end(), [](const std::vector<GroupBlock> &ofRank) {
+    return std::any_of(ofRank.begin(), ofRank.end(), [](const GroupBlock &block) { return block.isEarly; });
+  });
+}
+
+//===-- cuts ------------------------------------------------------------------===//
+
+void GroupBlocks::cutThoseThatWait() {
+  for (size_t rank = 0; rank < blocks.size() && request.earlyShare > 1 && !isOneLaunch(); ++rank)
+    if (std::none_of(blocks[rank].begin(), blocks[rank].end(),
+                     [&](const GroupBlock &block) { return ownRangeOf(rank, block.clusters).has_value(); }))
+      cut(rank);
+}
+
+void GroupBlocks::cut(size_t rank) {
+  std::vector<GroupBlock> cut;
+  for (const GroupBlock &block : blocks[rank])
+    cutRange(rank, block.rows, cut);
+  blocks[rank] = std::move(cut);
+  for (GroupBlock &block : blocks[rank])
+    visit(block);
+}
+
+void GroupBlocks::cutRange(size_t rank, const IndexRange &range, std::vector<GroupBlock> &into) const {
+  const int64_t least = range.size() / request.earlyShare / kRowsOfTiles * kRowsOfTiles;
+  IndexRange begins = freeRows(rank, range);
+  const bool isFree = begins.size() >= std::max(least, kRowsOfTiles);
+  if (!isFree)
+    begins = {range.end - (rules.hasEarlyLaunches ? least : 0), range.end};
+  for (const IndexRange &part : {IndexRange{range.begin, begins.begin}, begins, IndexRange{begins.end, range.end}})
+    if (part.begin < part.end)
+      into.push_back({part, !isFree && part.begin == begins.begin});
+}
+
+/// The rows need columns of one range of their own rank only.
+bool GroupBlocks::areFree(size_t rank, const IndexRange &rows) const {
+  GroupBlock block{rows, /*isEarly=*/false};
+  visit(block);
+  return ownRangeOf(rank, block.clusters).has_value();
+}
+
+/// Free rows about the middle of a range; empty where those of the middle are not.
+IndexRange GroupBlocks::freeRows(size_t rank, const IndexRange &range) const {
+  const int64_t tiles = (range.size() + kRowsOfTiles - 1) / kRowsOfTiles, middle = tiles / 2;
+  auto rowsOf = [&](int64_t first, int64_t last) {
+    return IndexRange{range.begin + first * kRowsOfTiles, std::min(range.end, range.begin + last * kRowsOfTiles)};
+  };
+  auto areFreeTiles = [&](int64_t first, int64_t last) { return areFree(rank, rowsOf(first, last)); };
+  if (tiles == 0 || !areFreeTiles(middle, middle + 1))
+    return {range.begin, range.begin};
+  const int64_t first = firstThat(0, middle, [&](int64_t tile) { return areFreeTiles(tile, middle + 1); });
+  const int64_t waits = firstThat(middle + 1, tiles, [&](int64_t tile) { return !areFreeTiles(first, tile + 1); });
+  return rowsOf(first, waits);
+}
+
+} // namespace heddle::attn

@@ -1,0 +1,63 @@
+//===- GroupBlocks.h - rows of ranks, and the columns they keep -*- C++ -*-===//
+// Owns how the ranges of ranks are cut into blocks, whose rows meet their columns in the same launches, and what the rows
+// of each keep.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dialect/Geometry/GroupPlanner.h"
+
+#include <optional>
+
+namespace heddle::attn {
+
+struct WalkRules {
+  bool hasEarlyLaunches =
+      true; ///< rows may meet their own rank's columns before the others are there, in another launch
+  bool fromFirstColumn = false; ///< every row meets its columns in one launch that begins with column 0
+};
+
+struct GroupBlock {
+  IndexRange rows; ///< of one range of its rank
+  bool isEarly;    ///< meets its own range's columns while the others are under way
+  std::vector<std::vector<LatticeColumns>> ofHeads = {}; ///< kept columns, by head of columns
+  std::vector<RowRange> clusters = {};                   ///< columns that lie near each other: hulls, ascending
+};
+
+inline RowRange rowRange(const IndexRange &range) { return {range.begin, range.end}; }
+inline bool isInside(const RowRange &range, const RowRange &of) {
+  return of.begin <= range.begin && range.end <= of.end;
+}
+
+class GroupBlocks {
+public:
+  /// A block for each range. The request outlives this.
+  GroupBlocks(const GroupPlanRequest &request, Direction direction, WalkRules rules);
+
+  /// Of ranks that would only wait for what travels to them ranges are cut, so that rows which need nothing of others, or
+  /// else the last rows, can begin.
+  void cutThoseThatWait();
+
+  const std::vector<GroupBlock> &of(size_t rank) const { return blocks[rank]; }
+  bool hasEarly() const;
+  int64_t columnHeads() const { return heads; }
+  /// The range of the rank's own that has all of these columns.
+  std::optional<size_t> ownRangeOf(size_t rank, const std::vector<RowRange> &clusters) const;
+  std::vector<RowRange> clustersOf(const std::vector<IndexRange> &hulls) const;
+
+private:
+  void visit(GroupBlock &block) const;
+  void cut(size_t rank);
+  void cutRange(size_t rank, const IndexRange &range, std::vector<GroupBlock> &into) const;
+  bool areFree(size_t rank, const IndexRange &rows) const;
+  IndexRange freeRows(size_t rank, const IndexRange &range) const;
+  bool isOneLaunch() const { return request.isPlacementFree || rules.fromFirstColumn; }
+  const std::vector<IndexRange> &rangesOf(size_t rank) const { return request.layout.ranks[rank]; }
+
+  const GroupPlanRequest &request;
+  const WalkRules rules;
+  ShardVisitor visitor;
+  int64_t heads;                               ///< of columns
+  std::vector<std::vector<GroupBlock>> blocks; ///< by rank
+};
+
+} // namespace heddle::attn

@@ -1,0 +1,202 @@
+//===- GroupShare.cpp - one rank's arguments of a call over a group -------===//
+#include "runtime/Distributed/GroupShare.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+std::string num(int64_t value) { return std::to_string(value); }
+
+} // namespace
+
+//===-- layout ----------------------------------------------------------------===//
+
+Status GroupShare::check() const {
+  const int64_t rows = plan.rowsOf(rank);
+  auto expect = [&](const char *what, int64_t expected, int64_t got) {
+    return expected == got ? Status()
+                           : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +
+                                          num(rank) + ", got " + num(got));
+  };
+  HEDDLE_TRY(expect("q: rows", rows, args.q.size[1]));
+  HEDDLE_TRY(expect("k: rows", rows, args.k.size[1]));
+  HEDDLE_TRY(expect("q: heads", plan.heads, args.q.size[2]));
+  HEDDLE_TRY(expect("k: heads", plan.kvHeads, args.k.size[2]));
+  if (plan.batches)
+    HEDDLE_TRY(expect("q: batch", plan.batches, args.q.size[0]));
+  HEDDLE_TRY(expect("q_origin", 0, args.q_origin));
+  HEDDLE_TRY(expect("k_origin", 0, args.k_origin));
+  if (args.carry_out || args.carry_lse)
+    return badArguments("carry_out: calls over a group continue nothing; leave it zero");
+  for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
+    if (isBackward() && gradient->dtype != HEDDLE_FP32 && (gradient != &args.d_q || !plan.writesQueryGradients()))
+      return badArguments("d_q, d_k, d_v: expected fp32 in a call over a group, got dtype " + num(gradient->dtype) +
+                          (gradient == &args.d_q ? "; d_q may be of q's type where the plan writes_d_q" : ""));
+  return {};
+}
+
+void GroupShare::layBlocks() {
+  const int64_t batch = args.q.size[0], valueDim = args.v.size[3];
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    OwnBlock &block = own.emplace_back();
+    block.rows = blocks[i];
+    block.first = plan.ownRow(rank, block.rows.begin);
+    for (const GroupStep &step : walk.steps)
+      for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
+        block.launches += size_t(launch.rows) == i;
+    const int64_t arrayCount = batch * plan.heads * block.rows.size();
+    for (size_t carry = 0; !isBackward() && carry < 2 && carry + 1 < block.launches; ++carry)
+      block.carries[carry] = {memory.takeFloats(arrayCount * valueDim), memory.takeFloats(arrayCount)};
+    if (blocks.size() > 1 && args.lse)
+      block.lse = memory.takeFloats(arrayCount);
+    if (blocks.size() > 1 && args.d_lse)
+      block.dLse = memory.takeFloats(arrayCount);
+  }
+}
+
+void GroupShare::layWalks() {
+  const int64_t batch = args.q.size[0];
+  std::vector<WalkField> sums;
+  if (isBackward() && !isTransposed())
+    sums = {sumOf(args.d_k), sumOf(args.d_v)};
+  ofQueries.emplace(plan, walk, rank, batch, plan.kvHeads, std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)},
+                    sums);
+  ofQueries->setWorkspace(memory.take(int64_t(ofQueries->workspaceBytes())));
+  if (!isTransposed())
+    return;
+  std::vector<WalkField> fields = {fieldOf(Role::q), fieldOf(Role::dOut), fieldOf(Role::out), arrayOf(args.lse)};
+  if (args.d_lse)
+    fields.push_back(arrayOf(args.d_lse));
+  transposed.emplace(plan, plan.transposed, rank, batch, plan.heads, fields, std::vector<WalkField>());
+  transposed->setWorkspace(memory.take(int64_t(transposed->workspaceBytes())));
+  auto mostColumns = [&](const GroupWalk &of) {
+    int64_t most = 0;
+    for (const GroupStep &step : of.steps)
+      for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
+        most = std::max(most, launch.columns.size());
+    return most;
+  };
+  const int64_t keys = mostColumns(walk), rows = mostColumns(plan.transposed);
+  scratchK = memory.takeFloats(batch * keys * plan.kvHeads * args.k.size[3]);
+  scratchV = memory.takeFloats(batch * keys * plan.kvHeads * args.v.size[3]);
+  scratchQ = memory.takeFloats(batch * rows * plan.heads * args.q.size[3]);
+  scratchLse = memory.takeFloats(batch * rows * plan.heads);
+  scratchDLse = memory.takeFloats(batch * rows * plan.heads);
+}
+
+/// Room for the largest workspace of a launch.
+Status GroupShare::layLaunches(ShardDevice &device) {
+  auto make = [&](const Launch &launch) -> Status {
+    HEDDLE_ASSIGN(const uint64_t bytes, device.workspaceBytes(launch.kind, launch.args));
+    kernelBytes = std::max(kernelBytes, bytes);
+    return {};
+  };
+  std::vector<size_t> numbers(own.size(), 0);
+  for (size_t step = 0; step < walk.steps.size(); ++step)
+    for (const ShardLaunch &launch : walk.steps[step].ranks[size_t(rank)].launches)
+      HEDDLE_TRY(make(isBackward() ? backwardLaunch(step, launch)
+                                   : forwardLaunch(step, launch, numbers[size_t(launch.rows)]++)));
+  for (size_t step = 0; isTransposed() && step < plan.transposed.steps.size(); ++step)
+    for (const ShardLaunch &launch : plan.transposed.steps[step].ranks[size_t(rank)].launches)
+      HEDDLE_TRY(make(transposedLaunch(step, launch)));
+  kernelWorkspace = memory.take(int64_t(kernelBytes));
+  return {};
+}
+
+Status GroupShare::lay(ShardDevice &device) {
+  HEDDLE_TRY(check());
+  layBlocks();
+  layWalks();
+  return layLaunches(device);
+}
+
+//===-- arguments of launches -------------------------------------------------===//
+
+/// The caller's, with the queries of a block.
+heddle_attention_args GroupShare::argsOfBlock(const OwnBlock &block) const {
+  heddle_attention_args of = args;
+  const int64_t count = block.rows.size();
+  of.q = rowsOf(args.q, bytesOf(Role::q), block.first, count);
+  of.out = rowsOf(args.out, bytesOf(Role::out), block.first, count);
+  of.q_origin = block.rows.begin;
+  of.lse = block.lse ? block.lse : args.lse;
+  of.workspace = kernelBytes ? kernelWorkspace : nullptr;
+  of.workspace_bytes = kernelBytes;
+  return of;
+}
+
+GroupShare::Launch GroupShare::forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const {
+  const OwnBlock &block = own[size_t(launch.rows)];
+  const bool isLast = number + 1 == block.launches;
+  Launch made{{request.kind, !isLast || args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
+  made.args.k = tensorAt(ofQueries->columns(step, launch, 0), args.k, request.elements.k, launch.columns.size());
+  made.args.v = tensorAt(ofQueries->columns(step, launch, 1), args.v, request.elements.v, launch.columns.size());
+  made.args.k_origin = launch.columns.begin;
+  if (number > 0) {
+    made.args.carry_out = block.carries[(number - 1) % 2].out;
+    made.args.carry_lse = block.carries[(number - 1) % 2].lse;
+  }
+  if (!isLast) {
+    const Carry &carry = block.carries[number % 2];
+    const int64_t dim = args.v.size[3];
+    made.args.out = tensorAt(RowPlace::ofRows(carry.out, block.rows.size(), plan.heads, dim * int64_t(sizeof(float))),
+                             args.out, DType::fp32, block.rows.size());
+    made.args.lse = carry.lse;
+  }
+  return made;
+}
+
+/// Gradients of own queries and of columns.
+GroupShare::Launch GroupShare::backwardLaunch(size_t step, const ShardLaunch &launch) const {
+  const OwnBlock &block = own[size_t(launch.rows)];
+  Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
+  made.kind.kind.adds = addsOfLaunches();
+  const int64_t queries = block.rows.size(), keys = launch.columns.size();
+  made.args.k = tensorAt(ofQueries->columns(step, launch, 0), args.k, request.elements.k, keys);
+  made.args.v = tensorAt(ofQueries->columns(step, launch, 1), args.v, request.elements.v, keys);
+  made.args.k_origin = launch.columns.begin;
+  made.args.d_out = rowsOf(args.d_out, bytesOf(Role::dOut), block.first, queries);
+  made.args.d_lse = block.dLse ? block.dLse : args.d_lse;
+  made.args.d_q = rowsOf(args.d_q, dtypeBytes(typeOfQueryGradient()), block.first, queries);
+  auto sums = [&](const heddle_tensor &like, size_t field, float *scratch) {
+    const int64_t heads = plan.kvHeads, bytes = like.size[3] * int64_t(sizeof(float));
+    const RowPlace place =
+        isTransposed() ? RowPlace::ofRows(scratch, keys, heads, bytes) : ofQueries->sums(step, launch, field);
+    return tensorAt(place, like, DType::fp32, keys);
+  };
+  made.args.d_k = sums(args.d_k, 0, scratchK);
+  made.args.d_v = sums(args.d_v, 1, scratchV);
+  return made;
+}
+
+/// Gradients of own keys, of queries that came.
+GroupShare::Launch GroupShare::transposedLaunch(size_t step, const ShardLaunch &launch) const {
+  const RowRange &keysOf = plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
+  const int64_t first = plan.ownRow(rank, keysOf.begin);
+  Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, args};
+  made.kind.kind.adds = addsOfLaunches();
+  const int64_t keys = keysOf.size(), queries = launch.columns.size();
+  auto queriesOf = [&](const heddle_tensor &like, size_t field, DType dtype) {
+    return tensorAt(transposed->columns(step, launch, field), like, dtype, queries);
+  };
+  made.args.q = queriesOf(args.q, 0, request.elements.q);
+  made.args.d_out = queriesOf(args.d_out, 1, request.elements.out);
+  made.args.out = queriesOf(args.out, 2, request.elements.out);
+  made.args.lse = scratchLse;
+  made.args.d_lse = args.d_lse ? scratchDLse : nullptr;
+  made.args.q_origin = launch.columns.begin;
+  made.args.k = rowsOf(args.k, bytesOf(Role::k), first, keys);
+  made.args.v = rowsOf(args.v, bytesOf(Role::v), first, keys);
+  made.args.k_origin = keysOf.begin;
+  const DType typeOfQ = typeOfQueryGradient();
+  made.args.d_q = tensorAt(RowPlace::ofRows(scratchQ, queries, plan.heads, args.q.size[3] * dtypeBytes(typeOfQ)),
+                           args.d_q, typeOfQ, queries);
+  made.args.d_k = rowsOf(args.d_k, sizeof(float), first, keys);
+  made.args.d_v = rowsOf(args.d_v, sizeof(float), first, keys);
+  made.args.workspace = kernelBytes ? kernelWorkspace : nullptr;
+  made.args.workspace_bytes = kernelBytes;
+  return made;
+}
+
+} // namespace heddle

@@ -1,0 +1,95 @@
+//===- GroupShare.h - one rank's arguments of a call over a group -*- C++ -*-===//
+// Owns how a rank's arguments are cut into those of launches: rows of one of its blocks, columns of a window or of a range.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/Core/CallArguments.h"
+#include "runtime/Distributed/CallTensors.h"
+#include "runtime/Distributed/GroupCall.h"
+#include "runtime/Distributed/WalkRun.h"
+
+#include <optional>
+
+namespace heddle {
+
+class GroupShare {
+public:
+  // `base`: of the workspace; any multiple of 256 while only its size is asked for.
+  GroupShare(const GroupRequest &request, int32_t rank, char *base)
+      : plan(request.plan), request(request), rank(rank), args(request.args),
+        walk(request.kind.isBackward() ? plan.walkOfGradients() : plan.forward), blocks(walk.blocks[size_t(rank)]),
+        memory(base) {
+    operands.assign(args.operands, args.operands + args.operand_count);
+    for (int64_t argument : plan.wholes) {
+      heddle_operand &whole = operands.emplace_back();
+      whole.id = int32_t(argument), whole.kind = HEDDLE_OPERAND_INT, whole.value.i64 = plan.rows;
+    }
+    args.operands = operands.data();
+    args.operand_count = operands.size();
+  }
+  GroupShare(const GroupShare &) = delete;
+
+  Status lay(ShardDevice &device);
+  uint64_t workspaceBytes() const { return memory.bytes(); }
+  Status run(Transport &transport, ShardDevice &device);
+
+private:
+  struct Launch {
+    KindText kind;
+    heddle_attention_args args;
+  };
+  struct Carry {
+    float *out = nullptr, *lse = nullptr;
+  };
+  // What a launch on one of the rank's blocks of rows needs beside the caller's tensors.
+  struct OwnBlock {
+    RowRange rows;
+    int64_t first = 0;    // its first row in the rank's tensors
+    size_t launches = 0;  // of the walk
+    Carry carries[2];     // from launch to launch, in turn
+    float *lse = nullptr; // of its rows alone, where the rank has other rows
+    float *dLse = nullptr;
+  };
+
+  bool isBackward() const { return request.kind.isBackward(); }
+  // d_q of another type than fp32 is written.
+  Adds addsOfLaunches() const { return args.d_q.dtype == HEDDLE_FP32 ? Adds::all : Adds::keys; }
+  DType typeOfQueryGradient() const { return args.d_q.dtype == HEDDLE_FP32 ? DType::fp32 : request.elements.q; }
+  bool isTransposed() const { return isBackward() && !plan.transposed.steps.empty(); }
+  int64_t bytesOf(Role role) const { return dtypeBytes(request.elements.of(specOf(role).element)); }
+  WalkField fieldOf(Role role) const { return {RowPlace::ofTensor(tensorOf(args, role), bytesOf(role)), false}; }
+  static WalkField sumOf(const heddle_tensor &tensor) { return {RowPlace::ofTensor(tensor, sizeof(float)), false}; }
+  WalkField arrayOf(const float *array) const { return {RowPlace::ofArray(array, plan.heads, args.q.size[1]), true}; }
+
+  Status check() const;
+  void layBlocks();
+  void layWalks();
+  Status layLaunches(ShardDevice &device);
+
+  heddle_attention_args argsOfBlock(const OwnBlock &block) const;
+  Launch forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const;
+  Launch backwardLaunch(size_t step, const ShardLaunch &launch) const;
+  Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
+  Status copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
+                   ShardDevice &device) const;
+  Status runForward(Transport &transport, ShardDevice &device);
+  Status runBackward(Transport &transport, ShardDevice &device);
+  Status runTransposed(Transport &transport, ShardDevice &device);
+
+  const GroupPlan &plan;
+  const GroupRequest &request;
+  const int32_t rank;
+  heddle_attention_args args;
+  std::vector<heddle_operand> operands; // the caller's, and the sizes of the whole
+  const GroupWalk &walk;                // from queries to their keys
+  const std::vector<RowRange> &blocks;  // of it
+  Memory memory;
+  std::vector<OwnBlock> own;
+  std::optional<WalkRun> ofQueries, transposed;
+  float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
+  float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
+  char *kernelWorkspace = nullptr;
+  uint64_t kernelBytes = 0;
+};
+
+} // namespace heddle
