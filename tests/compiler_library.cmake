@@ -33,4 +33,20 @@ if(TARGET heddle_shared)
       $<TARGET_FILE:heddle_fake_cuda> ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
     set_tests_properties(library.install PROPERTIES TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT "CMAKE_GENERATOR=${CMAKE_GENERATOR}")
   endif()
+
+  # Groups of processes over the stand-ins of the driver and of NCCL (tests/ranks).
+  function(heddle_test_ranks name)
+    add_test(NAME ranks.${name} COMMAND heddle-ranks ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(ranks.${name} PROPERTIES TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
+      "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>;HEDDLE_NCCL_LIBRARY=$<TARGET_FILE:heddle_fake_nccl>")
+  endfunction()
+  if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize") # it has the clock and the library's version in its own hands
+    heddle_test_ranks(results results --ranks=3)
+    heddle_test_ranks(joins joins)
+    heddle_test_ranks(kills kills --count=30)
+    heddle_test_ranks(threads threads --count=200)
+    heddle_test_ranks(more_kills kills --count=200 --seed=2)
+    heddle_test_ranks(more_threads threads --count=2000 --seed=2)
+    set_tests_properties(ranks.more_kills ranks.more_threads PROPERTIES LABELS long TIMEOUT 3600)
+  endif()
 endif()

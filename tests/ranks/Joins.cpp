@@ -96,7 +96,7 @@ Status Joins::addRow(const Row &row) {
     row.spec(spec);
   if (row.spec || spec.pattern == kOtherWindow) {
     HEDDLE_ASSIGN(scenes.emplace_back(), Scene::make(spec));
-    HEDDLE_TRY(kernels.prepare(*scenes.back()));
+    HEDDLE_TRY(kernels.prepare(*scenes.back(), /*isComputed=*/false));
     (row.spec ? other : kernelsOf) = scenes.back().get();
   }
   HEDDLE_ASSIGN(const heddle_group_plan *theirs, const_cast<Scene *>(other)->plan(row.planRanks));

@@ -36,7 +36,7 @@ std::vector<std::string> kindsOf(bool isBackward, bool isOfPart) {
 Kernels::Kernels(std::string folder) : path(std::move(folder) + "/kernels.db") {}
 
 // The machine code of the processors is made here, once for all ranks.
-Status Kernels::prepare(const Scene &scene) {
+Status Kernels::prepare(const Scene &scene, bool isComputed) {
   if (!isStandIn())
     return {};
   for (bool isOfPart : {false, true})
@@ -44,6 +44,8 @@ Status Kernels::prepare(const Scene &scene) {
       heddle_pattern *pattern = isOfPart ? scene.part : scene.whole;
       for (const std::string &kind : kindsOf(isBackward, isOfPart))
         HEDDLE_TRY(publishHostKernel(path, {pattern, digestOf(pattern), kind, scene.spec.dtype, scene.spec.dim}));
+      if (!isComputed)
+        continue;
       const Bytes tensors = scene.share(scene.spec.rows);
       heddle_attention_args args = scene.arguments({tensors.begin(), tensors.end()}, scene.spec.rows, isBackward);
       const std::vector<heddle_operand> &operands = isOfPart ? scene.operandsOfPart : scene.operands;

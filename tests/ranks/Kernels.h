@@ -19,8 +19,8 @@ class Kernels {
 public:
   // A database in `folder`. Before ranks are started.
   explicit Kernels(std::string folder);
-  // For a scene that is used later; in the process that starts the ranks.
-  Status prepare(const Scene &scene);
+  // For a scene that is used later; in the process that starts the ranks. Not `isComputed`: its calls are refused.
+  Status prepare(const Scene &scene, bool isComputed = true);
 
   // In a rank: connects the driver, and what kernels come from.
   Status open(heddle_device *device);

@@ -126,6 +126,9 @@ std::vector<Reply> Team::order(const std::vector<int> &to, const std::vector<std
 
 std::vector<Reply> Team::meet(const std::vector<int> &ranks, const std::string &verb, size_t attempt,
                               const std::function<void()> &before) {
+  for (const Reply &ready : order(ranks, std::vector<std::string>(ranks.size(), "ready"))) // their GPUs are open
+    if (!ready.isOk())
+      return std::vector<Reply>(ranks.size(), ready);
   const Reply id = order(ranks[0], "id");
   if (!id.isOk())
     return std::vector<Reply>(ranks.size(), id);

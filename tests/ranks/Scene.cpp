@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace heddle::ranks {
 
@@ -43,17 +44,23 @@ Result<std::unique_ptr<Scene>> Scene::make(const SceneSpec &spec) {
 Scene::~Scene() {
   for (const auto &[ranks, plan] : plans)
     heddle_group_plan_close(plan);
-  heddle_pattern_close(part);
-  heddle_pattern_close(whole);
+}
+
+static Status openPattern(const std::string &nameOrText, heddle_pattern *&whole, heddle_pattern *&part) {
+  static auto *opened = new std::map<std::string, std::pair<heddle_pattern *, heddle_pattern *>>;
+  auto &known = (*opened)[nameOrText];
+  if (!known.first) {
+    const bool isName = nameOrText.find(' ') == std::string::npos;
+    HEDDLE_TRY(said(isName ? heddle_pattern_read(("patterns/" + nameOrText + ".mlir").c_str(), nullptr, &known.first)
+                           : heddle_pattern_parse(nameOrText.c_str(), nullptr, nullptr, &known.first)));
+    HEDDLE_TRY(said(heddle_pattern_part(known.first, &known.second)));
+  }
+  std::tie(whole, part) = known;
+  return {};
 }
 
 Status Scene::open() {
-  const bool isName = spec.pattern.find(' ') == std::string::npos;
-  if (isName)
-    HEDDLE_TRY(said(heddle_pattern_read(("patterns/" + spec.pattern + ".mlir").c_str(), nullptr, &whole)));
-  else
-    HEDDLE_TRY(said(heddle_pattern_parse(spec.pattern.c_str(), nullptr, nullptr, &whole)));
-  HEDDLE_TRY(said(heddle_pattern_part(whole, &part)));
+  HEDDLE_TRY(openPattern(spec.pattern, whole, part));
   auto give = [](std::vector<heddle_operand> &to, int32_t id, int64_t value) {
     heddle_operand &operand = to.emplace_back();
     operand.id = id, operand.kind = HEDDLE_OPERAND_INT, operand.value.i64 = value;
