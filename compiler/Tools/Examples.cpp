@@ -39,6 +39,7 @@ static const Example kExamples[] = {
     {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cpu --verify", ""},
     {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cuda",
      "the kernel of the database, or its default"},
+    {"heddle run sliding_window --stream --seqlen=16k --target=cpu --verify", "in pieces, with inputs made on the fly"},
     {"heddle bench causal sliding_window --seqlen=8k,32k --heads=16", "beside the matrix product"},
     {"heddle bench causal --backward --seqlen=8k --heads=16 --head-dim=128", "its gradients: five products a pair"},
     {"heddle pack plan.json -o kernels.heddle", "for applications that carry no compiler"},

@@ -3,6 +3,7 @@
 #include "compiler/Views/KeptPairs.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Tools/SafeStream.h"
+#include "runtime/Core/CountText.h"
 #include "runtime/Store/Store.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 //===- RunStream.cpp - heddle run --stream ----------------------------------===//
 #include "compiler/Tools/RunStream.h"
+#include "codegen/Target/GpuModel.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Library/CompiledPattern.h"
 #include "compiler/Measure/DeviceProblem.h"
@@ -195,10 +196,25 @@ private:
     HEDDLE_ASSIGN(memory, device->freeBytes());
     freeBefore = memory;
     HEDDLE_ASSIGN(const GpuArch *arch, archOf(*device));
+    HEDDLE_TRY(planTime(*arch));
     HEDDLE_ASSIGN(std::vector<Kernel> kernels, kernelsOfParts(*arch));
     HEDDLE_ASSIGN(std::unique_ptr<DeviceMachine> made,
                   DeviceMachine::create(*device, archName(*arch), std::move(kernels), *source));
     machine = std::move(made);
+    return {};
+  }
+
+  /// Of kept pairs alone, at the rate that plans over ranks assume; nothing where there is no such count.
+  Status planTime(const GpuArch &arch) {
+    constexpr double kEfficiency = 0.65;
+    if (run.stream.firstRow)
+      return {};
+    const AttentionSizes &of = source->sizes;
+    HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(arch.referenceGpu));
+    HEDDLE_ASSIGN(const std::optional<double> flops,
+                  keptFlops(run.file, shape, Kind().flopsOfPair(of.headDim, of.valueDim)));
+    if (flops)
+      plannedSeconds = *flops / (kEfficiency * gpu->bf16Tflops * 1e12);
     return {};
   }
 
@@ -268,11 +284,11 @@ private:
                  {"pieces", figures.pieces},
                  {"launches", figures.launches},
                  {"most_window_rows", figures.mostWindowRows},
-                 {"written_bytes", figures.writtenBytes},
-                 {"ms", seconds * 1000}};
-    json["planned"] = {{"read_bytes", figures.readBytes},
+                 {"written_bytes", figures.writtenBytes}};
+    json["planned"] = {{"ms", plannedSeconds ? Json(*plannedSeconds * 1000) : Json()},
+                       {"read_bytes", figures.readBytes},
                        {"memory_bytes", figures.memoryBytes + figures.workspaceBytes}};
-    json["measured"] = {{"read_bytes", machine->givenBytes()}, {"peak_memory_bytes", peak()}};
+    json["measured"] = {{"ms", seconds * 1000}, {"read_bytes", machine->givenBytes()}, {"peak_memory_bytes", peak()}};
     json["verify"] = Json();
     if (report) {
       json["verify"] = verifyJson(report->rows);
@@ -297,6 +313,8 @@ private:
     printTo(std::cout, "  %-14s %12s %12s\n", "memory",
             memoryText(double(figures.memoryBytes + figures.workspaceBytes)).c_str(),
             memoryText(double(peak())).c_str());
+    if (plannedSeconds)
+      printTo(std::cout, "  %-14s %10.3f s %10.3f s\n", "time", *plannedSeconds, seconds);
     if (!report)
       return;
     printVerify(report->rows);
@@ -312,6 +330,7 @@ private:
   const StreamedRun &run;
   std::optional<Device> device; ///< of target cuda
   int64_t freeBefore = 0, freeAtEnd = 0;
+  std::optional<double> plannedSeconds;
   std::unique_ptr<RowSource> source;
   ProblemShape shape;
   std::shared_ptr<CompiledPattern> part;
