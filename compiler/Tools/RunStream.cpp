@@ -1,5 +1,6 @@
 //===- RunStream.cpp - heddle run --stream ----------------------------------===//
 #include "compiler/Tools/RunStream.h"
+#include "codegen/Target/GpuArch.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Library/CompiledPattern.h"
@@ -13,6 +14,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
+#include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Core/Positions.h"
