@@ -34,15 +34,18 @@ if(TARGET heddle_shared)
     set_tests_properties(library.install PROPERTIES TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT "CMAKE_GENERATOR=${CMAKE_GENERATOR}")
   endif()
 
-  # Groups of processes over the stand-ins of the driver and of NCCL (tests/ranks).
+  # Groups of processes over the stand-ins of the driver and of NCCL (tests/ranks): the device test, as far as it goes without a
+  # GPU, and more failures.
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/tests/group)
   function(heddle_test_ranks name)
     add_test(NAME ranks.${name} COMMAND heddle-ranks ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(ranks.${name} PROPERTIES TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
       "HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>;HEDDLE_NCCL_LIBRARY=$<TARGET_FILE:heddle_fake_nccl>")
   endfunction()
   if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize") # it has the clock and the library's version in its own hands
-    heddle_test_ranks(results results --ranks=3)
-    heddle_test_ranks(joins joins)
+    add_test(NAME device.group COMMAND ${CMAKE_SOURCE_DIR}/tests/device/group.sh WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(device.group PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
+      "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests/group;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_RANKS=3;HEDDLE_RANK_KILLS=2;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>;HEDDLE_NCCL_LIBRARY=$<TARGET_FILE:heddle_fake_nccl>")
     heddle_test_ranks(kills kills --count=30)
     heddle_test_ranks(threads threads --count=200)
     heddle_test_ranks(more_kills kills --count=200 --seed=2)

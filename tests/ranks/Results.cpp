@@ -87,7 +87,7 @@ int testResults(const TestOptions &options) {
   Kernels kernels(options.folder);
   std::vector<std::unique_ptr<Scene>> scenes;
   for (const SceneSpec &spec : casesOf(options.isOnGpus)) {
-    if (spec.name().find(options.only) == std::string::npos)
+    if (spec.name().compare(0, options.only.size(), options.only) != 0)
       continue;
     auto scene = Scene::make(spec);
     const Status prepared = scene ? kernels.prepare(**scene) : scene.status();

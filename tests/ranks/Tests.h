@@ -12,7 +12,7 @@ struct TestOptions {
   int most = 4;          // ranks
   int count = 0;
   unsigned seed = 1;
-  std::string only = {}; // a part of the names of cases
+  std::string only = {}; // how names of cases begin
 
   // Results of ranks against those of one call: another order of sums, and roundings of products on GPUs.
   double tolerance() const { return isOnGpus ? 0.03 : 0.01; }

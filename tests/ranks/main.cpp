@@ -3,6 +3,7 @@
 // Groups of processes (threads: of threads), over the GPUs of this machine and NCCL, or, where HEDDLE_CUDA_DRIVER_LIBRARY names the
 // recording driver, over the stand-ins. A line for each case; exit code 1: something failed, 2: usage, 3: what it needs is missing.
 //===---------------------------------------------------------------------------------------------===//
+#include "Board.h"
 #include "Tests.h"
 
 #include "runtime/Device/Device.h"
@@ -40,24 +41,23 @@ using namespace heddle::ranks;
 namespace {
 
 // The process that starts ranks must not touch a GPU: a child looks.
-int gpusOrReason() {
+bool hasGpus(int wanted) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     const auto count = Device::count();
     const auto nccl = NcclLibrary::open();
-    if (!count || !nccl || *count < 2) {
+    const bool isEnough = count && *count >= wanted && nccl;
+    if (!isEnough)
       std::printf("skip: %s\n", !count  ? count.status().message().c_str()
                                 : !nccl ? nccl.status().message().c_str()
-                                        : ("expected two or more GPUs, got " + std::to_string(*count)).c_str());
-      std::fflush(stdout);
-      _exit(0);
-    }
-    _exit(std::min(*count, 100));
+                                        : ("expected " + std::to_string(wanted) + " GPUs, got " + std::to_string(*count)).c_str());
+    std::fflush(stdout);
+    _exit(isEnough ? 0 : 1);
   }
   int state = 0;
   waitpid(child, &state, 0);
-  return WIFEXITED(state) ? WEXITSTATUS(state) : 0;
+  return WIFEXITED(state) && WEXITSTATUS(state) == 0;
 }
 
 bool readOption(const char *word, const char *name, std::string &value) {
@@ -109,14 +109,9 @@ int main(int argc, char **argv) {
   setenv("HEDDLE_FAKE_NCCL_FOLDER", options.folder.c_str(), 1);
   setenv("HEDDLE_FAKE_CUDA_DEVICES", "8", 0);
   options.isOnGpus = verb != "threads" && !isStandIn();
-  if (options.isOnGpus) {
-    options.most = std::min(gpusOrReason(), 8);
-    if (options.most < 2)
-      return 3;
-    options.most = std::min(options.most, 2); // more where it is asked for
-  }
-  if (!ranks.empty())
-    options.most = std::max(2, std::min(std::atoi(ranks.c_str()), 8));
+  options.most = std::max(2, std::min(ranks.empty() ? (options.isOnGpus ? 2 : 4) : std::atoi(ranks.c_str()), kMostRanks));
+  if (options.isOnGpus && !hasGpus(options.most))
+    return 3;
   const int failed = run(verb, options);
   if (makesFolder)
     std::filesystem::remove_all(options.folder);

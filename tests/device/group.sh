@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Calls over two GPUs and NCCL, a process for each: results against one call on one GPU, forward and gradients, odd lengths, the
+# same bits in equal runs; ranks that come with something else; and ranks that are killed at drawn calls, HEDDLE_RANK_KILLS of
+# them (20), where those that are left must have an answer and go on. heddle-ranks lies beside the binary: ./dev build --preset
+# static heddle heddle-ranks
+# shellcheck disable=SC2317 # case by case
+. tests/device/long/cases.bash
+ranks=${HEDDLE_PROGRAMS:-$(dirname "$HEDDLE")}/heddle-ranks
+count=${HEDDLE_RANKS:-2} kills=${HEDDLE_RANK_KILLS:-20}
+export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0} # multicast of NVLink is not what is tried
+
+if [ -z "${HEDDLE_DEVICE_LIST:-}" ]; then
+  if [ ! -x "$ranks" ]; then
+    echo "skip group: no heddle-ranks in $(dirname "$ranks")"
+    exit 0
+  fi
+  if ! said=$("$ranks" results --only=nothing 2>&1); then
+    echo "skip group: ${said#skip: }"
+    exit 0
+  fi
+fi
+
+# try <case> <seconds> <argument of heddle-ranks...>
+try() {
+  local name=$1 seconds=$2
+  shift 2
+  begins "$name" || return 0
+  check_says "ok " "$name" "$seconds" "$ranks" "$@" --ranks="$count"
+}
+
+for pattern in causal sliding_window longnet_base dilated longformer; do
+  try "$pattern over $count ranks" 300 results --only="$pattern "
+done
+try "ranks that come with something else" 200 joins
+try "$kills ranks killed" $((100 + 20 * kills)) kills --count="$kills" --seed="${HEDDLE_RANK_SEED:-1}"
+finish
