@@ -83,6 +83,30 @@ def test_fp32_results_have_a_kernel_of_their_own():
     assert len({found.kernel.content_key for found in _engine.engine()._found.values()}) == 2
 
 
+def test_fp32_has_kernels_by_the_precision_of_products():
+    tensors = [device_arrays.Space.empty((2, 37, 4, 64), "float32", 0) for _ in range(3)]
+    heddle.attention(*tensors, "causal")
+    heddle.attention(*tensors, "causal", precision="tf32")
+    kernels = [heddle.kernel(*tensors, "causal", backward=backward, precision=precision)
+               for backward in (False, True) for precision in ("exact", "tf32")]
+    assert len({each.content_key for each in kernels}) == 4
+    assert kernels[0].content_key == heddle.kernel(*tensors, "causal").content_key
+    for number, precision in enumerate(("exact", "tf32")):
+        call = heddle.prepare(*tensors, "causal", precision=precision)
+        assert call.kernel.content_key == kernels[number].content_key
+        call.close()
+
+
+@pytest.mark.parametrize("precision, message", [
+    ("tf32", "precision: 'tf32' is for fp32, whose products are exact else; q is bf16"),
+    ("fp32", "precision: expected 'exact' or 'tf32', got 'fp32'"),
+    (True, "precision: expected 'exact' or 'tf32', got True")])
+def test_precisions_that_there_are_not(precision, message):
+    with pytest.raises(heddle.InvalidArgumentError) as raised:
+        heddle.attention(*draw(), "causal", precision=precision)
+    assert message in str(raised.value)
+
+
 class Launch(ctypes.Structure):
     """Of tests/unit/fake_cuda/FakeCuda.h."""
     _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared_bytes", ctypes.c_uint), ("stream", ctypes.c_void_p),

@@ -240,3 +240,12 @@ def test_arrays_of_the_protocol_alone():
     assert out.dtype == np.float32 and np.array_equal(out, heddle.attention(q, k, v, "causal"))
     with pytest.raises(heddle.InvalidArgumentError, match="out: expected a tensor that its owner exports: read-only"):
         heddle.attention(q, k, v, "causal", out=Exporter(q))
+
+
+def test_products_in_host_memory_are_exact():
+    q, k, v = draw()
+    assert np.array_equal(heddle.attention(q, k, v, causal, precision="tf32"), heddle.attention(q, k, v, causal))
+    with pytest.raises(heddle.InvalidArgumentError, match="precision: 'tf32' is for fp32, whose products are exact else; q is fp16"):
+        heddle.attention(*(each.astype(np.float16) for each in (q, k, v)), causal, precision="tf32")
+    with pytest.raises(heddle.InvalidArgumentError, match="precision: expected 'exact' or 'tf32', got 'high'"):
+        heddle.attention(q, k, v, causal, precision="high")

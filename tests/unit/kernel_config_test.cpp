@@ -307,6 +307,13 @@ TEST_CASE("every constraint refuses something, and says why") {
     CHECK_MESSAGE(rejection->reason.find(witness.reason) == 0, rejection->reason);
     refused.insert(rejection->constraint);
   }
+  KernelRequest ofFloats = requestFor("sm_90a", 128);
+  ofFloats.elements = CallElements(DType::fp32);
+  PortableConfig held = portableDefault(ofFloats);
+  CHECK(!portableForwardSkeleton().whyInfeasible(ofFloats, held));
+  held.queryInRegisters = 1;
+  refused.insert(portableForwardSkeleton().whyInfeasible(ofFloats, held)->constraint);
+  CHECK(refused.count("query") == 1);
   CHECK(refused.size() == portableForwardSkeleton().constraints().size());
 }
 
