@@ -224,6 +224,8 @@ Status checkStreamed(const RunOptions &options) {
 int runInPieces(const RunOptions &options, const PatternFile &file) {
   if (Status streamed = checkStreamed(options); !streamed.isOk())
     return failUsage(streamed);
+  if (Status device = checkDeviceOptions(file, options, /*seqlenK=*/0); !device.isOk())
+    return failUsage(device);
   return runStreamed({file, options.stream, options.sizes, options.database, options.inputs, options.output,
                       options.target, options.config, options.scale, options.verifies ? options.rows : 0, options.json,
                       options.makesOperands});
