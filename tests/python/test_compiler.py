@@ -256,7 +256,7 @@ def stream(driver):
     context, made = ctypes.c_void_p(), ctypes.c_void_p()
     driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
     driver.cuCtxPushCurrent_v2(context)
-    assert driver.cuStreamCreateWithPriority(ctypes.byref(made), 1, 0) == 0
+    assert driver.cuStreamCreate(ctypes.byref(made), 1) == 0
     driver.cuCtxPopCurrent_v2(ctypes.byref(context))
     return made
 

@@ -201,6 +201,8 @@ Code cuStreamCreateWithPriority(Stream *stream, unsigned, int) {
   return kSuccess;
 }
 
+Code cuStreamCreate(Stream *stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
+
 Code cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
   FAKE_ENTER_CONTEXT(cuStreamWaitEvent);
   const bool isKnown = (!stream || state().handles.count(stream)) && state().handles.count(event);
