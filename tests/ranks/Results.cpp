@@ -99,7 +99,8 @@ int testResults(const TestOptions &options) {
   }
   for (const auto &scene : scenes) {
     const auto wrong = runCase(*scene, options.most, kernels, options);
-    verdict.say(scene->spec.name() + " ranks=" + std::to_string(options.most), wrong ? *wrong : wrong.status().message());
+    verdict.say(scene->spec.name() + " ranks=" + std::to_string(options.most),
+                wrong ? *wrong : wrong.status().message());
   }
   return verdict.failures();
 }

@@ -69,7 +69,7 @@ public:
   Bytes share(int64_t rows) const;
 
   const SceneSpec spec;
-  heddle_pattern *whole = nullptr, *part = nullptr; // one for all scenes of a pattern
+  heddle_pattern *whole = nullptr, *part = nullptr;     // one for all scenes of a pattern
   std::vector<heddle_operand> operands, operandsOfPart; // of a call; of a launch of the pattern of parts
   Bytes tensors;                                        // inputs; results as ranks wrote them
   Bytes expected;                                       // results of one call

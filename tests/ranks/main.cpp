@@ -49,9 +49,10 @@ bool hasGpus(int wanted) {
     const auto nccl = NcclLibrary::open();
     const bool isEnough = count && *count >= wanted && nccl;
     if (!isEnough)
-      std::printf("skip: %s\n", !count  ? count.status().message().c_str()
-                                : !nccl ? nccl.status().message().c_str()
-                                        : ("expected " + std::to_string(wanted) + " GPUs, got " + std::to_string(*count)).c_str());
+      std::printf("skip: %s\n",
+                  !count  ? count.status().message().c_str()
+                  : !nccl ? nccl.status().message().c_str()
+                          : ("expected " + std::to_string(wanted) + " GPUs, got " + std::to_string(*count)).c_str());
     std::fflush(stdout);
     _exit(isEnough ? 0 : 1);
   }
@@ -109,7 +110,8 @@ int main(int argc, char **argv) {
   setenv("HEDDLE_FAKE_NCCL_FOLDER", options.folder.c_str(), 1);
   setenv("HEDDLE_FAKE_CUDA_DEVICES", "8", 0);
   options.isOnGpus = verb != "threads" && !isStandIn();
-  options.most = std::max(2, std::min(ranks.empty() ? (options.isOnGpus ? 2 : 4) : std::atoi(ranks.c_str()), kMostRanks));
+  options.most =
+      std::max(2, std::min(ranks.empty() ? (options.isOnGpus ? 2 : 4) : std::atoi(ranks.c_str()), kMostRanks));
   if (options.isOnGpus && !hasGpus(options.most))
     return 3;
   const int failed = run(verb, options);
