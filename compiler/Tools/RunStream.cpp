@@ -160,15 +160,15 @@ private:
     sizes = sizesOf(run.file, shape);
     problem = {shape.heads,   shape.seqlenQ,    shape.seqlenK, sizes.qOrigin,
                sizes.kOrigin, shape.parameters, shape.operands};
-    if (!run.output.empty()) {
-      HEDDLE_ASSIGN(file, PiecesFile::create(run.output, *source, run.stream.firstRow));
-    }
     StreamRequest request{run.file, sizes, part->info().digest, part->wholes(), scale};
     HEDDLE_ASSIGN(request.operands, operandsOf(run.file, shape, *machine));
     request.pieceRows = rowsOfPiece();
     request.firstRow = run.stream.firstRow;
     HEDDLE_ASSIGN(StreamCall made, StreamCall::create(std::move(request), *machine));
     call = std::make_unique<StreamCall>(std::move(made));
+    if (!run.output.empty()) {
+      HEDDLE_ASSIGN(file, PiecesFile::create(run.output, *source, run.stream.firstRow));
+    }
     if (run.checkedRows)
       checked =
           std::make_unique<CheckedRows>(run.file, sizes, problem, *source, scale, run.stream.firstRow, run.checkedRows);
