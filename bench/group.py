@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Calls over the GPUs of a host beside the same calls on one of them:
+
+    torchrun --nproc-per-node=2 bench/group.py [CASE...]
+
+A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,form=ring ,documents=N or run-time sizes such as ,left=4095. Without any: those of
+docs/distributed.md. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
+the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
+turns. Rank 0 prints a row of a table for each case; largest differences of results from those of one GPU are in the last column.
+"""
+import os
+import sys
+import tempfile
+
+import heddle
+import torch
+from heddle import distributed as hd
+from torch import distributed
+
+HEADS, KV_HEADS, DIM, TURNS = 64, 8, 128, 5
+CASES = ("causal,8k,zigzag", "causal,32k,zigzag", "causal,64k,zigzag", "full,8k,contiguous", "sliding_window,8k,balanced,left=4095",
+         "sliding_window,32k,balanced,left=4095", "document,32k,balanced,documents=12", "longnet_base,32k,contiguous", "dilated,32k,contiguous",
+         "longformer,32k,contiguous", "causal,8k,zigzag,backward", "causal,32k,zigzag,backward", "causal,32k,zigzag,backward,form=ring",
+         "sliding_window,32k,balanced,left=4095,backward", "longnet_base,16k,contiguous,backward", "dilated,32k,contiguous,backward")
+
+
+def case_of(text):
+    name, tokens, layout, *rest = text.split(",")
+    words = dict(word.split("=") for word in rest if "=" in word)
+    form, documents = words.pop("form", "gather"), int(words.pop("documents", 0))
+    tokens = int(tokens[:-1]) * 1024 if tokens.endswith("k") else int(tokens)
+    return name, tokens, layout, form, "backward" in rest, documents, {word: int(value) for word, value in words.items()}
+
+
+def offsets(rows, documents, device):
+    cuts = torch.randint(1, rows, (documents - 1,), generator=torch.Generator().manual_seed(3)).unique()
+    return torch.cat([torch.tensor([0]), cuts, torch.tensor([rows])]).to(torch.int32).to(device)
+
+
+def milliseconds(run, calls):
+    """Of a call, on the slowest rank."""
+    run()
+    torch.cuda.synchronize()
+    distributed.barrier()
+    torch.cuda.synchronize()
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for _ in range(calls):
+        run()
+    end.record()
+    torch.cuda.synchronize()
+    slowest = torch.tensor([begin.elapsed_time(end) / calls], device="cuda")
+    distributed.all_reduce(slowest, distributed.ReduceOp.MAX)
+    return slowest.item()
+
+
+def measure(text, group):
+    name, tokens, layout, form, is_backward, documents, arguments = case_of(text)
+    rank, ranks, device = group.rank, group.ranks, torch.device("cuda", group.device)
+    rows = tokens * ranks
+    if documents:
+        arguments["cu"] = offsets(rows, documents, device)
+    plan = hd.plan(name, seqlen=rows, heads=HEADS, kv_heads=KV_HEADS, ranks=ranks, layout=layout, form=form, **arguments)
+    random = torch.Generator(device=device).manual_seed(7)
+    made = [torch.randn(1, rows, heads, DIM, device=device, dtype=torch.bfloat16, generator=random) for heads in (HEADS, KV_HEADS, KV_HEADS, HEADS)]
+    whole, d_whole = [each.requires_grad_(is_backward) for each in made[:3]], made[3]
+    share, d_share = [plan.shard(each.detach(), rank).requires_grad_(is_backward) for each in whole], plan.shard(d_whole, rank)
+
+    def gradients(out, of, d_out):
+        return torch.autograd.grad(out, of, d_out) if is_backward else (out,)
+
+    def one():
+        return gradients(heddle.attention(*whole, name, **arguments), whole, d_whole)
+
+    def many():
+        return gradients(hd.attention(*share, plan, group), share, d_share)
+
+    differences = [(plan.shard(a, rank).float() - b.float()).abs().max().item() for a, b in zip(one(), many())]
+    group.wait()
+    calls = max(2, min(20, (1 << 20) // rows // (4 if is_backward else 1)))
+    turns = [(milliseconds(one, calls), milliseconds(many, calls)) for _ in range(TURNS)]
+    ratios = sorted(alone / ranks / together for alone, together in turns)
+    alone, together = (sorted(times)[TURNS // 2] for times in zip(*turns))
+    travelling = plan.travelling * 2 * DIM * 2 / (1 << 20)
+    if rank == 0:
+        print(f"| {text} | {alone:.2f} | {together:.2f} | {ratios[TURNS // 2]:.1%} | {ratios[0]:.1%} to {ratios[-1]:.1%} | {travelling:.0f} | "
+              f"{', '.join(f'{each:.4f}' for each in differences)} |", flush=True)
+
+
+def main():
+    rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(rank)
+    distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
+    with tempfile.TemporaryDirectory() as folder:
+        heddle.configure(database=os.path.join(folder, "kernels.db"), first="best")
+        group = hd.Group.of()
+        if rank == 0:
+            print(f"{group.ranks} x {torch.cuda.get_device_name()}\n| case | one GPU, ms | group, ms | efficiency | range | MiB of k and v that travel | "
+                  "differences |\n|---|---|---|---|---|---|---|", flush=True)
+        for text in sys.argv[1:] or CASES:
+            measure(text, group)
+            torch.cuda.empty_cache()
+        group.close()
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
