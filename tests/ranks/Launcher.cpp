@@ -114,7 +114,8 @@ std::vector<Reply> Team::order(const std::vector<int> &to, const std::vector<std
         continue;
       const bool isSettled = settle(members[size_t(to[i])], replies[i]);
       if (!isSettled && isOver)
-        replies[i].end = Reply::End::hung, replies[i].words = "no answer", kill(members[size_t(to[i])].process, SIGKILL);
+        replies[i].end = Reply::End::hung, replies[i].words = "no answer",
+        kill(members[size_t(to[i])].process, SIGKILL);
       if (isSettled || isOver)
         pending.erase(place);
     }

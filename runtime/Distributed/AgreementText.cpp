@@ -1,0 +1,51 @@
+//===- AgreementText.cpp - a line for each thing --------------------------===//
+#include "runtime/Distributed/AgreementText.h"
+
+#include "runtime/Core/Digest.h"
+#include "runtime/Distributed/GroupCall.h"
+
+namespace heddle {
+namespace {
+
+std::string num(int64_t value) { return std::to_string(value); }
+
+/// Which rows are whose, in a few letters.
+std::string layoutOf(const GroupPlan &plan) {
+  std::string text;
+  for (const std::vector<RowRange> &ranges : plan.layout) {
+    for (const RowRange &range : ranges)
+      text += num(range.begin) + ":" + num(range.end) + ",";
+    text += ";";
+  }
+  return sha256Hex(text).substr(0, 16);
+}
+
+} // namespace
+
+std::string agreementOf(const GroupRequest &request) {
+  const heddle_attention_args &args = request.args;
+  const GroupPlan &plan = request.plan;
+  std::string text = std::string("version ") + heddle_version();
+  auto add = [&](const std::string &name, const std::string &value) { text += "\n" + name + " " + value; };
+  add("kind", KindText{request.kind, args.out.dtype == HEDDLE_FP32}.str());
+  add("q", dtypeName(request.elements.q));
+  for (const auto &[name, value] : {std::pair("batch", args.q.size[0]),
+                                    {"head_dim", args.q.size[3]},
+                                    {"value_dim", args.v.size[3]},
+                                    {"d_lse", int64_t(args.d_lse != nullptr)},
+                                    {"seqlen", plan.rows},
+                                    {"heads", plan.heads},
+                                    {"kv_heads", plan.kvHeads}})
+    add(name, num(value));
+  add("pattern", plan.digest);
+  add("scale", std::to_string(args.scale));
+  for (uint64_t i = 0; i < args.operand_count; ++i)
+    if (const heddle_operand &operand = args.operands[i]; operand.kind != HEDDLE_OPERAND_POINTER)
+      add("operand " + num(operand.id),
+          operand.kind == HEDDLE_OPERAND_INT ? num(operand.value.i64) : std::to_string(operand.value.f64));
+  add("layout", layoutOf(plan));
+  add("plan", request.planDigest);
+  return text;
+}
+
+} // namespace heddle
