@@ -10,6 +10,7 @@
 #include "runtime/Core/Kinds.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
