@@ -255,15 +255,7 @@ private:
 };
 
 Status checkRequest(const GroupPlanRequest &request) {
-  const ProblemSizes &sizes = request.sizes;
-  if (sizes.seqlenQ != sizes.seqlenK)
-    return Status::unsupported("queries and keys are laid out alike: expected as many, got " +
-                               std::to_string(sizes.seqlenQ) + " and " + std::to_string(sizes.seqlenK));
-  if (request.kvHeads < 1 || sizes.heads % request.kvHeads)
-    return Status::invalidArgument("expected query heads that are a multiple of the " +
-                                   std::to_string(request.kvHeads) + " kv heads, got " + std::to_string(sizes.heads));
-  if (lacksTensors(request.analysis, sizes))
-    return Status::unsupported("a mask reads a tensor that is not given: what ranks ask for depends on it");
+  HEDDLE_TRY(checkShared(request.analysis, request.sizes, request.layout, request.kvHeads));
   if (request.form == GroupForm::Piece && request.mostColumns < 1)
     return Status::invalidArgument("windows of a piece: expected room for a column or more");
   if (request.form != GroupForm::Gather && request.isPlacementFree)
@@ -273,7 +265,7 @@ Status checkRequest(const GroupPlanRequest &request) {
     return Status::unsupported(
         "the pattern says gradient(detached): gradients of keys need all keys of their queries, so "
         "that they depend on where these lie; gradient(full) does not");
-  return checkLayout(request.layout, sizes.seqlenQ);
+  return {};
 }
 
 } // namespace

@@ -142,4 +142,18 @@ ShardVisit ShardVisitor::visitHeads(IndexRange rows, IndexRange columns) const {
   return all;
 }
 
+Status checkShared(const PatternAnalysis &analysis, const ProblemSizes &sizes, const ShardLayout &layout,
+                   int64_t kvHeads) {
+  if (sizes.seqlenQ != sizes.seqlenK)
+    return Status::unsupported("queries and keys are laid out alike: expected as many, got " +
+                               std::to_string(sizes.seqlenQ) + " and " + std::to_string(sizes.seqlenK));
+  if (kvHeads < 1 || sizes.heads % kvHeads)
+    return Status::invalidArgument("expected query heads that are a multiple of the " + std::to_string(kvHeads) +
+                                   " kv heads, got " + std::to_string(sizes.heads));
+  if (lacksTensors(analysis, sizes))
+    return Status::unsupported("a mask reads a tensor that is not given, so every rank may ask every other for "
+                               "everything: give the tensor");
+  return checkLayout(layout, sizes.seqlenQ);
+}
+
 } // namespace heddle::attn

@@ -6,6 +6,7 @@
 
 #include "dialect/Geometry/IndexRange.h"
 #include "dialect/Geometry/LatticeColumns.h"
+#include "dialect/Geometry/ShardLayout.h"
 #include "dialect/Geometry/TileVisitor.h"
 #include "dialect/Geometry/Variant.h"
 
@@ -55,5 +56,10 @@ private:
   std::vector<Parts> variants;
   std::vector<HeadGroup> groups;
 };
+
+/// What can be said before anything is visited. invalidArgument: the layout is none of these rows, or kv heads do not
+/// divide the query heads. unsupported: lengths of queries and keys differ, or a tensor that a mask reads is not given.
+Status checkShared(const PatternAnalysis &analysis, const ProblemSizes &sizes, const ShardLayout &layout,
+                   int64_t kvHeads);
 
 } // namespace heddle::attn

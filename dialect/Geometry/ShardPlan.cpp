@@ -62,17 +62,7 @@ private:
 };
 
 Result<ShardPlan> ShardPlan::create(const ShardPlanRequest &request) {
-  const ProblemSizes &sizes = request.sizes;
-  if (sizes.seqlenQ != sizes.seqlenK)
-    return Status::unsupported("queries and keys are laid out alike: expected as many, got " +
-                               std::to_string(sizes.seqlenQ) + " and " + std::to_string(sizes.seqlenK));
-  if (request.kvHeads < 1 || sizes.heads % request.kvHeads)
-    return Status::invalidArgument("expected query heads that are a multiple of the " +
-                                   std::to_string(request.kvHeads) + " kv heads, got " + std::to_string(sizes.heads));
-  if (lacksTensors(request.analysis, sizes))
-    return Status::unsupported("a mask reads a tensor that is not given, so every rank may ask every other for "
-                               "everything: give the tensor");
-  HEDDLE_TRY(checkLayout(request.layout, sizes.seqlenQ));
+  HEDDLE_TRY(checkShared(request.analysis, request.sizes, request.layout, request.kvHeads));
   ShardPlan plan(request);
   PairSum pairs(request, plan.ranges);
   for (size_t rank = 0; rank < plan.ranks(); ++rank) {

@@ -383,8 +383,8 @@ TEST_CASE("questions that make no sense are refused and named") {
     CHECK_REFUSED(session.find(flags, kernel, problem), code, words);
   };
   heddle_problem problem = smallProblem();
-  problem.dtype = HEDDLE_FP32;
-  refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "dtype: expected bf16 (1) or fp16 (2)");
+  problem.dtype = HEDDLE_FP32 + 1;
+  refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "dtype: expected bf16 (1), fp16 (2) or fp32 (3)");
   problem = smallProblem();
   problem.head_dim = 0;
   refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "head_dim");
