@@ -3,8 +3,10 @@
 
 namespace heddle {
 
-/// Messages of a hop come in the order of the fields that travel: keys, then values.
+/// Messages of a hop come in the order of the fields that travel: keys, then values. Steps of no messages are not asked.
 Status SourceTransport::exchange(const Exchange &step, void *) {
+  while (plan.forward.steps[next].hops.empty())
+    ++next;
   const GroupStep &of = plan.forward.steps[next++];
   auto received = step.receives.begin();
   for (const Hop &hop : of.hops)
