@@ -2,6 +2,7 @@
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -16,6 +17,12 @@ void appendFixedParams(KernelLaunch &launch, QOriginRule rule) {
   appendCallSizes(launch, rule);
 }
 
+// Of elements that have none.
+void dropScales(PlanService &serves) {
+  const auto isScale = [&](Role role) { return serves.kind->find(role)->presence == Presence::scale; };
+  serves.roles.erase(std::remove_if(serves.roles.begin(), serves.roles.end(), isScale), serves.roles.end());
+}
+
 } // namespace
 
 LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep) {
@@ -23,6 +30,8 @@ LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep) {
   plan.serves.qOrigin = request.qOrigin;
   plan.serves.keyOriginStep = keyOriginStep;
   plan.serves.bounds = request.bounds;
+  if (!request.element().isScaled())
+    dropScales(plan.serves);
   return plan;
 }
 

@@ -59,7 +59,7 @@ MemRefType loweredOperandType(Type elementType) {
 
 namespace {
 
-/// f32 from the bits of 16-bit floats.
+/// f32 from the bits of 16-bit and 8-bit floats.
 struct Widening {
   OpBuilder &builder;
   Location loc;
@@ -73,18 +73,24 @@ struct Widening {
 
   Value bf16(Value half) const { return real(left(half, 16)); }
 
-  /// Exponent and fraction in their places are the value times 2^-112, also of a subnormal; infinities and NaNs have
-  /// the largest exponent of both formats.
-  Value f16(Value half) const {
-    constexpr int32_t kMagnitude = 0x7fff, kSign = 0x8000, kInfinity = 0x7c00, kLargestExponent = 0x7f800000;
-    Value magnitude = masked(half, kMagnitude);
-    Value sign = left(masked(half, kSign), 16);
-    Value shifted = left(magnitude, 13);
-    Value scale = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0x1p112f));
-    Value finite = bits(arith::MulFOp::create(builder, loc, real(shifted), scale));
-    Value special = both(shifted, word(kLargestExponent));
-    Value isFinite = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, magnitude, word(kInfinity));
-    Value chosen = arith::SelectOp::create(builder, loc, isFinite, finite, special);
+  /// Infinities and NaNs have the largest exponent of both formats.
+  Value f16(Value half) const { return ofFewBits(half, 0x7fff, 13, 0x1p112f, 0x7c00); }
+  /// The largest exponent is one as any other, but for its last fraction, which is NaN.
+  Value e4m3(Value byte) const { return ofFewBits(byte, 0x7f, 20, 0x1p120f, 0x7f); }
+
+private:
+  /// Of a float of a sign and bits below it: shifted, exponent and fraction are in their places and stand for the value
+  /// divided by `scale`, also of a subnormal. Magnitudes from `special` on get the largest exponent.
+  Value ofFewBits(Value bitsOfIt, int32_t below, int32_t places, float scale, int32_t special) const {
+    constexpr int32_t kLargestExponent = 0x7f800000, kSignPlace = 31;
+    Value magnitude = masked(bitsOfIt, below);
+    Value sign = left(masked(bitsOfIt, below + 1), kSignPlace - llvm::Log2_32(below + 1));
+    Value shifted = left(magnitude, places);
+    Value factor = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(scale));
+    Value finite = bits(arith::MulFOp::create(builder, loc, real(shifted), factor));
+    Value infinite = both(shifted, word(kLargestExponent));
+    Value isFinite = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, magnitude, word(special));
+    Value chosen = arith::SelectOp::create(builder, loc, isFinite, finite, infinite);
     return real(both(chosen, sign));
   }
 };
@@ -101,6 +107,8 @@ Value loadOperand(OpBuilder &builder, Location loc, Value argument, const Argume
     return widen.bf16(half());
   case DType::fp16:
     return widen.f16(half());
+  case DType::e4m3:
+    return widen.e4m3(half());
   case DType::fp32:
   case DType::i32:
   case DType::i64:

@@ -178,6 +178,9 @@ Status checkTensor(const KindRole &known, const heddle_tensor &tensor, const Cal
 
 Status checkArray(const KindRole &known, const void *address, const CallRules &rules, const LaunchSymbols &symbols) {
   const RoleSpec &role = specOf(known.role);
+  if (address && known.presence == Presence::scale && !traitsOf(rules.elements.q).isScaled())
+    return badArguments(std::string(role.name) + ": expected null beside q of " + dtypeName(rules.elements.q) +
+                        ", which has no scales");
   const bool isRequired = known.presence == Presence::required && elementsOf(role, symbols) != 0 &&
                           (rules.needsAllResults || includes(known.access, Access::read));
   if (!address && !isRequired)

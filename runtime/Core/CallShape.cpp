@@ -31,11 +31,11 @@ std::optional<Precision> parsePrecision(std::string_view name) {
 }
 
 KindText KindText::of(const Kind &kind, const CallElements &elements) {
-  return {kind, elements.out != elements.q && elements.out == kAccumulator, elements.precision};
+  return {kind, elements.out != CallElements::outOf(elements.q) && elements.out == kAccumulator, elements.precision};
 }
 
 CallElements KindText::elements(DType inputs) const {
-  return CallElements(inputs, outFloat32 ? kAccumulator : inputs, precision);
+  return CallElements(inputs, outFloat32 ? kAccumulator : CallElements::outOf(inputs), precision);
 }
 
 std::string KindText::str() const {

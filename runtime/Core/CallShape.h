@@ -27,9 +27,12 @@ struct CallElements {
   Precision precision = Precision::exact;
 
   CallElements() = default;
-  explicit CallElements(DType all) : CallElements(all, all) {}
+  explicit CallElements(DType inputs) : CallElements(inputs, outOf(inputs)) {}
   CallElements(DType inputs, DType out, Precision precision = Precision::exact)
       : q(inputs), k(inputs), v(inputs), out(out), precision(precision) {}
+
+  // Of out, where nobody asks for another: what is scaled has not the digits of a result.
+  static DType outOf(DType inputs) { return traitsOf(inputs).isScaled() ? kDefaultDType : inputs; }
 
   DType of(RoleElement element) const {
     const DType elements[] = {q, k, v, out, kAccumulator, DType::i32};
@@ -43,8 +46,8 @@ struct CallShape {
   int64_t headDim = 64, valueDim = 64;
 };
 
-// "backward_of_0_3_fp32_out": the text of a kind, and whether out is fp32 instead of the type of q, which a further
-// launch continues from; "forward_tf32": and of what precision its products are.
+// "backward_of_0_3_fp32_out": the text of a kind, and whether out is fp32 instead of CallElements::outOf(q), which a
+// further launch continues from; "forward_tf32": and of what precision its products are.
 struct KindText {
   Kind kind = {};
   bool outFloat32 = false;

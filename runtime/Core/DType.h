@@ -20,10 +20,13 @@ namespace heddle {
 //   heddle_dtype; bytes; DLDataTypeCode; CUtensorMapDataType; what generated functions load, a word of its bits
 //   bits of the significand, the implicit one among them (0: an integer), least positive and largest number
 //   elements along which one mma sums, and the struct of elements.cuh (0 and null: no kernel computes with it)
+// Beyond `largest`, bf16, fp16 and fp32 round to infinity; e4m3 has none and stays at `largest`, as the OCP's saturating
+// conversion does.
 #define HEDDLE_ELEMENTS(ELEMENT)                                                                                       \
   ELEMENT(bf16, "bf16", "BF16", "bfloat16", HEDDLE_BF16, 2, 4, 9, "int16_t", 8, 0x1p-133, 0x1.fep127, 16, "Bf16")      \
   ELEMENT(fp16, "f16", "F16", "float16", HEDDLE_FP16, 2, 2, 6, "int16_t", 11, 0x1p-24, 0x1.ffcp15, 16, "Fp16")         \
   ELEMENT(fp32, "f32", "F32", "float32", HEDDLE_FP32, 4, 2, 7, "float", 24, 0x1p-149, 0x1.fffffep127, 8, "Fp32")       \
+  ELEMENT(e4m3, "f8E4M3FN", "F8_E4M3", "float8_e4m3fn", HEDDLE_E4M3, 1, 10, 0, "int8_t", 4, 0x1p-9, 448, 32, "E4m3")   \
   ELEMENT(i32, "i32", "I32", "int32", HEDDLE_DTYPE_NONE, 4, 0, 3, "int32_t", 0, 1, INT32_MAX, 0, nullptr)              \
   ELEMENT(i64, "i64", "I64", "int64", HEDDLE_DTYPE_NONE, 8, 0, 5, "int32_t", 0, 1, double(INT64_MAX), 0, nullptr)
 
@@ -57,6 +60,11 @@ struct ElementTraits {
   constexpr bool isComputed() const { return deviceName != nullptr; }
   // Two in a register, which data sheets have the rate of matrix products of.
   constexpr bool isPacked() const { return isComputed() && bytes == 2; }
+  // So few bits that a tensor comes with factors of its own (descale_q of heddle_attention_args).
+  constexpr bool isScaled() const { return isComputed() && bytes == 1; }
+  // Products of one warp, mma.sync, and of a warpgroup, wgmma, take it.
+  constexpr bool isOfWarps() const { return isComputed() && bytes >= 2; }
+  constexpr bool isOfWarpgroups() const { return isComputed() && bytes <= 2; }
   constexpr bool isKnown() const { return true; }
   // 2^n is finite.
   constexpr int64_t largestExponent() const {

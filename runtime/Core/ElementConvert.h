@@ -1,6 +1,7 @@
 //===- ElementConvert.h - elements as numbers of the host -------------------===//
-// Owns the conversions between elements in memory and numbers. To 16 bits rounds to nearest, ties to even; overflow
-// gives infinity; a NaN stays a NaN. From 16 bits is exact. Addresses need no alignment.
+// Owns the conversions between elements in memory and numbers. To 16 and 8 bits rounds to nearest, ties to even; overflow
+// gives infinity, or the largest number where there is none (e4m3); a NaN stays a NaN. Back is exact. Addresses need no
+// alignment.
 #pragma once
 
 #include "runtime/Core/DType.h"
@@ -54,6 +55,28 @@ inline uint16_t floatToFp16(float value) {
   return sign | uint16_t((rebased + 0xfffu + ((rebased >> 13) & 1u)) >> 13);
 }
 
+// e4m3: exponent and fraction in their places are the value times 2^-120, also of a subnormal; all seven bits are a NaN.
+inline float e4m3ToFloat(uint8_t byte) {
+  const uint32_t magnitude = byte & 0x7fu;
+  const uint32_t bits = magnitude == 0x7fu ? 0x7fc00000u : floatBits(floatFromBits(magnitude << 20) * 0x1p120f);
+  return floatFromBits(bits | uint32_t(byte & 0x80u) << 24);
+}
+
+inline uint8_t floatToE4m3(float value) {
+  const uint32_t bits = floatBits(value), magnitude = bits & 0x7fffffffu;
+  const uint8_t sign = uint8_t((bits >> 24) & 0x80u);
+  if (magnitude > 0x7f800000u)
+    return sign | 0x7fu;
+  if (magnitude >= 0x43e00000u) // 448
+    return sign | 0x7eu;
+  if (magnitude < 0x3c800000u) { // below 2^-6: the sum has a unit of 2^-9 in its last place
+    const float aligned = floatFromBits(magnitude) + 0x1p14f;
+    return sign | uint8_t(floatBits(aligned) - floatBits(0x1p14f));
+  }
+  const uint32_t rebased = magnitude - (120u << 23);
+  return sign | uint8_t((rebased + 0x7ffffu + ((rebased >> 20) & 1u)) >> 20);
+}
+
 // The bits of an element, and the number that they stand for.
 struct Bf16Codec {
   using Bits = uint16_t;
@@ -64,6 +87,11 @@ struct Fp16Codec {
   using Bits = uint16_t;
   static float load(Bits bits) { return fp16ToFloat(bits); }
   static Bits store(float value) { return floatToFp16(value); }
+};
+struct E4m3Codec {
+  using Bits = uint8_t;
+  static float load(Bits bits) { return e4m3ToFloat(bits); }
+  static Bits store(float value) { return floatToE4m3(value); }
 };
 template <class Number> struct PlainCodec {
   using Bits = Number;
@@ -80,6 +108,8 @@ template <class Function> auto withCodec(DType dtype, Function function) {
     return function(Fp16Codec());
   case DType::fp32:
     return function(PlainCodec<float>());
+  case DType::e4m3:
+    return function(E4m3Codec());
   case DType::i32:
     return function(PlainCodec<int32_t>());
   case DType::i64:

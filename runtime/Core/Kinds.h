@@ -76,7 +76,8 @@ constexpr const RoleSpec &specOf(Role role) { return kRoles[int(role)]; }
 enum class Access : uint8_t { read = 1, write = 2, both = 3 };
 constexpr bool includes(Access access, Access wanted) { return (int(access) & int(wanted)) == int(wanted); }
 // together: all roles of the kind that are `together` in one form are given, or none of them. optional: given or not.
-enum class Presence : uint8_t { required, together, optional };
+// scale: likewise where elements of q, k and v are scaled, and nowhere else.
+enum class Presence : uint8_t { required, together, optional, scale };
 
 struct KindRole {
   Role role;
@@ -97,7 +98,8 @@ constexpr RoleSpec specOf(const KindRole &known) {
 #define HEDDLE_KINDS(KIND)                                                                                             \
   KIND(forward, forward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                    \
        {Role::out, Access::write}, {Role::lse, Access::write}, {Role::carryOut, Access::read, Presence::together},     \
-       {Role::carryLse, Access::read, Presence::together})                                                             \
+       {Role::carryLse, Access::read, Presence::together}, {Role::descaleQ, Access::read, Presence::scale},            \
+       {Role::descaleK, Access::read, Presence::scale}, {Role::descaleV, Access::read, Presence::scale})               \
   KIND(rowDot, row_dot, {Role::out, Access::read}, {Role::dOut, Access::read}, {Role::delta, Access::write})           \
   KIND(backward, backward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
        {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},                               \

@@ -37,7 +37,8 @@ std::vector<LaunchSymbol> extentsOf(const RoleSpec &role) {
 
 std::string roleText(const KindRole &known) {
   constexpr const char *forms[] = {"tensor", "array", "offsets"}, *elements[] = {"q", "k", "v", "out", "fp32", "i32"};
-  constexpr const char *accesses[] = {"", "read", "write", "both"}, *presences[] = {"required", "together", "optional"};
+  constexpr const char *accesses[] = {"", "read", "write", "both"},
+                       *presences[] = {"required", "together", "optional", "scale"};
   const RoleSpec role = specOf(known);
   return '{' + field("name", quoted(role.name)) + ", " + field("form", quoted(forms[int(role.form)])) + ", " +
          field("element", quoted(elements[int(role.element)])) + ", " +

@@ -52,7 +52,15 @@ typedef enum heddle_status {
   HEDDLE_INTERNAL = 9
 } heddle_status;
 
-typedef enum heddle_dtype { HEDDLE_DTYPE_NONE = 0, HEDDLE_BF16 = 1, HEDDLE_FP16 = 2, HEDDLE_FP32 = 3 } heddle_dtype;
+/* HEDDLE_E4M3 is float8_e4m3fn of the OCP 8-bit formats: 4 bits of exponent, 3 of fraction, no infinities, largest 448.
+ * A call whose q, k and v are of it may scale them (descale_q below), and its out is bf16. Forward calls only. */
+typedef enum heddle_dtype {
+  HEDDLE_DTYPE_NONE = 0,
+  HEDDLE_BF16 = 1,
+  HEDDLE_FP16 = 2,
+  HEDDLE_FP32 = 3,
+  HEDDLE_E4M3 = 4
+} heddle_dtype;
 
 /* One tensor in device memory: size and stride of batch, row, head, dim, in elements. The last stride is 1; the
  * address and the other strides are multiples of 16 bytes, strides are not negative, and the tensor spans less
@@ -121,17 +129,21 @@ typedef struct heddle_attention_args {
   heddle_tensor q; /* [batch, seqlen_q, heads, head_dim] */
   heddle_tensor k; /* [batch, seqlen_k, kv_heads, head_dim]; heads is a multiple of kv_heads */
   heddle_tensor v; /* [batch, seqlen_k, kv_heads, value_dim] */
-  /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q; fp32 for kind "forward_fp32_out". */
+  /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q (of e4m3: bf16); fp32 for kind
+   * "forward_fp32_out". */
   heddle_tensor out;
   float *lse; /* [batch, heads, seqlen_q], natural log, written completely */
   /* Positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own value is taken
    * too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of each other. */
   int64_t q_origin, k_origin;
-  const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;   /* not served yet: null */
-  int32_t page_size;                                                     /* not served yet: 0 */
-  float scale;                                                           /* of q . k; 0 means 1 / sqrt(head_dim) */
-  const float *descale_q, *descale_k, *descale_v;                        /* not served yet: null */
-  int64_t descale_q_stride[2], descale_k_stride[2], descale_v_stride[2]; /* not served yet: 0 */
+  const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table; /* not served yet: null */
+  int32_t page_size;                                                   /* not served yet: 0 */
+  float scale;                                                         /* of q . k; 0 means 1 / sqrt(head_dim) */
+  /* Beside q, k and v of e4m3, null elsewhere: what their elements are multiplied by, a positive number for each (batch,
+   * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]. Null: 1. They lie where the tensors do, and their
+   * values are the caller's word. */
+  const float *descale_q, *descale_k, *descale_v;
+  int64_t descale_q_stride[2], descale_k_stride[2], descale_v_stride[2]; /* 0: arrays are row-major */
   const float *carry_out;        /* null, or [batch, seqlen_q, heads, value_dim] to continue from, with carry_lse */
   const float *carry_lse;        /* null, or [batch, heads, seqlen_q] */
   uint64_t rng_seed, rng_offset; /* not served yet: 0 */
