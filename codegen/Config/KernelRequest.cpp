@@ -30,7 +30,7 @@ bool hasGradient(const std::vector<GradientSlot> &slots, int64_t argument) {
 std::string KernelRequest::str() const {
   std::string text =
       kind.str() + " " + dtypeName(elements.q) +
-      (elements.out != elements.q ? std::string(" out=") + dtypeName(elements.out) : "") +
+      (elements.out != CallElements::outOf(elements.q) ? std::string(" out=") + dtypeName(elements.out) : "") +
       (elements.precision != Precision::exact ? std::string(" precision=") + precisionName(elements.precision) : "") +
       " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) + " arch=" + archName(*arch) +
       " q_origin=" + qOriginRuleName(qOrigin) + " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
@@ -73,12 +73,14 @@ Status KernelRequest::checkTypes(ElementSet served) const {
   if (!(element().*served)())
     return Status::unsupported("serves " + elementList(served, &ElementTraits::name, "and") + ", not " +
                                dtypeName(elements.q));
-  if (elements.precision != Precision::exact && element().isPacked())
+  if (elements.precision != Precision::exact && elements.q != DType::fp32)
     return Status::unsupported(std::string("serves ") + dtypeName(elements.q) + " with exact products, not " +
                                precisionName(elements.precision) + ", which are of " + dtypeName(DType::fp32));
-  if (elements.out != elements.q && elements.out != kAccumulator)
-    return Status::unsupported(std::string("serves out of the type of q or ") + dtypeName(kAccumulator) + ", not " +
-                               dtypeName(elements.out));
+  const DType usual = CallElements::outOf(elements.q);
+  if (elements.out != usual && elements.out != kAccumulator)
+    return Status::unsupported("serves out of " +
+                               (usual == elements.q ? "the type of q" : std::string(dtypeName(usual))) + " or " +
+                               dtypeName(kAccumulator) + ", not " + dtypeName(elements.out));
   return {};
 }
 

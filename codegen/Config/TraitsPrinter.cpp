@@ -30,6 +30,8 @@ void TraitsPrinter::request(const KernelRequest &request) {
   const ElementTraits &element = request.element();
   const bool isRounded = request.elements.precision == Precision::tf32;
   body += std::string("  using Element = heddle::") + (isRounded ? "Tf32" : element.deviceName) + ";\n";
+  const DType out = element.isScaled() ? CallElements::outOf(element.dtype) : element.dtype;
+  body += std::string("  using OutElement = heddle::") + traitsOf(out).deviceName + ";\n";
   constant("kElementBytes", element.bytes);
   constant("kMmaStep", element.mmaStep);
   constant("kLargestExponent", element.largestExponent());

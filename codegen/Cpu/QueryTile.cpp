@@ -37,7 +37,9 @@ void QueryTileWorker::run(const TilePlace &where) {
 }
 
 void QueryTileWorker::loadQueries() {
-  const float factor = pattern.info().hasScore ? call.scale : call.scale * kLog2OfE;
+  const float descale = call.descaleOf(Role::descaleQ, context.batch, context.head) *
+                        call.descaleOf(Role::descaleK, context.batch, kvHead());
+  const float scale = call.scale * descale, factor = pattern.info().hasScore ? scale : scale * kLog2OfE;
   float *to = queries.data(), *from = row.data();
   std::fill_n(to, int64_t(call.headDim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
@@ -111,15 +113,19 @@ void QueryTileWorker::runKeyTile(const Columns &keyClass, int32_t first, bool is
 }
 
 void QueryTileWorker::loadKeys(const Columns &keyClass, int32_t first, int32_t count) {
-  int32_t kvHead = context.head / (call.heads / call.kvHeads);
+  const float descale = call.descaleOf(Role::descaleV, context.batch, kvHead());
   for (int32_t n = 0; n < count; ++n) {
     const int64_t index = keyClass.index(first + n);
-    loadElements(call.elements.k, call.as<void>(Role::k), offsetOf(kStride, context.batch, index, kvHead), call.headDim,
-                 keys.row(n));
-    loadElements(call.elements.v, call.as<void>(Role::v), offsetOf(vStride, context.batch, index, kvHead),
+    loadElements(call.elements.k, call.as<void>(Role::k), offsetOf(kStride, context.batch, index, kvHead()),
+                 call.headDim, keys.row(n));
+    loadElements(call.elements.v, call.as<void>(Role::v), offsetOf(vStride, context.batch, index, kvHead()),
                  call.valueDim, values.row(n));
+    if (descale != 1)
+      std::for_each_n(values.row(n), call.valueDim, [=](float &value) { value *= descale; });
   }
 }
+
+int32_t QueryTileWorker::kvHead() const { return context.head / (call.heads / call.kvHeads); }
 
 // From natural units through the chain to log2 units.
 void QueryTileWorker::changeScores(const Columns &keyClass, int32_t first, int32_t count) {

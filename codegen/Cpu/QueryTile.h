@@ -31,6 +31,7 @@ private:
   void loadKeys(const Columns &keys, int32_t first, int32_t count);
   void changeScores(const Columns &keys, int32_t first, int32_t count);
   void maskScores(const Columns &keys, int32_t first, int32_t count);
+  int32_t kvHead() const;
   int64_t numberOfRow(int64_t index) const; // in arrays of [batch, heads, rows]
   void writeRows();
 

@@ -29,13 +29,6 @@ int64_t &AttentionSizes::of(RoleExtent extent) {
   return valueDim;
 }
 
-// Behind the batch, in the order of memory.
-static std::vector<RoleExtent> extentsOf(const RoleSpec &role) {
-  if (role.dim == RoleExtent::one)
-    return {role.heads, role.rows};
-  return {role.rows, role.heads, role.dim};
-}
-
 std::vector<int64_t> AttentionSizes::shapeOf(const RoleSpec &role) const {
   std::vector<int64_t> shape = {batch};
   for (RoleExtent extent : extentsOf(role))
@@ -111,6 +104,11 @@ static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
   if (tensor.shape.size() == extentsOf(role).size() + 1)
     return {};
   return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeWords(role));
+}
+
+float AttentionInputs::descaleOf(Role role, int64_t batch, int64_t head) const {
+  const Role scale = role == Role::q ? Role::descaleQ : role == Role::k ? Role::descaleK : Role::descaleV;
+  return isGiven(scale) ? float(of(scale).get(batch * sizes.of(specOf(role).heads) + head)) : 1.0f;
 }
 
 // Of the tensors that a call has, those of a file are dense and so many; arrays are looked at here alone.
@@ -202,6 +200,19 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
   return inputs;
 }
 
+// From 1/2 to 1, in steps of 1/512.
+static void addScales(RoleTensors &tensors, const AttentionSizes &sizes, DType dtype, uint64_t seed, const Kind &kind) {
+  for (const KindRole &role : kind.roles()) {
+    if (role.presence != Presence::scale || !traitsOf(dtype).isScaled())
+      continue;
+    const RoleSpec spec = specOf(role);
+    const RandomStream stream(seed, spec.name);
+    HostTensor &scales = tensors.of(role.role) = HostTensor::zeros(kAccumulator, sizes.shapeOf(spec));
+    for (int64_t i = 0; i < scales.elements(); ++i)
+      scales.set(i, 0.5f + float(stream.word(uint64_t(i)) % 256) / 512);
+  }
+}
+
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed, const Kind &kind,
                                               const RandomInputs &random) {
   if (const Status counted = checkCounts(sizes, kind); !counted.isOk())
@@ -231,6 +242,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
         randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role), seed, role.name, show);
     made += own;
   }
+  addScales(tensors, sizes, dtype, seed, kind);
   return makeAttentionInputs(std::move(tensors), kind);
 }
 

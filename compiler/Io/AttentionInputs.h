@@ -62,6 +62,10 @@ struct AttentionInputs : RoleTensors {
   Kind kind = {};
   Precision precision = Precision::exact; // that the call is to have of products
   DType dtype() const { return of(kind.roles().front().role).dtype; }
+  // Of out, where nobody asks for another.
+  DType outDType() const { return CallElements::outOf(dtype()); }
+  // What elements of q, k or v in that head are multiplied by; 1 where they have no scales.
+  float descaleOf(Role role, int64_t batch, int64_t head) const;
   std::vector<RoleSpec> given() const; // of what the kind reads
 };
 
@@ -82,8 +86,8 @@ struct RandomInputs {
   std::function<void(double share)> progress = {};
 };
 
-// Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h. None of what comes from a forward
-// call.
+// Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h; beside elements that are scaled, scales
+// from 1/2 to 1. None of what comes from a forward call.
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
                                               const Kind &kind = {}, const RandomInputs &random = {});
 

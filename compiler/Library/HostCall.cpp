@@ -23,8 +23,7 @@ void setCallSizes(const LaunchSymbols &symbols, CpuCall &call) {
 /// One call through the C interface, checked in the order in which launches are.
 class HostCall {
 public:
-  HostCall(const KindText &kind, CompiledPattern &pattern)
-      : pattern(pattern), rules(kind.kind), outFloat32(kind.outFloat32) {
+  HostCall(const KindText &kind, CompiledPattern &pattern) : pattern(pattern), kind(kind), rules(kind.kind) {
     rules.memory = "host memory";
     rules.alignment = 1;
     rules.needsAllResults = false;
@@ -67,7 +66,7 @@ private:
     const std::optional<DType> dtype = dtypeOfCode(code);
     if (!dtype)
       return badArguments(std::string(first.name) + ": " + expectedElement(&ElementTraits::isOfCalls, code));
-    rules.elements = call.elements = CallElements(*dtype, outFloat32 ? kAccumulator : *dtype);
+    rules.elements = call.elements = kind.elements(*dtype);
     call.adds = rules.kind->adds;
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
@@ -125,8 +124,8 @@ private:
   }
 
   CompiledPattern &pattern;
+  const KindText &kind;
   CallRules rules;
-  bool outFloat32;
   heddle_attention_args args;
   LaunchSymbols symbols;
   std::vector<int64_t> words;

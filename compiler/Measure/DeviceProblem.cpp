@@ -141,7 +141,7 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
   DeviceProblem problem(device);
   problem.sizes = inputs.sizes;
   problem.kind = inputs.kind;
-  problem.elements = CallElements(inputs.dtype(), call.outDType.value_or(inputs.dtype()));
+  problem.elements = CallElements(inputs.dtype(), call.outDType.value_or(inputs.outDType()));
   AttentionArgs &args = problem.args = makeAttentionArgs();
   HEDDLE_TRY(problem.bindRoles(inputs));
   args.scale = call.scale;

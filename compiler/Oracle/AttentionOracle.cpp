@@ -28,6 +28,9 @@ InputRows inputRowsOf(const AttentionInputs &inputs) {
             const std::vector<int64_t> &shape = tensor.shape;
             const int64_t first = ((id.batch * shape[1] + id.row) * shape[2] + id.head) * shape[3];
             loadElements(tensor.dtype, tensor.data.data(), first, int(shape[3]), values);
+            const float descale = inputs.descaleOf(role, id.batch, id.head);
+            for (int64_t c = 0; c < shape[3]; ++c)
+              values[c] *= descale;
           },
           {},
           inputs.precision};
@@ -93,6 +96,15 @@ private:
 
 } // namespace
 
+/// A weight as an operand of the second product. What is scaled has so few bits that `weightOfOne`, that of a key with the
+/// largest score, is made the largest power of two: below, nothing is lost that need not be.
+static double roundedWeight(double weight, double weightOfOne, DType dtype) {
+  if (!traitsOf(dtype).isScaled())
+    return AttentionOracle::rounded(weight, dtype);
+  const double unit = std::ldexp(weightOfOne, -int(traitsOf(dtype).largestExponent()));
+  return AttentionOracle::rounded(weight / unit, dtype) * unit;
+}
+
 template <class Number>
 RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DType> roundTo) const {
   const std::vector<Key> &keys = kept.keys;
@@ -130,17 +142,18 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   for (size_t i = 0; i < keys.size(); ++i)
     sum += Number(keys[i].copies) * std::exp(scores[i] - largest);
   auto weightOf = [&](size_t i) { return Number(keys[i].copies) * std::exp(scores[i] - largest) / sum; };
+  const double weightOfOne = 1 / double(sum);
   std::vector<Number> out(sizes.valueDim, Number(0));
   for (size_t i = 0; i < keys.size(); ++i) {
     Number weight = weightOf(i);
     if (roundTo)
-      weight = operand(rounded(weight, *roundTo));
+      weight = operand(Number(roundedWeight(weight, weightOfOne * keys[i].copies, *roundTo)));
     readKey(Role::v, keys[i]);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
       out[c] += weight * operand(row[c]);
   }
   for (int64_t c = 0; c < sizes.valueDim; ++c)
-    result.out[c] = roundTo ? rounded(out[c], *roundTo) : double(out[c]);
+    result.out[c] = roundTo ? rounded(out[c], CallElements::outOf(*roundTo)) : double(out[c]);
   result.lse = double(largest) + std::log(double(sum)); // which at large scores no fp32 holds
   result.lseUnit = Fp32Unit::kSpacing * std::abs(result.lse);
   for (size_t i = 0; i < keys.size(); ++i)

@@ -184,7 +184,8 @@ Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &
   HEDDLE_ASSIGN(shape.kind, gradientsOf.addedTo(kind, file));
   shape.arch = &arch;
   const DType inputs = *parseDType(dtype);
-  shape.elements = CallElements(inputs, outDtype == dtypeName(kAccumulator) ? kAccumulator : inputs, precision);
+  shape.elements =
+      CallElements(inputs, outDtype == dtypeName(kAccumulator) ? kAccumulator : CallElements::outOf(inputs), precision);
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
   shape.queries = queries;

@@ -88,7 +88,7 @@ void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu)
 } // namespace
 
 RunResult emptyResult(const RunCall &call) {
-  const DType dtype = call.inputs.dtype(), outDType = call.outFloat32 ? kAccumulator : dtype;
+  const DType outDType = call.outFloat32 ? kAccumulator : call.inputs.outDType();
   return {resultsBefore(call.inputs, outDType), {}, 0, {}, {}};
 }
 

@@ -21,8 +21,9 @@ KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, bool outFloa
   shape.kind = call.inputs.kind;
   const DType dtype = call.inputs.dtype();
   const bool isOfFloatOut = dtype == kAccumulator && !shape.kind.walksPattern(); // a forward call's fp32
-  shape.elements = CallElements(isOfFloatOut ? kDefaultDType : dtype, outFloat32 || isOfFloatOut ? kAccumulator : dtype,
-                                call.inputs.precision);
+  shape.elements =
+      CallElements(isOfFloatOut ? kDefaultDType : dtype,
+                   outFloat32 || isOfFloatOut ? kAccumulator : call.inputs.outDType(), call.inputs.precision);
   shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   shape.queries = call.shape.seqlenQ;
@@ -121,7 +122,7 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
   HEDDLE_ASSIGN(DeviceProblem problem,
                 DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale,
-                                               call.outFloat32 ? kAccumulator : call.inputs.dtype()}));
+                                               call.outFloat32 ? kAccumulator : call.inputs.outDType()}));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_ASSIGN(const std::optional<Repetition> repetition, repetitionOf(call, chosen.record));

@@ -239,7 +239,7 @@ private:
     for (bool outFloat32 : {false, true}) {
       KernelShape wanted;
       wanted.arch = &arch;
-      wanted.elements = CallElements(source->dtype, outFloat32 ? kAccumulator : source->dtype);
+      wanted.elements = CallElements(source->dtype, outFloat32 ? kAccumulator : CallElements::outOf(source->dtype));
       wanted.headDim = source->sizes.headDim;
       wanted.valueDim = source->sizes.valueDim;
       wanted.queries = piece.seqlenQ;

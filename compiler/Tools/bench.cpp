@@ -90,7 +90,7 @@ private:
   Status runFile(const PatternFile &file) {
     CallShape call;
     const DType dtype = *parseDType(options.dtype);
-    call.elements = CallElements(dtype, dtype, options.precision);
+    call.elements = CallElements(dtype, CallElements::outOf(dtype), options.precision);
     HEDDLE_ASSIGN(call.kind, options.gradientsOf.addedTo(options.kind, file));
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {

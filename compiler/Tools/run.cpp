@@ -72,7 +72,7 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
 }
 
 oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
-  const DType outDType = call.outFloat32 ? kAccumulator : call.inputs.dtype();
+  const DType outDType = call.outFloat32 ? kAccumulator : call.inputs.outDType();
   return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, outDType}), result, rows,
                             result.argumentGradients);
 }

@@ -60,6 +60,14 @@ LaunchSymbol symbolOf(RoleExtent extent) {
   return symbols[int(extent)];
 }
 
+std::vector<RoleExtent> extentsOf(const RoleSpec &role) {
+  std::vector<RoleExtent> extents = {role.rows, role.heads, role.dim};
+  if (role.dim == RoleExtent::one)
+    extents = {role.heads, role.rows};
+  extents.erase(std::remove(extents.begin(), extents.end(), RoleExtent::one), extents.end());
+  return extents;
+}
+
 int64_t elementsOf(const RoleSpec &role, const LaunchSymbols &symbols) {
   int64_t elements = symbols[LaunchSymbol::batch];
   for (RoleExtent extent : {role.rows, role.heads, role.dim})

@@ -25,14 +25,14 @@ std::string elementText(const ElementTraits &element) {
   return '{' + field("name", quoted(element.name)) + ", " + field("mlir", quoted(element.mlirName)) + ", " +
          field("torch", quoted(element.torchName)) + ", " + field("number", std::to_string(element.code)) + ", " +
          field("bytes", std::to_string(element.bytes)) + ", " + field("dlpack", std::to_string(element.dlpackCode)) +
-         '}';
+         ", " + field("out", quoted(dtypeName(CallElements::outOf(element.dtype)))) + '}';
 }
 
-std::vector<LaunchSymbol> extentsOf(const RoleSpec &role) {
-  const LaunchSymbol rows = symbolOf(role.rows), heads = symbolOf(role.heads);
-  if (role.dim == RoleExtent::one)
-    return {LaunchSymbol::batch, heads, rows};
-  return {LaunchSymbol::batch, rows, heads, symbolOf(role.dim)};
+std::vector<LaunchSymbol> symbolsOf(const RoleSpec &role) {
+  std::vector<LaunchSymbol> symbols = {LaunchSymbol::batch};
+  for (RoleExtent extent : extentsOf(role))
+    symbols.push_back(symbolOf(extent));
+  return symbols;
 }
 
 std::string roleText(const KindRole &known) {
@@ -42,7 +42,7 @@ std::string roleText(const KindRole &known) {
   const RoleSpec role = specOf(known);
   return '{' + field("name", quoted(role.name)) + ", " + field("form", quoted(forms[int(role.form)])) + ", " +
          field("element", quoted(elements[int(role.element)])) + ", " +
-         field("extents", listOf(extentsOf(role), [](LaunchSymbol size) { return quoted(launchSymbolName(size)); })) +
+         field("extents", listOf(symbolsOf(role), [](LaunchSymbol size) { return quoted(launchSymbolName(size)); })) +
          ", " + field("access", quoted(accesses[int(known.access)])) + ", " +
          field("presence", quoted(presences[int(known.presence)])) + '}';
 }

@@ -92,7 +92,7 @@ void runHostKernel(const char *, const void *params) {
   const HostKernel &kernel = known().at(size_t(words.take<int64_t>()));
   const KindText kind = *KindText::parse(kernel.kind);
   const DType inputs = *dtypeOfCode(kernel.dtype);
-  const CallElements elements(inputs, kind.outFloat32 ? DType::fp32 : inputs);
+  const CallElements elements = kind.elements(inputs);
   std::vector<RoleWords> roles;
   for (const KindRole &role : kind.kind.roles()) {
     roles.push_back({words.take<char *>(), {}});

@@ -357,7 +357,7 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
 Status PortableBackward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
     return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
-  HEDDLE_TRY(request.checkTypes(&ElementTraits::isComputed));
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarps));
   HEDDLE_TRY(checkOrderOfGradients(request));
   if (request.elements.out != request.elements.q)
     return Status::unsupported("serves out and d_out of the type of q only");

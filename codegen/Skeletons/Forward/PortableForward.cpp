@@ -178,7 +178,7 @@ public:
 Status PortableForward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
     return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
-  HEDDLE_TRY(request.checkTypes(&ElementTraits::isComputed));
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarps));
   const bool isPacked = request.element().isPacked();
   const int64_t step = isPacked ? kHeadDimStep : request.element().mmaStep;
   const std::string served = isPacked ? "64 and 128" : "of multiples of " + number(step) + " up to 128";

@@ -39,6 +39,10 @@ int64_t registersAtLaunch(const GpuArch &arch, const Sm90Config &config) {
 
 int64_t sm90Warps(int64_t blockM) { return blockM / kWarpRows + kProducerWarps; }
 
+int64_t sm90OutputDim(const KernelRequest &request) {
+  return request.valueDim + (request.element().isScaled() ? kOnesRows : 0);
+}
+
 bool sm90CanSplit(const KernelRequest &request) { return request.valueDim <= kLargestSplitValueDim; }
 
 SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
@@ -46,7 +50,11 @@ SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
   layout.append("barriers", kBarrierBytes);
   layout.append("q", tileBytes(config.blockM, request.headDim, request.element().bytes), config.queryStages);
   layout.append("k", tileBytes(config.blockN, request.headDim, request.element().bytes), config.stages);
-  layout.append("v", tileBytes(config.blockN, request.valueDim, request.element().bytes), config.stages);
+  const bool areTurned = request.element().isScaled();
+  const int64_t arriving = tileBytes(config.blockN, request.valueDim, request.element().bytes);
+  layout.append("v", areTurned ? turnedBytes(request.valueDim) : arriving, valueStages(config.stages, areTurned));
+  layout.append("raw", areTurned ? arriving : 0, kRawStages);
+  layout.append("totals", config.flushTiles ? totalBytes(config.blockM, request.valueDim) : 0);
   if (request.searchesLists)
     layout.append("cells", kCellBytes);
   return layout;
@@ -63,7 +71,8 @@ namespace {
 
 // Scores of a tile, the packed weights of the one before, the output, softmax state and addresses.
 int64_t leastConsumerRegisters(const KernelRequest &request, const Sm90Config &config) {
-  return config.blockN / 2 + config.blockN / 4 + roundUp(request.valueDim, kHeadDimStep) / 2 + kStateRegisters;
+  const int64_t weights = config.blockN * request.element().bytes / 8;
+  return config.blockN / 2 + weights + roundUp(sm90OutputDim(request), kHeadDimStep) / 2 + kStateRegisters;
 }
 
 Reason checkQueryTile(const KernelRequest &, const Sm90Config &config) {
@@ -76,9 +85,10 @@ Reason checkQueryTile(const KernelRequest &, const Sm90Config &config) {
   return std::nullopt;
 }
 
-Reason checkKeyTile(const KernelRequest &, const Sm90Config &config) {
-  if (config.blockN % kKeyStep != 0)
-    return "block_n is " + number(config.blockN) + ", expected a multiple of " + number(kKeyStep);
+Reason checkKeyTile(const KernelRequest &request, const Sm90Config &config) {
+  const int64_t step = std::max<int64_t>(kKeyStep, request.element().mmaStep);
+  if (config.blockN % step != 0)
+    return "block_n is " + number(config.blockN) + ", expected a multiple of " + number(step);
   return std::nullopt;
 }
 
@@ -166,6 +176,12 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
   return std::nullopt;
 }
 
+Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
+  if (!config.flushTiles || request.element().isScaled())
+    return std::nullopt;
+  return std::string("sums of products of ") + dtypeName(request.elements.q) + " are fp32, there is nothing to flush";
+}
+
 Reason checkGrid(const KernelRequest &, const Sm90Config &config) {
   for (int known : {kGridTile, kGridStride, kGridDynamic})
     if (config.grid == known)
@@ -226,6 +242,7 @@ const std::vector<Constraint> &sm90Constraints() {
       {"registers", "least registers of a consuming thread", ruleOf<C, checkRegisters>},
       {"threshold", "weights stay finite in their type", ruleOf<C, checkThreshold>},
       {"anchored", "what the anchored softmax needs", ruleOf<C, checkAnchored>},
+      {"flush", "totals of what is not summed in fp32", ruleOf<C, checkFlush>},
       {"grid", "an order that there is", ruleOf<C, checkGrid>},
       {"splits", "which items can be cut into parts", ruleOf<C, checkSplits>},
       {"turns", "turns are taken by at least two", ruleOf<C, checkTurns>},

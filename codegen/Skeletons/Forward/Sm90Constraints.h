@@ -24,8 +24,12 @@ inline constexpr int64_t kLargestSplitValueDim = 192; // combining wider splits 
 /// In the order in which they are asked; each may rely on those before it.
 const std::vector<Constraint> &sm90Constraints();
 
-/// Barriers, then the rings of Q, K and V, then what the planning warp notes of lists.
+/// Barriers, then the rings of Q, K and V, of values that are to be turned over, then what the planning warp notes of
+/// lists.
 SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config);
+
+/// Columns of the product with the values: of scaled elements, sums of the weights are among them.
+int64_t sm90OutputDim(const KernelRequest &request);
 
 /// Warps that consume block_m rows, and the producing warpgroup.
 int64_t sm90Warps(int64_t blockM);

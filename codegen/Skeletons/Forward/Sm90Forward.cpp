@@ -55,8 +55,8 @@ PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const Kernel
   LaunchExpr bytes = (keepsChain && !hasSplits ? workspace::kChain : cleared) * kWordBytes;
   if (hasSplits) {
     const LaunchExpr ownSlots = config.splitTiles ? residentBlocks(config) * LaunchExpr(kOwnSlots) : LaunchExpr(0);
-    bytes = bytes +
-            (ownSlots + LaunchExpr(kSplitSlots)) * LaunchExpr(config.blockM / kWarpRows * stateBytes(request.valueDim));
+    bytes = bytes + (ownSlots + LaunchExpr(kSplitSlots)) *
+                        LaunchExpr(config.blockM / kWarpRows * stateBytes(sm90OutputDim(request)));
   }
   if (keepsChain)
     bytes = bytes + workItems(request, config) * LaunchExpr(kWordBytes);
@@ -87,11 +87,16 @@ Status Sm90Forward::checkRequest(const KernelRequest &request) const {
   if (!servesArch(*request.arch))
     return Status::unsupported("needs warpgroup products and copies through tensor maps, which " +
                                std::string(request.arch->name) + " lacks");
-  HEDDLE_TRY(request.checkTypes());
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarpgroups));
+  // Strides of tensor maps are multiples of 16 bytes, and a product has at most 256 columns.
+  constexpr int64_t kStrideBytes = 16;
+  const int64_t step = kStrideBytes / request.element().bytes;
+  const int64_t most = (kMaxHeadDim - (sm90OutputDim(request) - request.valueDim)) / step * step;
   for (int64_t dim : {request.headDim, request.valueDim})
-    if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
-      return Status::unsupported("serves head dims that are multiples of " + number(kHeadDimStep) + " up to " +
-                                 number(kMaxHeadDim) + ", not " + number(dim));
+    if (dim % step != 0 || dim > most)
+      return Status::unsupported(
+          "serves head dims that are multiples of " + number(step) + " up to " + number(most) + ", not " + number(dim) +
+          (request.element().isPacked() ? "" : " of " + std::string(dtypeName(request.elements.q))));
   if (const int64_t bytes = tensorMapParamBytes(request); bytes > kMaxParamBytes)
     return Status::unsupported("the pattern's rates need " + number(MapRates::of(request.variants).mapCount()) +
                                " tensor maps, with " + number(request.paramCount) + " run-time sizes " + number(bytes) +
@@ -118,6 +123,9 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, kRest},
       {"query_stages", "query tiles in shared memory: with two, the next item arrives beside this one", {1, 2}, kTiles},
       {"turn_taking", "warpgroups issue their products in turn", {0, 1}, kTiles},
+      {"flush_tiles",
+       "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
+       request.element().isScaled() ? std::vector<int64_t>{0, 4, 8, 20, 40} : std::vector<int64_t>{0}, kTiles},
       {"grid",
        "a block for every item, or one per SM that takes items at a stride or from a counter",
        {kGridTile, kGridStride, kGridDynamic},
@@ -218,7 +226,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));
   printer.array("kQueryRates", rates.query);
   printer.array("kKeyRates", rates.key);
-  return printer.str() + warpgroupShapes({config.valueOf("block_n"), request.valueDim});
+  return printer.str() + warpgroupShapes({config.valueOf("block_n"), sm90OutputDim(request)});
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // The running softmax of one warp's rows, in base 2 and fp32. For each row: row_max, a maximum of the scaled scores
-// that may lag behind them by kRescaleThreshold (log2 units), and weights and output relative to it. Invariant: sum =
+// that may lag behind them by kRescaleThreshold and kWeightExponent (log2 units), and weights and output relative to it. Invariant: sum =
 // sum of 2^(s - row_max), out = sum of 2^(s - row_max) v over the keys so far. A row without a kept key has row_max
 // kNoRowMax, sum 0.
 #pragma once
@@ -27,23 +27,33 @@ DEV int32_t laneRowNumber() {
 
 typedef float RowValues[kRowTiles][2];
 
+// Weights reach 2^kWeightExponent, so that small ones are not lost in the few bits of a byte: with the threshold as much
+// as the largest power of two that there is.
+constexpr int kWeightExponent = kIsScaled ? KernelTraits::kLargestExponent - KernelTraits::kRescaleThreshold : 0;
+static_assert(kWeightExponent >= 0, "weights stay finite in their type");
+
 // Below every scaled score, and finite: a score of -inf relative to it is still -inf.
 constexpr float kNoRowMax = -3e38f;
 
+DEV void clearOutput(RowState &rows) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+    for (int n = 0; n < kOutputTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        rows.out[i][n][e] = 0.f;
+}
+
 DEV void clearRows(RowState &rows) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i) {
+  for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       rows.rowMax[i][half] = kNoRowMax;
       rows.sum[i][half] = 0.f;
     }
-#pragma unroll
-    for (int n = 0; n < kValueTiles; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        rows.out[i][n][e] = 0.f;
-  }
+  clearOutput(rows);
 }
 
 // Largest unscaled score of each row among this lane's elements.
@@ -68,11 +78,19 @@ struct RowSum {
 // The largest score meets row_max up to the rounding of their multiplication by the scale and of ex2. A sum that close
 // to 1 is the weight of the one key that counts. The product with v has it rounded, to 1 but for scores of thousands:
 // divided by the same, it is v itself.
-DEV RowSum rowSum(const RowState &rows, int i, int half) {
-  const float sum = quadSum(rows.sum[i][half]);
+template <class E> DEV float snappedSum(const RowState &rows, float sum, int i, int half) {
   const float rounding = fmaf(fabsf(rows.rowMax[i][half]), 0x1p-24f, 0x1p-22f);
-  const float rounded = Element::rounded(sum);
-  return {fabsf(sum - 1.f) <= rounding ? rounded : sum, sum};
+  const float rounded = E::rounded(sum);
+  return fabsf(sum - 1.f) <= rounding ? rounded : sum;
+}
+
+// Of bytes, weights in the product are far from what they were: it sums them as well.
+template <class E = Element> DEV RowSum rowSum(const RowState &rows, int i, int half) {
+  const float sum = quadSum(rows.sum[i][half]);
+  if constexpr (kIsScaled)
+    return {rows.out[i][kOutputTiles - 1][2 * half], sum};
+  else
+    return {snappedSum<E>(rows, sum, i, half), sum};
 }
 
 DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float scaleLog2) {
@@ -81,8 +99,8 @@ DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float sca
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      exceeds |= fmaf(largest[i][half], scaleLog2, -static_cast<float>(KernelTraits::kRescaleThreshold)) >
-                 rows.rowMax[i][half];
+      exceeds |= fmaf(largest[i][half], scaleLog2,
+                      -static_cast<float>(KernelTraits::kRescaleThreshold + kWeightExponent)) > rows.rowMax[i][half];
   return exceeds;
 }
 
@@ -106,7 +124,8 @@ DEV bool raiseRowMax(RowState &rows, const RowValues &largest, float scaleLog2, 
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float raised = fmaxf(rows.rowMax[i][half], quadMax(largest[i][half]) * scaleLog2);
+      const float most = quadMax(largest[i][half]) * scaleLog2;
+      const float raised = fmaxf(rows.rowMax[i][half], kIsScaled ? most - kWeightExponent : most);
       factor[i][half] = ptx::exp2Approx(rows.rowMax[i][half] - raised);
       shrinkSum<IsAnchored>(rows.sum[i][half], factor[i][half]);
       rows.rowMax[i][half] = raised;
@@ -118,7 +137,7 @@ DEV void scaleOutput(RowState &rows, const RowValues &factor) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
-    for (int n = 0; n < kValueTiles; ++n)
+    for (int n = 0; n < kOutputTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
         rows.out[i][n][slot] *= factor[i][slot / 2];

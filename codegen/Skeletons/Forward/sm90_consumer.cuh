@@ -7,6 +7,7 @@
 #include "Forward/score_mask.cuh"
 #include "Forward/sm90_softmax.cuh"
 #include "Forward/sm90_split_kv.cuh"
+#include "Forward/sm90_totals.cuh"
 
 namespace heddle {
 
@@ -49,7 +50,7 @@ struct KeyTileHeader {
 class Consumer {
 public:
   DEV Consumer(const KernelParams &p, int32_t consumer)
-      : p(p), consumer(consumer), turn(consumer), queries(kReads), keys(kReads), values(kReads) {}
+      : p(p), consumer(consumer), turn(consumer), queries(kReads), keys(kReads), values(kReads), totals(consumer) {}
 
   DEV void run() {
 #pragma unroll 1
@@ -83,11 +84,19 @@ private:
     clearRows(rows);
     if (Pattern::kHasSink && beginsRows(flags))
       startFromSink(rows, Pattern::sink(contextOf(ownItem())));
+    findScale();
     if (p.carryLse && beginsRows(flags))
-      continueFromCarry(rows, p, LaneRows(p, ownItem()));
+      continueFromCarry(rows, p, LaneRows(p, ownItem()), descaleOfValues());
+    if (kIsScaled)
+      beginSums();
+    if (kHasTotals)
+      totals.begin();
     isExact = !kIsAnchored || hasBit(flags, flag::kIsExact);
     walkTiles(flags);
+    if (kHasTotals)
+      totals.end(rows);
     LaneRows lane(p, ownItem());
+    const float descale = descaleOfValues();
     const int32_t note = kMayRedo || kHasSplits ? ptx::loadShared4(noteOf(header())) : 0;
     if (kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
@@ -95,7 +104,31 @@ private:
     if (kHasSplits && hasBit(flags, flag::kIsSplit) &&
         !combineSplits(p, SplitRecord{static_cast<uint32_t>(uniform(note))}, rows))
       lane.end = 0; // another warp has the whole item
-    storeRows(p, lane, rows);
+    storeRows(p, lane, rows, descale);
+  }
+
+  // A factor of the item, if elements have one, else of the call.
+  DEV float scaleLog2() const { return kIsScaled ? itemScaleLog2 : p.scaleLog2; }
+
+  DEV void findScale() {
+    if (!kIsScaled)
+      return;
+    const WorkItem item = ownItem();
+    itemScaleLog2 = p.scaleLog2 * p.ofScores(item.batch * p.heads + item.head, item.batch * p.kvHeads + item.kvHead);
+  }
+
+  DEV float descaleOfValues() const {
+    if (!kIsScaled)
+      return 1.f;
+    const WorkItem item = ownItem();
+    return p.ofValues(item.batch * p.kvHeads + item.kvHead);
+  }
+
+  // Sums of products begin with what the rows have so far.
+  DEV void beginSums() {
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot)
+      rows.out[0][kOutputTiles - 1][slot] = quadSum(rows.sum[0][slot / 2]);
   }
 
   // What comes before the keys of these rows is this consumer's to add.
@@ -162,9 +195,9 @@ private:
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     RowValues factor;
-    if (admit(rows, scores, weightScale(p.scaleLog2), factor))
+    if (admit(rows, scores, weightScale(scaleLog2()), factor))
       scaleOutput(rows, factor);
-    scoresToWeights(rows, scores, weightScale(p.scaleLog2));
+    scoresToWeights(rows, scores, weightScale(scaleLog2()));
     packWeights(weights, scores);
     return tile.following;
   }
@@ -184,10 +217,10 @@ private:
       changeTile(scores, tile);
     bool hasMoved = false;
     if (looksForMaximum(tile))
-      hasMoved = admit(rows, scores, weightScale(p.scaleLog2), factor);
+      hasMoved = admit(rows, scores, weightScale(scaleLog2()), factor);
     else if (kIsAnchored)
       hasMoved = moveAnchor(rows, factor);
-    scoresToWeights(rows, scores, weightScale(p.scaleLog2));
+    scoresToWeights(rows, scores, weightScale(scaleLog2()));
     ptx::pin(scores[0]);
     ptx::waitMma<0>();
     ptx::pin(rows.out[0]);
@@ -207,6 +240,8 @@ private:
   }
 
   DEV void beginOutput() {
+    if (kHasTotals)
+      totals.makeRoom(rows);
     values.waitFull();
     ptx::fenceMma();
     startOutput(rows.out, weights, valueAddress());
@@ -241,7 +276,7 @@ private:
     const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
     const KeyTile keyTile{tile.firstKey, tile.flags >> flag::kBranch, true};
     if constexpr (Pattern::kHasScore)
-      applyScores(scores, mask, keyTile, 0, p.scaleLog2);
+      applyScores(scores, mask, keyTile, 0, scaleLog2());
     if (!Pattern::kHasScore || isMasked(tile))
       maskScores(scores, mask, keyTile, 0);
   }
@@ -263,11 +298,13 @@ private:
   Turn turn;
   Pipeline<kQueryStages, QueryRing> queries;
   Pipeline<kStages, KeyRing> keys;
-  Pipeline<kStages, ValueRing> values;
+  Pipeline<kValueStages, ValueRing> values;
   RowState rows;
   Probabilities weights;
   bool isExact;
   bool sharesTiles;
+  float itemScaleLog2;
+  Totals totals;
 };
 
 } // namespace heddle

@@ -7,6 +7,17 @@
 
 namespace heddle {
 
+// Where values arrive: in the ring of the consumers, or in that of the warps that turn them over.
+template <bool AreTurned> struct Arriving {
+  using Slots = ValueRing;
+};
+template <> struct Arriving<true> {
+  using Slots = RawRing;
+};
+using ArrivingRing = Arriving<kIsScaled>::Slots;
+constexpr int kArrivingStages = kIsScaled ? kRawStages : kValueStages;
+constexpr uint32_t kArrivingTile = kIsScaled ? kRawTile : kValueTile;
+
 class Loader {
 public:
   DEV explicit Loader(const KernelParams &p) : p(p), plan(kReads), queries(kFills), keys(kFills), values(kFills) {}
@@ -29,7 +40,7 @@ public:
       if (isItem ? !hasNext : isFirst)
         sendQuery(!isItem);
       if (hasBit(flags, flag::kIsEnd))
-        return;
+        return endValues();
       if (!isItem)
         sendValuesBehind(last, tile, isFirst, hasNext);
       isFirst = isItem;
@@ -68,10 +79,20 @@ private:
   DEV void sendValues(const PlannedTile &tile) {
     const uint32_t full = values.full();
     values.acquire();
-    ptx::arriveExpecting(full, kValueTileBytes);
-    copyColumns<KernelTraits::kValueDim>(kValueTile + values.slot() * KernelTraits::kSmemStageBytesV, full, kValueMaps,
-                                         tile);
+    if (kIsScaled)
+      ptx::storeShared4(rawEnd(values.slot()), 0);
+    ptx::arriveExpecting(full, kArrivingBytes);
+    copyColumns<KernelTraits::kValueDim>(kArrivingTile + values.slot() * kArrivingBytes, full, kValueMaps, tile);
     values.next();
+  }
+
+  // Who turns tiles of values over knows of nothing else.
+  DEV void endValues() {
+    if (!kIsScaled)
+      return;
+    values.acquire();
+    ptx::storeShared4(rawEnd(values.slot()), 1);
+    ptx::arrive(values.full());
   }
 
   template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
@@ -114,7 +135,7 @@ private:
   Pipeline<kPlanSlots, PlanRing, PackedRingCursor> plan;
   Pipeline<kQueryStages, QueryRing, PackedRingCursor> queries;
   Pipeline<kStages, KeyRing, PackedRingCursor> keys;
-  Pipeline<kStages, ValueRing, PackedRingCursor> values;
+  Pipeline<kArrivingStages, ArrivingRing, PackedRingCursor> values;
 };
 
 } // namespace heddle

@@ -6,6 +6,7 @@
 
 #include "Forward/row_range.cuh"
 #include "Ptx/tensor_copy.cuh"
+#include "Shared/elements.cuh"
 #include "Shared/pattern_operands.cuh"
 #include "Shared/rate_maps.cuh"
 
@@ -16,7 +17,23 @@ constexpr int kKeyMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTrai
 constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 constexpr int kMapCount = kValueMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
 
-struct KernelParams : PatternOperands, PassRows {
+// What elements are multiplied by, for each (batch, head) of q and (batch, kv head) of k and v; null: 1. Elements that
+// have none say nothing of them.
+template <bool AreScaled> struct Descales {
+  DEV float ofScores(int32_t, int32_t) const { return 1.f; }
+  DEV float ofValues(int32_t) const { return 1.f; }
+};
+template <> struct Descales<true> {
+  const float *descaleQ, *descaleK, *descaleV;
+  // pair, kvPair: numbers of (batch, head) and (batch, kv head).
+  DEV float ofScores(int32_t pair, int32_t kvPair) const { return at(descaleQ, pair) * at(descaleK, kvPair); }
+  DEV float ofValues(int32_t kvPair) const { return at(descaleV, kvPair); }
+
+private:
+  DEV static float at(const float *factors, int32_t place) { return factors ? factors[place] : 1.f; }
+};
+
+struct KernelParams : PatternOperands, PassRows, Descales<kIsScaled> {
   TensorMap maps[kMapCount];
   void *out;
   float *lse;

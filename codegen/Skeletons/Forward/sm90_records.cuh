@@ -71,6 +71,12 @@ struct WalkPlace {
   int32_t branch, place; // place of the class, as of a planned tile
 };
 
+// Tiles of values on their way to be turned over.
+struct RawValues {
+  RingBarriers<kRawStages> ring;
+  int32_t isEnd[kRawStages]; // not a tile: nothing follows
+};
+
 struct ForwardRecords {
   RingBarriers<kMaxQueryStages> queries;
   RingBarriers<kMaxStages> keys, values;
@@ -79,9 +85,12 @@ struct ForwardRecords {
   int32_t unused;
   ItemHeader items[kMaxQueryStages];
   TileHeader tiles[kMaxStages];
-  uint32_t redoBits[kRedoWords]; // of items by their ordinals
-  ItemHeader plannerItem;        // in the making
-  TileLimits splitLimits;        // of the split in the making
+  union {
+    uint32_t redoBits[kRedoWords]; // of items by their ordinals
+    RawValues raw;                 // of bytes, which have no anchored softmax
+  };
+  ItemHeader plannerItem; // in the making
+  TileLimits splitLimits; // of the split in the making
   union {
     LastRound lastRound;
     int32_t previousItem; // of a dynamic grid, which cuts no last round

@@ -14,6 +14,7 @@ constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
 constexpr int kConsumerWarps = kConsumers * 4, kMaxConsumerWarps = kMaxConsumers * 4;
 constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
+constexpr int kValueStages = valueStages(kStages, kIsScaled);
 constexpr int kQueryStages = KernelTraits::kQueryStages;
 
 constexpr uint32_t kRecords = kSharedBase + KernelTraits::kSmemBarriers;
@@ -22,6 +23,7 @@ constexpr uint32_t kRecords = kSharedBase + KernelTraits::kSmemBarriers;
 using QueryRing = Ring<HEDDLE_RECORD(queries.full), HEDDLE_RECORD(queries.empty)>;
 using KeyRing = Ring<HEDDLE_RECORD(keys.full), HEDDLE_RECORD(keys.empty)>;
 using ValueRing = Ring<HEDDLE_RECORD(values.full), HEDDLE_RECORD(values.empty)>;
+using RawRing = Ring<HEDDLE_RECORD(raw.ring.full), HEDDLE_RECORD(raw.ring.empty)>;
 using PlanRing = Ring<HEDDLE_RECORD(planRing.full), HEDDLE_RECORD(planRing.empty)>;
 
 constexpr uint32_t kVerdict = HEDDLE_RECORD(verdict), kSecondPass = HEDDLE_RECORD(isSecondPass);
@@ -34,6 +36,7 @@ DEV uint32_t itemHeader(int32_t slot) { return recordAt<ItemHeader>(HEDDLE_RECOR
 DEV uint32_t tileHeader(int32_t slot) { return recordAt<TileHeader>(HEDDLE_RECORD(tiles), slot); }
 DEV uint32_t rangeOf(int32_t consumer) { return recordAt<TileRange>(HEDDLE_RECORD(ranges), consumer); }
 DEV uint32_t planEntry(int32_t slot) { return recordAt<PlanEntry>(HEDDLE_RECORD(plan), slot); }
+DEV uint32_t rawEnd(int32_t slot) { return HEDDLE_RECORD(raw.isEnd) + slot * 4; }
 DEV uint32_t redoWord(int32_t number) { return HEDDLE_RECORD(redoBits) + number * 4; }
 
 // Fields of an item that lies there, or of an entry of the plan.
@@ -43,18 +46,28 @@ DEV uint32_t noteOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, not
 constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
 constexpr uint32_t kKeyTile = kSharedBase + KernelTraits::kSmemK;
 constexpr uint32_t kValueTile = kSharedBase + KernelTraits::kSmemV;
+constexpr uint32_t kRawTile = kSharedBase + KernelTraits::kSmemRaw; // of values as they arrive, if not in their ring
+
+constexpr uint32_t kTotals = kSharedBase + KernelTraits::kSmemTotals; // of the output (sm90_totals.cuh)
+constexpr int kConsumerTotalBytes = totalBytes(kConsumerRows, KernelTraits::kValueDim);
 
 constexpr int kQueryTileBytes = tileBytes(KernelTraits::kBlockM, KernelTraits::kHeadDim, kElementBytes);
 constexpr int kKeyTileBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kHeadDim, kElementBytes);
-constexpr int kValueTileBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kValueDim, kElementBytes);
+constexpr int kArrivingBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kValueDim, kElementBytes);
+constexpr int kValueTileBytes = kIsScaled ? turnedBytes(KernelTraits::kValueDim) : kArrivingBytes;
+constexpr int kRawTileBytes = kIsScaled ? kArrivingBytes : 0;
 
 static_assert(kQueryTileBytes == KernelTraits::kSmemStageBytesQ && kKeyTileBytes == KernelTraits::kSmemStageBytesK &&
-                  kValueTileBytes == KernelTraits::kSmemStageBytesV,
+                  kValueTileBytes == KernelTraits::kSmemStageBytesV &&
+                  kRawTileBytes == KernelTraits::kSmemStageBytesRaw,
               "slots are planned as large as tiles");
 static_assert(areApart({{KernelTraits::kSmemBarriers, sizeof(ForwardRecords)},
                         {KernelTraits::kSmemQ, kQueryStages * kQueryTileBytes},
                         {KernelTraits::kSmemK, kStages * kKeyTileBytes},
-                        {KernelTraits::kSmemV, kStages * kValueTileBytes}},
+                        {KernelTraits::kSmemV, kValueStages * kValueTileBytes},
+                        {KernelTraits::kSmemRaw, kRawStages * kRawTileBytes},
+                        {KernelTraits::kSmemTotals,
+                         KernelTraits::kFlushTiles > 0 ? kConsumers *kConsumerTotalBytes : 0}},
                        KernelTraits::kSmemBytes),
               "records and rings lie apart in the shared memory that is planned");
 
@@ -78,10 +91,12 @@ DEV void initShared(int32_t lane) {
   static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && kRedoWords == 32, "a lane for every slot and word");
   if (lane < kQueryStages)
     QueryRing::init(lane, 1, kConsumerWarps);
-  if (lane < kStages) {
+  if (lane < kStages)
     KeyRing::init(lane, 1, kConsumerWarps);
-    ValueRing::init(lane, 1, kConsumerWarps);
-  }
+  if (lane < kValueStages)
+    ValueRing::init(lane, kIsScaled ? kTransposerWarps : 1, kConsumerWarps);
+  if (kIsScaled && lane < kRawStages)
+    RawRing::init(lane, 1, kTransposerWarps);
   if (lane < kPlanSlots)
     PlanRing::init(lane, 1, 1);
   if (lane == 0) {

@@ -38,12 +38,18 @@ DEV void scoresToWeights(RowState &rows, Scores &scores, float scaleLog2) {
     }
 }
 
-DEV void packWeights(Probabilities &weights, const Scores &scores) {
+template <class E = Element> DEV void packWeights(Probabilities &weights, const Scores &scores) {
 #pragma unroll
-  for (int n = 0; n < kScoreTiles; ++n)
+  for (int n = 0; n < kScoreTiles; n += 1 + kIsScaled)
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      weights[0][n / 2][n % 2 * 2 + half] = pack(scores[0][n][2 * half], scores[0][n][2 * half + 1]);
+    for (int half = 0; half < 2; ++half) {
+      const auto &first = scores[0][n], &second = scores[0][n + kIsScaled];
+      if constexpr (kIsScaled) // keys as sm90_transposer.cuh has them
+        weights[0][n / 4][n / 2 % 2 * 2 + half] =
+            E::pack(first[2 * half], first[2 * half + 1], second[2 * half], second[2 * half + 1]);
+      else
+        weights[0][n / 2][n % 2 * 2 + half] = E::pack(first[2 * half], first[2 * half + 1]);
+    }
 }
 
 // Some row of the warp has no maximum yet.

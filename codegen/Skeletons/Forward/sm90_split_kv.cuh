@@ -55,7 +55,7 @@ DEV float weightOfState(float rowMax, float whole) {
 // The state that a warp left of its rows in a slot.
 class SplitState {
 public:
-  static constexpr int kWarpBytes = stateBytes(KernelTraits::kValueDim);
+  static constexpr int kWarpBytes = stateBytes(kOutputTiles * 8);
   // to the next state of the same rows
   static constexpr int kStepBytes = (kSplitsLong ? 4 : kConsumerWarps) * kWarpBytes;
 
@@ -70,20 +70,20 @@ public:
 
   DEV void store(const RowState &rows, bool isWanted = true) const {
 #pragma unroll
-    for (int n = 0; n < kValueTiles; ++n)
+    for (int n = 0; n < kOutputTiles; ++n)
       storePiece(n, isWanted, rows.out[0][n][0], rows.out[0][n][1], rows.out[0][n][2], rows.out[0][n][3]);
-    storePiece(kValueTiles, isWanted, rows.rowMax[0][0], rows.rowMax[0][1], rows.sum[0][0], rows.sum[0][1]);
+    storePiece(kOutputTiles, isWanted, rows.rowMax[0][0], rows.rowMax[0][1], rows.sum[0][0], rows.sum[0][1]);
   }
 
   // Row maxima and sums of the lane's two rows.
-  DEV void loadEnds(float (&ends)[4]) const { ptx::loadGlobal16(at + kValueTiles * kStatePieceBytes, ends); }
+  DEV void loadEnds(float (&ends)[4]) const { ptx::loadGlobal16(at + kOutputTiles * kStatePieceBytes, ends); }
 
   // rows += the state, whose row maxima are at most those of the rows, which are whole numbers.
   DEV void addTo(RowState &rows) const {
-    float ends[4], out[kValueTiles][4];
+    float ends[4], out[kOutputTiles][4];
     loadEnds(ends);
 #pragma unroll
-    for (int n = 0; n < kValueTiles; ++n) // all on their way before the first is used
+    for (int n = 0; n < kOutputTiles; ++n) // all on their way before the first is used
       ptx::loadGlobal16(at + n * kStatePieceBytes, out[n]);
     float weight[2];
 #pragma unroll
@@ -92,7 +92,7 @@ public:
       rows.sum[0][half] = fmaf(ends[2 + half], weight[half], rows.sum[0][half]);
     }
 #pragma unroll
-    for (int n = 0; n < kValueTiles; ++n)
+    for (int n = 0; n < kOutputTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
         rows.out[0][n][slot] = fmaf(out[n][slot], weight[slot / 2], rows.out[0][n][slot]);

@@ -11,6 +11,7 @@ namespace heddle {
 constexpr int kRowTiles = KernelTraits::kBlockM / (16 * KernelTraits::kWarps);
 constexpr int kHeadSteps = KernelTraits::kHeadDim / kMmaStep;
 constexpr int kValueTiles = KernelTraits::kValueDim / 8;
+constexpr int kOutputTiles = kValueTiles;
 constexpr int kChunkN = KernelTraits::kChunkN;
 constexpr int kChunks = KernelTraits::kBlockN / kChunkN;
 constexpr int kScoreTiles = kChunkN / 8;

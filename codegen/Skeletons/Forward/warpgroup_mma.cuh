@@ -1,5 +1,6 @@
 // The two mma of one consumer warpgroup: scores of its 64 rows for one key tile, and out += P V. Tiles
-// lie in shared memory as columns of 64 elements, rows of 128 bytes, swizzled over 128 bytes.
+// lie in shared memory as columns of 64 elements, rows of 128 bytes, swizzled over 128 bytes; values of bytes as rows of
+// keys for each of their dimensions (sm90_transposer.cuh says in which order).
 #pragma once
 
 #include "Ptx/warpgroup_mma.cuh"
@@ -14,8 +15,12 @@ constexpr int kKeySteps = KernelTraits::kBlockN / kMmaStep;
 constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
 constexpr int kValueTiles = KernelTraits::kValueDim / 8;
 
+// Behind the values, of bytes: sums of the weights, as they are rounded, in all columns.
+constexpr int kSumTiles = kIsScaled ? 1 : 0;
+constexpr int kOutputTiles = kValueTiles + kSumTiles;
+
 typedef float Scores[kRowTiles][kScoreTiles][4];
-typedef float Output[kRowTiles][kValueTiles][4];
+typedef float Output[kRowTiles][kOutputTiles][4];
 typedef uint32_t Probabilities[kRowTiles][kKeySteps][4];
 
 constexpr uint32_t kStepBytes = kMmaStep * kElementBytes; // along a row
@@ -40,12 +45,13 @@ DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
 
 // Starts out += P V.
 DEV void startOutput(Output &out, const Probabilities &weights, uint32_t values) {
-  using Mma = ptx::WarpgroupMma<KernelTraits::kValueDim, Element>;
+  using Mma = ptx::WarpgroupMma<kOutputTiles * 8, Element>;
 #pragma unroll
   for (int step = 0; step < kKeySteps; ++step)
-    Mma::ofRegisters(
-        out[0], weights[0][step],
-        ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values, step * kMmaStep * kColumnRowBytes));
+    Mma::ofRegisters(out[0], weights[0][step],
+                     kIsScaled ? ptx::sharedOperand<0>(values, step * kStepBytes)
+                               : ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(
+                                     values, step * kMmaStep * kColumnRowBytes));
 }
 
 } // namespace heddle

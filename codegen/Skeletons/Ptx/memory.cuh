@@ -17,6 +17,13 @@ DEV void loadShared16(uint32_t address, int32_t (&words)[4]) {
                : "memory");
 }
 
+DEV void loadShared16(uint32_t address, float (&values)[4]) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
+               : "r"(address)
+               : "memory");
+}
+
 DEV int32_t loadShared4(uint32_t address) {
   int32_t word;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
@@ -33,6 +40,12 @@ DEV void storeShared8(uint32_t address, int32_t a, int32_t b) {
 
 DEV void storeShared16(uint32_t address, int32_t a, int32_t b, int32_t c, int32_t d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
+DEV void storeShared16(uint32_t address, const float (&values)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(values[0]), "f"(values[1]),
+               "f"(values[2]), "f"(values[3])
+               : "memory");
 }
 
 DEV void orShared(uint32_t address, uint32_t bits) {

@@ -60,6 +60,23 @@ DEV uint32_t packFp16(float low, float high) {
   return word;
 }
 
+// Four e4m3, rounded to nearest even, those beyond 448 to it, `a` in the lowest byte.
+DEV uint32_t packE4m3(float a, float b, float c, float d) {
+  uint32_t word;
+  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\ncvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};\n}"
+      : "=r"(word)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return word;
+}
+
+// The bytes of a and b, 0 to 3 and 4 to 7, that the hexadecimal digits of Places name, the lowest first.
+template <uint32_t Places> DEV uint32_t permuteBytes(uint32_t a, uint32_t b) {
+  uint32_t word;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(a), "r"(b), "n"(Places));
+  return word;
+}
+
 // A float as a tf32 number, rounded to the nearest one, ties away from 0.
 DEV uint32_t roundTf32(float value) {
   uint32_t word;

@@ -87,6 +87,9 @@ void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, c
                            const PointerSource &schedule) {
   appendOperands(launch, request);
   appendRowRange(launch, request);
+  if (request.element().isScaled())
+    for (Role factor : {Role::descaleQ, Role::descaleK, Role::descaleV})
+      launch.appendPointer(factor);
   appendAllMaps(launch, request, config);
   for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::lse), PointerSource(Role::carryOut),
                                       PointerSource(Role::carryLse), schedule})

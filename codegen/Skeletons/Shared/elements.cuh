@@ -7,6 +7,7 @@
 namespace heddle {
 
 using Element = KernelTraits::Element;
+using OutElement = KernelTraits::OutElement; // of out, unless KernelTraits::kOutFloat32
 constexpr int kElementBytes = KernelTraits::kElementBytes;
 constexpr int kMmaStep = KernelTraits::kMmaStep; // elements along which one mma sums
 constexpr int kPieceBytes = 16;
@@ -36,6 +37,12 @@ struct Fp16 {
   DEV static uint32_t smaller(uint32_t a, uint32_t b) { return ptx::smallerFp16(a, b); }
   static constexpr uint32_t kOnes = 0x3c003c00;
 };
+
+// Four fill a register; beyond 448 they stay there. Tensors of them have scales, and only weights are made of them.
+struct E4m3 {
+  DEV static uint32_t pack(float a, float b, float c, float d) { return ptx::packE4m3(a, b, c, d); }
+};
+constexpr bool kIsScaled = kElementBytes == 1;
 
 // One fills a register. Products are those of tf32 numbers: of two for each operand, which have all its digits, or of
 // one, rounded (tf32_operands.cuh).

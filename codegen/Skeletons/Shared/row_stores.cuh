@@ -1,5 +1,5 @@
-// How rows of accumulators leave registers as elements, up to 16 bytes a lane. The four lanes of a quad hold a row: of
-// each tile of eight columns two, side by side.
+// How rows of accumulators leave registers as elements of out, up to 16 bytes a lane. The four lanes of a quad hold a
+// row: of each tile of eight columns two, side by side, or of each two tiles four (sm90_transposer.cuh).
 #pragma once
 
 #include "Ptx/memory.cuh"
@@ -30,7 +30,8 @@ DEV void transposeQuad(uint32_t (&words)[4]) {
 
 // Stores of one row, up to 16 bytes a lane. All lanes call; only rows that exist are written. Values are the
 // lane's two columns of each 8-column tile.
-template <int Tiles> DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+template <class E = OutElement, int Tiles>
+DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[Tiles][2]) {
   char *to = static_cast<char *>(row);
   constexpr int kGroup = 4, kPairs = Tiles / kGroup * kGroup, kSingle = Tiles / 2 * 2;
 #pragma unroll
@@ -38,19 +39,19 @@ template <int Tiles> DEV void storeRowAsElements(void *row, bool isPresent, cons
     uint32_t words[kGroup];
 #pragma unroll
     for (int w = 0; w < kGroup; ++w)
-      words[w] = pack(values[n + w][0], values[n + w][1]);
+      words[w] = pack<E>(values[n + w][0], values[n + w][1]);
     transposeQuad(words);
     ptx::storeGlobal16(to + (n + threadIdx.x % 4) * kPieceBytes, isPresent, words[0], words[1], words[2], words[3]);
   }
   if constexpr (kPairs < kSingle) {
-    uint32_t low = pack(values[kPairs][0], values[kPairs][1]),
-             high = pack(values[kPairs + 1][0], values[kPairs + 1][1]);
+    uint32_t low = pack<E>(values[kPairs][0], values[kPairs][1]),
+             high = pack<E>(values[kPairs + 1][0], values[kPairs + 1][1]);
     exchangeHalves(low, high, 1);
     ptx::storeGlobal8(to + (kPairs + threadIdx.x % 2) * kPieceBytes + (threadIdx.x & 2) * 4, isPresent, low, high);
   }
   if constexpr (kSingle < Tiles)
     ptx::storeGlobal4(to + kSingle * kPieceBytes + threadIdx.x % 4 * 4, isPresent,
-                      pack(values[kSingle][0], values[kSingle][1]));
+                      pack<E>(values[kSingle][0], values[kSingle][1]));
 }
 
 // The same as floats.
@@ -72,6 +73,21 @@ template <int Tiles> DEV void storeRowAsFloat(void *row, bool isPresent, const f
   if constexpr (kSingle < Tiles)
     ptx::storeGlobal8(to + kSingle * kTileBytes + threadIdx.x % 4 * 8, isPresent, __float_as_uint(values[kSingle][0]),
                       __float_as_uint(values[kSingle][1]));
+}
+
+// Of values that were turned over: lane c holds columns 4 c to 4 c + 3 of each two tiles, the even ones in the first.
+template <int Tiles> DEV void storeTurnedRow(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+  constexpr int kColumns = 16, kLaneColumns = 4, kBytes = KernelTraits::kOutFloat32 ? 4 : 2;
+  char *to = static_cast<char *>(row) + threadIdx.x % 4 * (kLaneColumns * kBytes);
+#pragma unroll
+  for (int n = 0; n < Tiles; n += 2) {
+    const float a = values[n][0], b = values[n + 1][0], c = values[n][1], d = values[n + 1][1];
+    char *const at = to + n / 2 * (kColumns * kBytes);
+    if constexpr (KernelTraits::kOutFloat32)
+      ptx::storeGlobal16(at, isPresent, a, b, c, d);
+    else
+      ptx::storeGlobal8(at, isPresent, pack<OutElement>(a, b), pack<OutElement>(c, d));
+  }
 }
 
 } // namespace heddle

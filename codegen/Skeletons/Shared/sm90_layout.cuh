@@ -9,8 +9,15 @@ constexpr int kConsumerRows = 64, kWarpRows = 16; // of a warpgroup's mma, and o
 constexpr int kMaxConsumers = 4, kProducerWarps = 4;
 constexpr int kTeamItems = 4, kTeamCounters = 4, kMaxTeam = 8; // Backward/sm90_cta_teams.cuh
 constexpr int kKeyStep = 16, kMaxKeys = 128;                   // of a tile: kept columns of one row fit one word
-constexpr int kHeadDimStep = 8, kMaxHeadDim = 256;             // strides of tensor maps are multiples of 16 bytes
+constexpr int kHeadDimStep = 8, kMaxHeadDim = 256;             // columns of a product
 constexpr int kMaxStages = 6, kMaxQueryStages = 2;
+// Of bytes: values arrive row by row, and two warps turn tiles of 32 x 16 of them over (Forward/sm90_transposer.cuh).
+constexpr int kRawStages = 2, kTransposerWarps = 2;
+constexpr int kTurnedKeys = 32, kTurnedDims = 16;
+// Values that are turned over wait in two rings, the second of which can do with a slot less.
+template <class Int> constexpr Int valueStages(Int stages, bool areTurned) {
+  return areTurned && stages > 1 ? stages - 1 : stages;
+}
 
 // KernelConfig::grid and KernelConfig::softmax.
 constexpr int kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
@@ -35,6 +42,14 @@ template <class Int> constexpr Int columnsOf(Int dim, Int elementBytes) {
 template <class Int> constexpr Int tileBytes(Int rows, Int dim, Int elementBytes) {
   return columnsOf(dim, elementBytes) * rows * kColumnRowBytes;
 }
+
+// Of values that are turned over: a row for each of their dimensions, and rows of ones, whose product with the weights
+// are the sums of rows.
+constexpr int kOnesRows = 8;
+template <class Int> constexpr Int turnedBytes(Int valueDim) { return (valueDim + kOnesRows) * kColumnRowBytes; }
+
+// Totals of the output of so many rows, and for each lane what they are relative to and their sums.
+template <class Int> constexpr Int totalBytes(Int rows, Int valueDim) { return rows * (valueDim + 8) * 4; }
 
 // Split-KV: splits of one item, splits that several blocks share at a time, and slots of a block for what it does not
 // share.

@@ -95,14 +95,16 @@ def _check_dtype(role, view, inputs):
         return
     if is_as_first and view.dtype not in _elements.numbers():
         raise bad(f"{role.label}: dtype: expected {_elements.listed()}, got {view.dtype}")
-    if view.dtype == first.dtype:
+    expected = first.dtype if is_as_first else _elements.of_out(first.dtype).name
+    if view.dtype == expected:
         return
     if is_as_first:
         raise bad(f"{role.label}: dtype: expected {first.dtype} as {of.name}, got {view.dtype}")
     if first.device is None:
-        raise bad(f"{role.label}: dtype: expected {first.dtype} as {of.name} (fp32 beside bf16 is for a GPU), got {view.dtype}")
+        as_first = f" as {of.name}" if expected == first.dtype else ""
+        raise bad(f"{role.label}: dtype: expected {expected}{as_first} (fp32 beside bf16 is for a GPU), got {view.dtype}")
     if view.dtype != "fp32":
-        raise bad(f"{role.label}: dtype: expected {first.dtype} or fp32, got {view.dtype}")
+        raise bad(f"{role.label}: dtype: expected {expected} or fp32, got {view.dtype}")
 
 
 def _check_array(role, view, inputs):
@@ -121,6 +123,13 @@ def pair_of(carry):
     if not isinstance(carry, (tuple, list)) or len(carry) != 2:
         raise bad(f"carry: expected (out, lse) of an earlier call, got {type(carry).__name__}")
     return carry
+
+
+def factors_of(descale):
+    """Scales of q, k and v, each a tensor or None."""
+    if not isinstance(descale, (tuple, list)) or len(descale) != 3:
+        raise bad(f"descale: expected three scales, of q, k and v, each a tensor or None, got {type(descale).__name__}")
+    return tuple(descale)
 
 
 def three_of(add_to):
@@ -235,7 +244,8 @@ class Call:
             check_operand(self.pattern, self.pattern.argument(name), view, inputs)
         self._set_operands(inputs.tensors)
         self.reference = C.byref(args)
-        is_other = any(role.element == "out" and views[role.name].dtype != inputs.first.dtype for role in inputs.kind.roles if role.name in views)
+        usual = _elements.of_out(inputs.first.dtype)
+        is_other = any(role.element == "out" and usual and views[role.name].dtype != usual.name for role in inputs.kind.roles if role.name in views)
         self.gradients_of = getattr(spec, "gradients_of", ())
         self.kind = kind_text(inputs.kind, spec, self.gradients_of, is_other)
 

@@ -106,14 +106,14 @@ def stream_of(like, address):
 
 
 def empty(like, shape, dtype, name="out", instead="give out= and lse="):
-    """A new tensor of the library that `like` belongs to: of its dtype, or of fp32."""
+    """A new tensor of the library that `like` belongs to: of its dtype, or of the element of this name."""
     if is_host_array(like):
         import numpy
         own = getattr(like, "dtype", None) or numpy.dtype(like.__array_interface__["typestr"])
-        return numpy.empty(shape, own if dtype is None else numpy.float32)
+        return numpy.empty(shape, own if dtype is None else numpy.dtype(_elements.torch_name(dtype)))
     space = _space_of(like)
     if space is not None and not type(like).__module__.startswith("jax"):
-        wanted = dict(dtype=like.dtype if dtype is None else space.float32)
+        wanted = dict(dtype=like.dtype if dtype is None else getattr(space, _elements.torch_name(dtype)))
         try:
             return space.empty(shape, device=like.device, **wanted)
         except TypeError:  # CuPy's own functions make it on the current device, and know no such word

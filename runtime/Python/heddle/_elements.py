@@ -17,6 +17,7 @@ class Element(NamedTuple):
     number: int  # heddle_dtype; 0: tensors of patterns alone have it
     bytes: int
     dlpack: int  # DLDataTypeCode
+    out: str  # the name of the element of out, where q has this one and nobody asks for another
 
 
 @functools.lru_cache(maxsize=None)
@@ -34,6 +35,18 @@ def listed():
     """"bf16, fp16 or fp32"."""
     *first, last = numbers()
     return f"{', '.join(first)} or {last}"
+
+
+@functools.lru_cache(maxsize=None)
+def of_out(name):
+    """The element of out where q is of the element with this name."""
+    return next((each for element in elements() if element.name == name for each in elements() if each.name == element.out), None)
+
+
+@functools.lru_cache(maxsize=None)
+def torch_name(name):
+    """PyTorch's and numpy's, of the element with this name."""
+    return next(element.torch for element in elements() if element.name == name)
 
 
 @functools.lru_cache(maxsize=None)

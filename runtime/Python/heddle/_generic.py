@@ -1,7 +1,7 @@
 """Calls on tensors that are not PyTorch's: numpy arrays and whatever speaks DLPack."""
 import ctypes as C
 
-from . import _call, _dlpack, _engine
+from . import _call, _dlpack, _elements, _engine
 from .errors import InvalidArgumentError
 
 
@@ -65,7 +65,9 @@ class Bound(_Launch):
     def __init__(self, spec):
         stream = _call.stream_address(spec.stream)
         inputs = _inputs_of(spec, stream)
-        self.out = _dlpack.empty(spec.q, inputs.shape("out"), None) if spec.out is None else spec.out
+        dtype = inputs.first.dtype
+        of_out = _elements.of_out(dtype).name
+        self.out = _dlpack.empty(spec.q, inputs.shape("out"), None if of_out == dtype else of_out) if spec.out is None else spec.out
         self.lse = _dlpack.empty(spec.q, inputs.shape("lse"), "fp32") if spec.lse is None else spec.lse
         for name, each in (("out", spec.out), ("lse", spec.lse)):
             if _dlpack.is_read_only(each):

@@ -19,6 +19,7 @@ class CallSpec(NamedTuple):
     stream: Optional[int] = None
     arguments: dict = {}
     precision: str = "exact"
+    descale: Optional[Tuple[Any, Any, Any]] = None
 
     @property
     def kind(self):
@@ -27,12 +28,16 @@ class CallSpec(NamedTuple):
     def given(self):
         """Tensors, by role."""
         carry = {} if self.carry is None else dict(carry_out=self.carry[0], carry_lse=self.carry[1])
-        return dict(q=self.q, k=self.k, v=self.v, **carry)
+        return dict(q=self.q, k=self.k, v=self.v, **carry, **self.factors())
+
+    def factors(self):
+        """Scales of q, k and v, by role, as far as they are given."""
+        return {name: each for name, each in zip(("descale_q", "descale_k", "descale_v"), self.descale or ()) if each is not None}
 
     def refuse_unclear(self, what, **others):
         """Of the pattern: `others` are what the call takes beside these."""
         options = dict(scale=self.scale, out=self.out, lse=self.lse, q_origin=self.q_origin, k_origin=self.k_origin or None, carry=self.carry,
-                       stream=self.stream, precision=None if self.precision == "exact" else self.precision, **others)
+                       stream=self.stream, precision=None if self.precision == "exact" else self.precision, descale=self.descale, **others)
         self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])
 
 

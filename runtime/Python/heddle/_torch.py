@@ -56,6 +56,13 @@ def view(tensor, name):
     return _call.View(address, _spelled(tensor.dtype), tuple(tensor.shape), tensor.stride(), index)
 
 
+@functools.lru_cache(maxsize=None)
+def type_of_out(dtype):
+    """PyTorch's, where q has this one."""
+    found = _elements.of_out(_spelled(dtype))
+    return getattr(torch, found.torch) if found else dtype
+
+
 def no_nested(name):
     return UnsupportedError(f"{name}: expected a strided tensor, got a nested one; heddle.words.documents reads sequences that lie behind one another")
 
@@ -164,7 +171,7 @@ class _Ready(Launches):
     def __init__(self, call, q):
         super().__init__(call, q.device)
         self.q, self.k, self.v, self.out = call.args.q, call.args.k, call.args.v, call.args.out
-        self.outs = Results(tuple(call.args.out.size), q.dtype, q.device)
+        self.outs = Results(tuple(call.args.out.size), type_of_out(q.dtype), q.device)
         self.logs = Results(call.inputs.shape("lse"), torch.float32, q.device)
 
 
@@ -182,10 +189,12 @@ def _prepare(spec):
         raise UnsupportedError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
     inputs = _call.inputs_of(spec, view, spec.kind)
     shape = inputs.shape("out")
-    results = {"out": inputs.first._replace(shape=shape, stride=_call.row_major(shape)) if spec.out is None else view(spec.out, "out")}
+    of_out = _elements.of_out(inputs.first.dtype).name
+    made = inputs.first._replace(dtype=of_out, shape=shape, stride=_call.row_major(shape))
+    results = {"out": made if spec.out is None else view(spec.out, "out")}
     if spec.lse is not None:
         results["lse"] = view(spec.lse, "lse")
-    given = (spec.q, spec.k, spec.v, spec.out, spec.lse, *(spec.carry or ()), *(spec.arguments[name] for name in inputs.tensors))
+    given = (spec.q, spec.k, spec.v, spec.out, spec.lse, *(spec.carry or ()), *spec.factors().values(), *(spec.arguments[name] for name in inputs.tensors))
     refuse_derivatives([each for each in given if each is not None])
     return _Ready(_call.Call(spec, inputs, results), spec.q)
 
@@ -196,7 +205,7 @@ def tensor_key(tensor):
 
 
 def _key(spec):
-    q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, _, arguments, precision = spec
+    q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, _, arguments, precision, descale = spec
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
              q.is_neg() or k.is_neg() or v.is_neg(), scale, q_origin, k_origin, precision]
     if out is not None:
@@ -206,6 +215,9 @@ def _key(spec):
     if carry is not None:
         for each in carry:
             parts += ("carry", *tensor_key(each))
+    if descale is not None:
+        for each in descale:
+            parts += ("descale", *(() if each is None else tensor_key(each)))
     for name, value in arguments.items():
         parts.append(name)
         parts += tensor_key(value) if isinstance(value, torch.Tensor) else (type(value), value)
@@ -260,6 +272,9 @@ def attention(spec, return_lse):
         ready.out.ptr, ready.args.lse = out.data_ptr(), lse.data_ptr()
         if carry is not None:
             ready.args.carry_out, ready.args.carry_lse = carry[0].data_ptr(), carry[1].data_ptr()
+        if spec.descale is not None:
+            for name, factors in spec.factors().items():
+                setattr(ready.args, name, factors.data_ptr())
         for name, operand in ready.call.tensor_operands.items():
             operand.value.ptr = arguments[name].data_ptr()
     except RuntimeError:  # of torch.vmap and other transforms: the slow way says of which tensor

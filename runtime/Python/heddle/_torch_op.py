@@ -70,7 +70,8 @@ def _fake(q, k, v, *_, **__):
         torch._check(each.dim() == 4, lambda: f"attention arguments: {name}: expected 4 dimensions (batch, row, head, dim), got {each.dim()}")
         torch._check(each.dtype == q.dtype, lambda: f"attention arguments: {name}: dtype: expected {q.dtype} as q, got {each.dtype}")
     batch, rows, heads, _ = q.shape
-    return q.new_empty((batch, rows, heads, v.shape[3])), q.new_empty((batch, heads, rows), dtype=torch.float32)
+    out = q.new_empty((batch, rows, heads, v.shape[3]), dtype=_torch.type_of_out(q.dtype))
+    return out, q.new_empty((batch, heads, rows), dtype=torch.float32)
 
 
 @torch.library.custom_op("heddle::attention_backward", mutates_args=(), schema=f"({_BACKWARD}) -> Tensor[]")
@@ -170,6 +171,8 @@ def attention(spec, return_lse):
     """The call as a node of a graph."""
     if spec.out is not None or spec.lse is not None:
         raise InvalidArgumentError("attention: out= and lse= are for calls outside of torch.compile and torch.export")
+    if spec.descale is not None:
+        raise UnsupportedError("attention: descale= is for calls outside of torch.compile and torch.export")
     results = torch.ops.heddle.attention(spec.q, spec.k, spec.v, *_parts(spec), *(spec.carry or (None, None)))
     return (results[0], results[1]) if return_lse else results[0]
 
@@ -196,6 +199,8 @@ def recorded(spec, return_lse):
     """The call as autograd sees it, outside of any other graph."""
     _torch.refuse_transforms()
     _refuse_tangents()
+    if _torch.type_of_out(spec.q.dtype) != spec.q.dtype:
+        raise UnsupportedError(f"q of {spec.q.dtype} has no gradients: give detached ones, or those of bfloat16 or float16")
     for name in ("k", "v"):
         _torch.view(getattr(spec, name), name)
     out, lse = _Recorded.apply(spec, spec.q, spec.k, spec.v, *(spec.carry or (None, None)), *_parts(spec)[0])

@@ -11,27 +11,30 @@ __all__ = ["attention", "attention_backward", "prepare", "kernel", "tune", "Prep
 
 PatternLike = Union[Pattern, Mask, Softmax, str]
 Carry = Optional[Tuple[Any, Any]]
+Scales = Optional[Tuple[Any, Any, Any]]
 
 
 def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None,
               q_origin: Optional[int] = None, k_origin: int = 0, carry: Carry = None, stream: Optional[int] = None, precision: str = "exact",
-              **arguments: Any):
+              descale: Scales = None, **arguments: Any):
     """Attention over exactly the pairs that the pattern keeps.
 
     q [batch, seqlen_q, heads, head_dim], k [batch, seqlen_k, kv_heads, head_dim], v [batch, seqlen_k, kv_heads, value_dim]; heads is a
-    multiple of kv_heads. bf16, fp16 or fp32. The last stride is 1, any others that are multiples of 16 bytes
+    multiple of kv_heads. bf16, fp16, fp32, or e4m3 (float8_e4m3fn). The last stride is 1, any others that are multiples of 16 bytes
     will do (in host memory: any): pass tensors [batch, heads, seqlen, dim] as `q.transpose(1, 2)`, nothing is copied.
 
     pattern     a Pattern, words (`causal & window(left=1023)`), MLIR text, or a name of the package's library
     scale       of q . k; None: 1 / sqrt(head_dim)
     return_lse  returns (out, lse); lse is fp32 [batch, heads, seqlen_q], natural logarithm, -inf for rows that keep nothing
-    out, lse    results to write, completely; out has the dtype of q, or fp32
+    out, lse    results to write, completely; out has the dtype of q (of e4m3: bf16), or fp32
     q_origin    position of query 0, of patterns whose q_origin is given; k_origin: position of key 0
     carry       (out, lse) of an earlier call with the same queries over other keys, row-major fp32: the results are those of one call over the
                 keys of both. They go to other memory than the carry
     stream      the CUDA stream of tensors that are not PyTorch's (an address; None: the default stream). PyTorch's current one else
     precision   of products of fp32 on a GPU: "exact", or "tf32", of operands rounded to 11 bits, in a third of the products. Flags of
                 PyTorch are not looked at
+    descale     what elements of q, k and v of e4m3 are multiplied by: three fp32 tensors, [batch, heads], [batch, kv_heads] and
+                [batch, kv_heads], of positive numbers, or None for 1
     arguments   sizes, numbers and tensors of the pattern, by name, over its defaults
 
     Returns out [batch, seqlen_q, heads, value_dim] of the library that q belongs to. On a GPU the work is only queued; a first call of a
@@ -42,10 +45,12 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     """
     if carry is not None:
         carry = _call.pair_of(carry)
+    if descale is not None:
+        descale = _call.factors_of(descale)
     is_compiling = _direct.is_compiling()
     if not is_compiling and type(pattern) is not Pattern:
         pattern = patterns.resolved(pattern)
-    spec = _call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision)
+    spec = _call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision, descale)
     return (_in_graph if is_compiling else _direct.attention)(spec, return_lse)
 
 
@@ -78,7 +83,8 @@ def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=
 def _in_graph(spec, return_lse):
     """A node; what cannot be one breaks the graph of torch.compile."""
     is_fixed = isinstance(spec.pattern, (str, Pattern))
-    if _direct.is_traced() and not (is_fixed and spec.out is None and spec.lse is None and not _direct.is_torch(spec.scale)):
+    is_node = is_fixed and spec.out is None and spec.lse is None and spec.descale is None and not _direct.is_torch(spec.scale)
+    if _direct.is_traced() and not is_node:
         from . import _torch_outside
         return _torch_outside.attention(spec, return_lse)
     if spec.stream is not None:
@@ -127,14 +133,15 @@ class Prepared:
 
 
 def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out=None, lse=None, q_origin: Optional[int] = None, k_origin: int = 0,
-            carry: Carry = None, stream: Optional[int] = None, precision: str = "exact", **arguments: Any):
+            carry: Carry = None, stream: Optional[int] = None, precision: str = "exact", descale: Scales = None, **arguments: Any):
     """Checks a call once; calling what it returns launches it, and returns `out`.
 
     Arguments as of heddle.attention. Addresses are frozen: write new values into q, k, v and read `prepared.out`, `prepared.lse`. The
     kernel stays the one of this moment. PyTorch: on the stream that is current when it is called, also while that is captured into a
     CUDA graph. Keep what this returns for as long as that graph is replayed; queued work does not need it.
     """
-    return _outside("prepare")(_call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision),
+    scales = None if descale is None else _call.factors_of(descale)
+    return _outside("prepare")(_call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision, scales),
                                Prepared)
 
 

@@ -1,0 +1,68 @@
+"""q, k and v of e4m3: scales, the type of out, and what is refused."""
+import pytest
+
+torch = pytest.importorskip("torch")
+if not hasattr(torch, "float8_e4m3fn"):
+    pytest.skip("this PyTorch has no float8_e4m3fn", allow_module_level=True)
+
+import heddle  # noqa: E402
+from heddle import errors  # noqa: E402
+
+BATCH, ROWS, HEADS, KV_HEADS, DIM = 2, 130, 4, 2, 32
+
+
+def tensors():
+    torch.manual_seed(0)
+    heads = (HEADS, KV_HEADS, KV_HEADS)
+    return [torch.randn(BATCH, ROWS, count, DIM).to(torch.float8_e4m3fn) for count in heads], [torch.rand(BATCH, count) + 0.5 for count in heads]
+
+
+def expected(q, k, v, scales):
+    q, k, v = (each.float() * scale[:, None, :, None] for each, scale in zip((q, k, v), scales))
+    return heddle.attention(q, k, v, "causal", return_lse=True)
+
+
+def test_scales_multiply_the_elements_of_their_heads():
+    (q, k, v), scales = tensors()
+    out, lse = heddle.attention(q, k, v, "causal", descale=scales, return_lse=True)
+    wanted, wanted_lse = expected(q, k, v, scales)
+    assert out.dtype == torch.bfloat16 and out.shape == (BATCH, ROWS, HEADS, DIM)
+    assert torch.allclose(out.float(), wanted, rtol=2**-8, atol=1e-5) and torch.allclose(lse, wanted_lse, atol=1e-4)
+
+
+def test_scales_may_lack_and_are_read_again_by_later_calls():
+    (q, k, v), scales = tensors()
+    ones = [torch.ones_like(each) for each in scales]
+    plain = heddle.attention(q, k, v, "causal")
+    assert torch.equal(plain, heddle.attention(q, k, v, "causal", descale=ones))
+    only_of_values = heddle.attention(q, k, v, "causal", descale=(None, None, scales[2]))
+    assert torch.allclose(only_of_values.float(), expected(q, k, v, (ones[0], ones[1], scales[2]))[0], rtol=2**-7, atol=1e-5)
+    twice = [2 * scales[0], *scales[1:]]
+    heddle.attention(q, k, v, "causal", descale=scales)
+    assert torch.allclose(heddle.attention(q, k, v, "causal", descale=twice).float(), expected(q, k, v, twice)[0], rtol=2**-7, atol=1e-5)
+
+
+def test_prepared_calls_have_them_too():
+    (q, k, v), scales = tensors()
+    prepared = heddle.prepare(q, k, v, "causal", descale=scales)
+    assert torch.equal(prepared(), heddle.attention(q, k, v, "causal", descale=scales))
+
+
+@pytest.mark.parametrize("descale, says", [
+    ((1.0,), "descale: expected three scales"),
+    ((torch.ones(BATCH, HEADS), None, torch.ones(BATCH, HEADS)), "descale_v: expected row-major fp32 of [2, 2]"),
+    ((torch.ones(BATCH, HEADS, dtype=torch.float64), None, None), "descale_q: expected row-major fp32 of [2, 4]"),
+])
+def test_bad_scales_are_named(descale, says):
+    (q, k, v), _ = tensors()
+    with pytest.raises(errors.InvalidArgumentError) as raised:
+        heddle.attention(q, k, v, "causal", descale=descale)
+    assert says in str(raised.value)
+
+
+def test_other_elements_have_no_scales_and_e4m3_no_gradients():
+    (q, k, v), scales = tensors()
+    with pytest.raises(errors.InvalidArgumentError, match="descale_q: expected null beside q of bf16, which has no scales"):
+        heddle.attention(q.bfloat16(), k.bfloat16(), v.bfloat16(), "causal", descale=scales)
+    with pytest.raises(errors.UnsupportedError, match="has no gradients"):
+        heddle.attention(q.requires_grad_(), k, v, "causal", descale=scales)
