@@ -6,7 +6,8 @@
 A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,form=ring ,documents=N or run-time sizes such as ,left=4095. Without any: those of
 docs/distributed.md. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
-turns. Rank 0 prints a row of a table for each case; largest differences of results from those of one GPU are in the last column.
+turns. Rank 0 prints a row of a table for each case; the largest differences of all ranks' results from those of one GPU are in the last
+column.
 """
 import os
 import sys
@@ -37,6 +38,13 @@ def offsets(rows, documents, device):
     return torch.cat([torch.tensor([0]), cuts, torch.tensor([rows])]).to(torch.int32).to(device)
 
 
+def most_of_ranks(values):
+    """The largest of each value on any rank."""
+    most = torch.tensor(values, dtype=torch.float64, device="cuda")
+    distributed.all_reduce(most, distributed.ReduceOp.MAX)
+    return most.tolist()
+
+
 def milliseconds(run, calls):
     """Of a call, on the slowest rank."""
     run()
@@ -49,9 +57,7 @@ def milliseconds(run, calls):
         run()
     end.record()
     torch.cuda.synchronize()
-    slowest = torch.tensor([begin.elapsed_time(end) / calls], device="cuda")
-    distributed.all_reduce(slowest, distributed.ReduceOp.MAX)
-    return slowest.item()
+    return most_of_ranks([begin.elapsed_time(end) / calls])[0]
 
 
 def measure(text, group):
@@ -75,7 +81,7 @@ def measure(text, group):
     def many():
         return gradients(hd.attention(*share, plan, group), share, d_share)
 
-    differences = [(plan.shard(a, rank).float() - b.float()).abs().max().item() for a, b in zip(one(), many())]
+    differences = most_of_ranks([(plan.shard(a, rank).float() - b.float()).abs().max().item() for a, b in zip(one(), many())])
     group.wait()
     calls = max(2, min(20, (1 << 20) // rows // (4 if is_backward else 1)))
     turns = [(milliseconds(one, calls), milliseconds(many, calls)) for _ in range(TURNS)]
