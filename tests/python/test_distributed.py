@@ -57,6 +57,23 @@ def test_placement_free_bits():
         assert torch.equal(got, expected)
 
 
+@pytest.mark.parametrize("form", ["gather", "ring"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_kernels_of_gradients_are_those_that_launches_ask_for(monkeypatch, dtype, form):
+    asked, run = set(), distributed._shares.run
+
+    def watched(the_plan, group, kind, tensors, *others):
+        asked.update((kind, each) for each in distributed._shares._kernel_kinds(kind, tensors) if kind != "forward")
+        run(the_plan, group, kind, tensors, *others)
+
+    monkeypatch.setattr(distributed._shares, "run", watched)
+    q, k, v, d_out = (torch.randn(1, ROWS, heads, 16, dtype=dtype) for heads in (4, 2, 2, 4))
+    plan = distributed.plan("causal", seqlen=ROWS, heads=4, kv_heads=2, ranks=2, layout="zigzag", form=form)
+    over_ranks(plan, q, k, v, d_out)
+    is_written = form == "gather" and dtype != torch.float32
+    assert asked == {("backward", "backward_accumulate_keys" if is_written else "backward_accumulate")}
+
+
 def test_a_plan_says_what_travels():
     plan = distributed.plan("sliding_window", left=9, seqlen=100, heads=4, kv_heads=2, ranks=4)
     assert plan.layout == [[(0, 25)], [(25, 50)], [(50, 75)], [(75, 100)]]

@@ -23,11 +23,11 @@ def operands(pattern, values, views):
     return array if given else (S.Operand * 0)()
 
 
-def _kernel_kinds(kind, the_plan):
-    """Of the kernels of a call."""
+def _kernel_kinds(kind, tensors):
+    """Of the kernels of a call: d_q of fp32 is added to, whatever the plan allows."""
     if kind == "forward":
         return "forward", "forward_fp32_out"
-    return ("backward_accumulate_keys" if the_plan.writes_d_q else "backward_accumulate",)
+    return ("backward_accumulate" if tensors["d_q"].dtype == torch.float32 else "backward_accumulate_keys",)
 
 
 class Share:
@@ -44,7 +44,7 @@ class Share:
         self._places = [getattr(self.args, name) for name in tensors]
         self._set_operands(the_plan, arguments)
         self._arrays = tuple(arrays)
-        self._found = None if group.device is None else [_engine.engine().find(self._question(each.encode())) for each in _kernel_kinds(kind, the_plan)]
+        self._found = None if group.device is None else [_engine.engine().find(self._question(each.encode())) for each in _kernel_kinds(kind, tensors)]
         self._kernels = None
 
     def _set_operands(self, the_plan, arguments):
