@@ -43,7 +43,7 @@ Status run(const char *what, heddle_group &group, const heddle_group_plan &plann
   if (!dtype)
     return badArguments("q: " + expectedElement(&ElementTraits::isOfCalls, args.q.dtype));
   HostShard shard(std::move(part), threads);
-  GroupRequest request{plan, planned.digest, text.kind, text.elements(*dtype), args};
+  GroupRequest request{plan, planned.digests, text.kind, text.elements(*dtype), args};
   const Result<uint64_t> bytes = groupWorkspace(request, group.transport->rank(), shard);
   const std::unique_ptr<char[]> workspace(
       new char[bytes ? *bytes : 0]); // where it failed the call says so, to all ranks

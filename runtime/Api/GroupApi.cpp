@@ -35,7 +35,7 @@ Status openOverNccl(Result<std::unique_ptr<NcclTransport>> joined, heddle_group 
 class GpuCall {
 public:
   GpuCall(const heddle_group &group, const heddle_group_plan &plan)
-      : group(group), plan(*plan.plan), planDigest(plan.digest) {}
+      : group(group), plan(*plan.plan), digests(plan.digests) {}
 
   Status read(const char *what, const heddle_kernel *const *given, int32_t count, const char *kind,
               const heddle_attention_args &givenArgs) {
@@ -57,11 +57,11 @@ public:
     }
     return {};
   }
-  GroupRequest request() const { return {plan, planDigest, text.kind, elements, args}; }
+  GroupRequest request() const { return {plan, digests, text.kind, elements, args}; }
 
   const heddle_group &group;
   const GroupPlan &plan;
-  const std::string &planDigest;
+  const GroupDigests &digests;
   KindText text;
   CallElements elements;
   heddle_attention_args args = {};

@@ -3,7 +3,6 @@
 
 #include "runtime/Api/Handles.h"
 #include "runtime/Core/GroupPlan.h"
-#include "runtime/Core/Digest.h"
 #include "runtime/Distributed/CudaShard.h"
 #include "runtime/Distributed/GroupCall.h"
 #include "runtime/Distributed/Transport.h"
@@ -14,7 +13,7 @@ struct heddle_group_plan {
 
   std::unique_ptr<const heddle::GroupPlan> plan;
   std::unique_ptr<const std::string> text;
-  std::string digest = heddle::sha256Hex(*text);
+  const heddle::GroupDigests digests = heddle::GroupDigests::of(*plan, *text);
   heddle::HandleLife life{};
 };
 

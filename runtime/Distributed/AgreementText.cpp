@@ -9,25 +9,28 @@ namespace {
 
 std::string num(int64_t value) { return std::to_string(value); }
 
-/// Which rows are whose, in a few letters.
-std::string layoutOf(const GroupPlan &plan) {
+std::string layoutText(const GroupPlan &plan) {
   std::string text;
   for (const std::vector<RowRange> &ranges : plan.layout) {
     for (const RowRange &range : ranges)
       text += num(range.begin) + ":" + num(range.end) + ",";
     text += ";";
   }
-  return sha256Hex(text).substr(0, 16);
+  return text;
 }
 
 } // namespace
+
+GroupDigests GroupDigests::of(const GroupPlan &plan, const std::string &text) {
+  return {sha256Hex(text), sha256Hex(layoutText(plan)).substr(0, 16)};
+}
 
 std::string agreementOf(const GroupRequest &request) {
   const heddle_attention_args &args = request.args;
   const GroupPlan &plan = request.plan;
   std::string text = std::string("version ") + heddle_version();
   auto add = [&](const std::string &name, const std::string &value) { text += "\n" + name + " " + value; };
-  add("kind", KindText{request.kind, args.out.dtype == HEDDLE_FP32}.str());
+  add("kind", kindOf(request, args.out.dtype == HEDDLE_FP32).str());
   add("q", dtypeName(request.elements.q));
   for (const auto &[name, value] : {std::pair("batch", args.q.size[0]),
                                     {"head_dim", args.q.size[3]},
@@ -43,8 +46,8 @@ std::string agreementOf(const GroupRequest &request) {
     if (const heddle_operand &operand = args.operands[i]; operand.kind != HEDDLE_OPERAND_POINTER)
       add("operand " + num(operand.id),
           operand.kind == HEDDLE_OPERAND_INT ? num(operand.value.i64) : std::to_string(operand.value.f64));
-  add("layout", layoutOf(plan));
-  add("plan", request.planDigest);
+  add("layout", request.digests.layout);
+  add("plan", request.digests.plan);
   return text;
 }
 

@@ -129,7 +129,8 @@ Result<const Kernel *> CudaShard::kernelOf(const KindText &kind) const {
   std::string known;
   for (const Kernel &kernel : kernels) {
     const Result<CallShape> shape = kernel.record().shape();
-    if (shape && shape->kind == kind.kind && shape->elements.out == kind.elements(shape->elements.q).out)
+    if (shape && shape->kind == kind.kind && shape->elements.out == kind.elements(shape->elements.q).out &&
+        shape->elements.precision == kind.precision)
       return &kernel;
     known += (known.empty() ? "" : ", ") + kernel.record().kind;
   }

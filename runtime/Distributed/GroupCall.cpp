@@ -1,6 +1,5 @@
 //===- GroupCall.cpp - one rank's part of a call over a group -------------===//
 #include "runtime/Distributed/GroupCall.h"
-#include "runtime/Distributed/AgreementText.h"
 #include "runtime/Distributed/GroupShare.h"
 
 namespace heddle {

@@ -8,6 +8,7 @@
 #include "runtime/Core/CallShape.h"
 #include "runtime/Core/GroupPlan.h"
 #include "runtime/Distributed/Agreement.h"
+#include "runtime/Distributed/AgreementText.h"
 #include "runtime/Distributed/ShardDevice.h"
 #include "runtime/Distributed/Transport.h"
 
@@ -21,11 +22,18 @@ namespace heddle {
 // whole are the plan's.
 struct GroupRequest {
   const GroupPlan &plan;
-  std::string planDigest; // of its text
+  GroupDigests digests; // of the plan
   Kind kind;
   CallElements elements;
   heddle_attention_args args;
 };
+
+// Of a launch of the request: out may be fp32, whatever the inputs are.
+inline KindText kindOf(const GroupRequest &request, bool hasOutOfFloats) {
+  const DType inputs = request.elements.q;
+  return KindText::of(request.kind,
+                      CallElements(inputs, hasOutOfFloats ? DType::fp32 : inputs, request.elements.precision));
+}
 
 // What a rank needs beside its arguments. Failures: the rank's tensors do not fit the plan; a launch is refused.
 Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, ShardDevice &device);

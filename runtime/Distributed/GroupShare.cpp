@@ -129,7 +129,7 @@ heddle_attention_args GroupShare::argsOfBlock(const OwnBlock &block) const {
 GroupShare::Launch GroupShare::forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const {
   const OwnBlock &block = own[size_t(launch.rows)];
   const bool isLast = number + 1 == block.launches;
-  Launch made{{request.kind, !isLast || args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
+  Launch made{kindOfLaunch(!isLast || args.out.dtype == HEDDLE_FP32), argsOfBlock(block)};
   made.args.k = tensorAt(ofQueries->columns(step, launch, 0), args.k, request.elements.k, launch.columns.size());
   made.args.v = tensorAt(ofQueries->columns(step, launch, 1), args.v, request.elements.v, launch.columns.size());
   made.args.k_origin = launch.columns.begin;
@@ -150,8 +150,7 @@ GroupShare::Launch GroupShare::forwardLaunch(size_t step, const ShardLaunch &lau
 /// Gradients of own queries and of columns.
 GroupShare::Launch GroupShare::backwardLaunch(size_t step, const ShardLaunch &launch) const {
   const OwnBlock &block = own[size_t(launch.rows)];
-  Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, argsOfBlock(block)};
-  made.kind.kind.adds = addsOfLaunches();
+  Launch made{kindOfGradients(), argsOfBlock(block)};
   const int64_t queries = block.rows.size(), keys = launch.columns.size();
   made.args.k = tensorAt(ofQueries->columns(step, launch, 0), args.k, request.elements.k, keys);
   made.args.v = tensorAt(ofQueries->columns(step, launch, 1), args.v, request.elements.v, keys);
@@ -174,8 +173,7 @@ GroupShare::Launch GroupShare::backwardLaunch(size_t step, const ShardLaunch &la
 GroupShare::Launch GroupShare::transposedLaunch(size_t step, const ShardLaunch &launch) const {
   const RowRange &keysOf = plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
   const int64_t first = plan.ownRow(rank, keysOf.begin);
-  Launch made{{request.kind, args.out.dtype == HEDDLE_FP32}, args};
-  made.kind.kind.adds = addsOfLaunches();
+  Launch made{kindOfGradients(), args};
   const int64_t keys = keysOf.size(), queries = launch.columns.size();
   auto queriesOf = [&](const heddle_tensor &like, size_t field, DType dtype) {
     return tensorAt(transposed->columns(step, launch, field), like, dtype, queries);

@@ -54,6 +54,12 @@ private:
   bool isBackward() const { return request.kind.isBackward(); }
   // d_q of another type than fp32 is written.
   Adds addsOfLaunches() const { return args.d_q.dtype == HEDDLE_FP32 ? Adds::all : Adds::keys; }
+  KindText kindOfLaunch(bool hasOutOfFloats) const { return kindOf(request, hasOutOfFloats); }
+  KindText kindOfGradients() const {
+    KindText text = kindOfLaunch(args.out.dtype == HEDDLE_FP32);
+    text.kind.adds = addsOfLaunches();
+    return text;
+  }
   DType typeOfQueryGradient() const { return args.d_q.dtype == HEDDLE_FP32 ? DType::fp32 : request.elements.q; }
   bool isTransposed() const { return isBackward() && !plan.transposed.steps.empty(); }
   int64_t bytesOf(Role role) const { return dtypeBytes(request.elements.of(specOf(role).element)); }

@@ -4,6 +4,8 @@
 #include "Board.h"
 #include "Tests.h"
 
+#include "runtime/Api/GroupHandles.h"
+
 namespace heddle::ranks {
 namespace {
 
@@ -13,13 +15,20 @@ SceneSpec likeOthers() {
   return spec;
 }
 
+SceneSpec ofFloats(bool isTf32) {
+  SceneSpec spec = likeOthers();
+  spec.dtype = HEDDLE_FP32, spec.isTf32 = isTf32;
+  return spec;
+}
+
 struct Row {
   const char *what;
   std::function<void(SceneSpec &spec)> spec = {}; // of the scene that rank 1 has
   std::function<void(Request &request)> request = {};
-  std::string toOther;    // what rank 0 is told
-  std::string toItself{}; // what rank 1 is told, where that is something else
-  int planRanks = 2;      // of rank 1's plan
+  std::string toOther;                               // what rank 0 is told
+  std::string toItself{};                            // what rank 1 is told, where that is something else
+  int planRanks = 2;                                 // of rank 1's plan
+  std::function<void(SceneSpec &spec)> kernels = {}; // of the scene that rank 1 has the kernels of
 };
 
 constexpr const char *kOtherWindow = "attn.pattern @p(%left: i32 {attn.min = 0 : i32}) { %w = attn.window [%left, 1] "
@@ -62,9 +71,29 @@ const std::vector<Row> &table() {
        3},
       {"kernels",
        {},
-       [](Request &) {},
+       {},
        "rank 1 takes no part: call over a group: kernels: number 0 is of another pattern",
-       "kernels: number 0 is of another pattern"},
+       "kernels: number 0 is of another pattern",
+       2,
+       [](SceneSpec &s) { s.pattern = kOtherWindow; }},
+      {"precision",
+       [](SceneSpec &s) { s = ofFloats(true); },
+       {},
+       "rank 1 has kind forward_tf32, rank 0 has kind forward"},
+      {"precision of kernels",
+       [](SceneSpec &s) { s = ofFloats(false); },
+       {},
+       "rank 1 takes no part: call over a group: kernels: expected one of kind forward beside forward_tf32, ",
+       "kernels: expected one of kind forward beside forward_tf32, ",
+       2,
+       [](SceneSpec &s) { s = ofFloats(true); }},
+      {"precision than kernels",
+       [](SceneSpec &s) { s = ofFloats(true); },
+       {},
+       "rank 1 takes no part: call over a group: kernels: expected one of kind forward_tf32 beside forward, ",
+       "kernels: expected one of kind forward_tf32 beside forward, ",
+       2,
+       [](SceneSpec &s) { s = ofFloats(false); }},
   };
   return rows;
 }
@@ -78,6 +107,7 @@ public:
 
 private:
   Status addRow(const Row &row);
+  Result<const Scene *> sceneOf(const std::function<void(SceneSpec &spec)> &change);
   std::string runRow(size_t number, Team &team);
 
   const TestOptions &options;
@@ -86,18 +116,22 @@ private:
   std::vector<Attempt> attempts;              // the first one is what both agree on, the others are the table's
 };
 
+Result<const Scene *> Joins::sceneOf(const std::function<void(SceneSpec &spec)> &change) {
+  SceneSpec spec = likeOthers();
+  change(spec);
+  HEDDLE_ASSIGN(scenes.emplace_back(), Scene::make(spec));
+  HEDDLE_TRY(kernels.prepare(*scenes.back(), /*isComputed=*/false));
+  return const_cast<const Scene *>(scenes.back().get());
+}
+
 Status Joins::addRow(const Row &row) {
   Scene *base = scenes[0].get();
   const Scene *other = base, *kernelsOf = nullptr;
-  SceneSpec spec = likeOthers();
-  if (std::string(row.what) == "kernels")
-    spec.pattern = kOtherWindow;
-  if (row.spec)
-    row.spec(spec);
-  if (row.spec || spec.pattern == kOtherWindow) {
-    HEDDLE_ASSIGN(scenes.emplace_back(), Scene::make(spec));
-    HEDDLE_TRY(kernels.prepare(*scenes.back(), /*isComputed=*/false));
-    (row.spec ? other : kernelsOf) = scenes.back().get();
+  if (row.spec) {
+    HEDDLE_ASSIGN(other, sceneOf(row.spec));
+  }
+  if (row.kernels) {
+    HEDDLE_ASSIGN(kernelsOf, sceneOf(row.kernels));
   }
   HEDDLE_ASSIGN(const heddle_group_plan *theirs, const_cast<Scene *>(other)->plan(row.planRanks));
   const bool isOfGradients = std::string(row.what) == "gradient of lse";
@@ -156,12 +190,23 @@ std::string Joins::runRow(size_t number, Team &team) {
   return sends() == before ? "the call that both agree on sends nothing" : "";
 }
 
+// Of a plan without its layout, as if that were long: what stands for it was made with the plan.
+std::string digestsAreKept(const heddle_group_plan &plan) {
+  GroupPlan without = *plan.plan;
+  without.layout.clear();
+  const std::string text = agreementOf({without, plan.digests, {}, {}, makeAttentionArgs()});
+  const bool isKept = plan.digests.layout.size() == 16 && plan.digests.plan.size() == 64 &&
+                      text.find("layout " + plan.digests.layout + "\nplan " + plan.digests.plan) != std::string::npos;
+  return isKept ? "" : "a call makes digests of its plan anew: " + text;
+}
+
 void Joins::run(Verdict &verdict) {
   Team team(2, attempts, kernels, options.team());
   if (const Reply alone = team.order(0, "alone 0"); !alone.isOk())
     return verdict.say("joins", alone.words);
   for (size_t number = 0; number < table().size(); ++number)
     verdict.say(std::string("another ") + table()[number].what, runRow(number, team));
+  verdict.say("what is compared of a plan is kept with it", digestsAreKept(*attempts[0].plan));
 }
 
 } // namespace

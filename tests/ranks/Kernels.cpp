@@ -27,10 +27,19 @@ std::string digestOf(const heddle_pattern *pattern) {
 
 bool isStandIn() { return setKernels() != nullptr; }
 
-std::vector<std::string> kindsOf(bool isBackward, bool isOfPart) {
+std::string callKindOf(const SceneSpec &spec, bool isBackward) {
+  return std::string(isBackward ? "backward_deterministic" : "forward") + (spec.isTf32 ? "_tf32" : "");
+}
+
+std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool isOfPart) {
+  std::vector<std::string> kinds = {"forward"};
   if (isBackward)
-    return {"backward_accumulate_deterministic"};
-  return isOfPart ? std::vector<std::string>{"forward", "forward_fp32_out"} : std::vector<std::string>{"forward"};
+    kinds = {spec.writesQueryGradient ? "backward_accumulate_keys_deterministic" : "backward_accumulate_deterministic"};
+  else if (isOfPart)
+    kinds.push_back("forward_fp32_out");
+  for (std::string &kind : kinds)
+    kind += spec.isTf32 ? "_tf32" : "";
+  return kinds;
 }
 
 Kernels::Kernels(std::string folder) : path(std::move(folder) + "/kernels.db") {}
@@ -42,7 +51,7 @@ Status Kernels::prepare(const Scene &scene, bool isComputed) {
   for (bool isOfPart : {false, true})
     for (bool isBackward : {false, true}) {
       heddle_pattern *pattern = isOfPart ? scene.part : scene.whole;
-      for (const std::string &kind : kindsOf(isBackward, isOfPart))
+      for (const std::string &kind : kindsOf(scene.spec, isBackward, isOfPart))
         HEDDLE_TRY(publishHostKernel(path, {pattern, digestOf(pattern), kind, scene.spec.dtype, scene.spec.dim}));
       if (!isComputed)
         continue;
@@ -50,7 +59,7 @@ Status Kernels::prepare(const Scene &scene, bool isComputed) {
       heddle_attention_args args = scene.arguments({tensors.begin(), tensors.end()}, scene.spec.rows, isBackward);
       const std::vector<heddle_operand> &operands = isOfPart ? scene.operandsOfPart : scene.operands;
       args.operands = operands.data(), args.operand_count = operands.size();
-      HEDDLE_TRY(said(heddle_cpu_run(pattern, kindsOf(isBackward, isOfPart)[0].c_str(), &args, 1)));
+      HEDDLE_TRY(said(heddle_cpu_run(pattern, kindsOf(scene.spec, isBackward, isOfPart)[0].c_str(), &args, 1)));
       for (uint8_t *tensor : tensors)
         delete[] tensor;
     }

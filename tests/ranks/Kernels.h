@@ -11,9 +11,10 @@ namespace heddle::ranks {
 // Whether the driver of this process is the recording one.
 bool isStandIn();
 
-// Of forward calls, and of gradients with the same bits in every run; of parts, which are added up, as group calls take
+// What a group's calls are asked for by, and the kinds of their kernels: of forward calls, and of gradients with the same bits in every run; of parts, which are added up, as group calls take
 // them, or of the whole.
-std::vector<std::string> kindsOf(bool isBackward, bool isOfPart);
+std::string callKindOf(const SceneSpec &spec, bool isBackward);
+std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool isOfPart);
 
 class Kernels {
 public:

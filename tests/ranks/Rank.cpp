@@ -159,9 +159,9 @@ Request Rank::requestOf(const Attempt &attempt, int rank) const {
 
 Result<std::vector<const heddle_kernel *>> Rank::kernelsFor(const Request &request, bool isBackward) {
   std::vector<const heddle_kernel *> all;
-  for (const std::string &kind : kindsOf(isBackward, /*isOfPart=*/true)) {
-    HEDDLE_ASSIGN(const heddle_kernel *kernel,
-                  kernels.find(request.kernelsOf ? *request.kernelsOf : *request.scene, true, kind));
+  const Scene &scene = request.kernelsOf ? *request.kernelsOf : *request.scene;
+  for (const std::string &kind : kindsOf(scene.spec, isBackward, /*isOfPart=*/true)) {
+    HEDDLE_ASSIGN(const heddle_kernel *kernel, kernels.find(scene, true, kind));
     all.push_back(kernel);
   }
   return all;
@@ -173,15 +173,16 @@ Status Rank::launch(const Request &request, bool isBackward, const heddle_attent
   args.operands = request.operands.data(), args.operand_count = request.operands.size();
   if (!request.hasDLse)
     args.d_lse = nullptr;
-  const char *kind = isBackward ? "backward_deterministic" : nullptr;
+  const std::string kind = callKindOf(request.scene->spec, isBackward);
   HEDDLE_ASSIGN(const auto launched, kernelsFor(request, isBackward));
   const auto count = int32_t(launched.size());
   uint64_t bytes = 0; // a call that is refused says so to all ranks
-  (void)heddle_group_workspace(group, request.plan, launched.data(), count, kind, &args, &bytes);
+  (void)heddle_group_workspace(group, request.plan, launched.data(), count, kind.c_str(), &args, &bytes);
   HEDDLE_ASSIGN(DeviceBuffer workspace, DeviceBuffer::allocate(device->device, std::max<int64_t>(int64_t(bytes), 1)));
   args.workspace = bytes ? workspace.data() : nullptr, args.workspace_bytes = bytes;
   point();
-  HEDDLE_TRY(said(heddle_group_launch(group, request.plan, launched.data(), count, kind, stream->handle(), &args)));
+  HEDDLE_TRY(
+      said(heddle_group_launch(group, request.plan, launched.data(), count, kind.c_str(), stream->handle(), &args)));
   point();
   HEDDLE_TRY(said(heddle_group_wait(group, stream->handle())));
   return device->device.synchronize(stream->handle());
@@ -215,7 +216,7 @@ Answer Rank::call(const Attempt &attempt) {
 }
 
 Status Rank::launchAlone(const Scene &scene, bool isBackward, heddle_attention_args args) {
-  HEDDLE_ASSIGN(const heddle_kernel *kernel, kernels.find(scene, false, kindsOf(isBackward, false)[0]));
+  HEDDLE_ASSIGN(const heddle_kernel *kernel, kernels.find(scene, false, kindsOf(scene.spec, isBackward, false)[0]));
   uint64_t bytes = 0;
   HEDDLE_TRY(said(heddle_kernel_workspace(kernel, &args, &bytes)));
   HEDDLE_ASSIGN(DeviceBuffer workspace, DeviceBuffer::allocate(device->device, std::max<int64_t>(int64_t(bytes), 1)));

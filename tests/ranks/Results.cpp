@@ -24,6 +24,12 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
   add("longformer", "zigzag", "ring", {sized(9, 256), sized(5, 64)});
   add("causal", "zigzag", "gather");
   all.back().isPlacementFree = true;
+  for (int32_t dtype : {HEDDLE_BF16, HEDDLE_FP32}) { // d_q of q's type: written where it is not fp32, which is added to
+    add("causal", "zigzag", "gather");
+    all.back().dtype = dtype, all.back().writesQueryGradient = dtype != HEDDLE_FP32;
+  }
+  add("causal", "zigzag", "ring");
+  all.back().dtype = HEDDLE_FP32, all.back().isTf32 = true;
   for (SceneSpec &spec : all)
     if (isOnGpus)
       spec.rows = 5003, spec.heads = 12, spec.kvHeads = 4, spec.dim = 64;
@@ -31,7 +37,7 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
 }
 
 std::string wrongIn(Scene &scene, const heddle_group_plan &plan, const std::vector<Reply> &replies,
-                    const Bytes &expected, double tolerance) {
+                    const Bytes &expected, const Tolerance &tolerance) {
   for (size_t rank = 0; rank < replies.size(); ++rank) {
     if (!replies[rank].isOk())
       return "rank " + std::to_string(rank) + ": " + replies[rank].words +
@@ -66,7 +72,7 @@ Result<std::string> runCase(Scene &scene, int ranks, Kernels &kernels, const Tes
     }
     std::string wrong = wrongIn(scene, *plan, replies, scene.expected, options.tolerance());
     if (wrong.empty() && !first.empty())
-      wrong = wrongIn(scene, *plan, replies, first, 0);
+      wrong = wrongIn(scene, *plan, replies, first, {});
     if (!wrong.empty())
       return std::string(verb) + ": " + wrong;
     if (first.empty()) {

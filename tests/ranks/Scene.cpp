@@ -31,6 +31,9 @@ std::string SceneSpec::name() const {
     text += " " + std::to_string(size);
   text += " rows=" + std::to_string(rows) + " heads=" + std::to_string(heads) + "/" + std::to_string(kvHeads) +
           " d=" + std::to_string(dim) + " " + layout + " " + form;
+  text += dtype == HEDDLE_BF16 ? "" : std::string(" ") + dtypeName(*dtypeOfCode(dtype));
+  text += isTf32 ? " tf32" : "";
+  text += writesQueryGradient ? " writes-d_q" : "";
   return text + (isPlacementFree ? " placement-free" : "");
 }
 
@@ -81,14 +84,10 @@ void Scene::fill() {
     tensors.push_back(sharedBytes(bytes));
     expected.push_back(kFields[field].isResult ? sharedBytes(bytes) : nullptr);
     const double step = 0.05 + 0.13 * double(field);
-    for (size_t i = 0; !kFields[field].isResult && i < bytes / (kFields[field].isFloat ? 4 : 2); ++i) {
+    const DType type = typeOf(kFields[field]);
+    for (int64_t i = 0; !kFields[field].isResult && i < int64_t(bytes) / dtypeBytes(type); ++i) {
       const float value = float(std::sin(double(i) * step + 1));
-      const uint32_t bits = floatBits(value);
-      const uint16_t half = spec.dtype == HEDDLE_FP16 ? floatToFp16(value) : floatToBf16(value);
-      if (kFields[field].isFloat)
-        std::memcpy(tensors.back() + i * 4, &bits, 4);
-      else
-        std::memcpy(tensors.back() + i * 2, &half, 2);
+      storeElements(type, &value, 1, tensors.back(), i);
     }
   }
 }
@@ -109,9 +108,14 @@ Result<const heddle_group_plan *> Scene::plan(int ranks) {
 
 int64_t Scene::rowsOf(const heddle_group_plan &plan, int rank) const { return plan.plan->rowsOf(rank); }
 
+DType Scene::typeOf(const Field &field) const {
+  const bool isOfInputs = !field.isFloat || (field.role == Role::dQ && spec.writesQueryGradient);
+  return isOfInputs ? *dtypeOfCode(spec.dtype) : DType::fp32;
+}
+
 size_t Scene::bytesOf(const Field &field, int64_t rows) const {
   const int64_t heads = field.isOfKeys ? spec.kvHeads : spec.heads;
-  return size_t(spec.batch * rows * heads * (field.isArray ? 1 : spec.dim) * (field.isFloat ? 4 : 2));
+  return size_t(spec.batch * rows * heads * (field.isArray ? 1 : spec.dim) * dtypeBytes(typeOf(field)));
 }
 
 Bytes Scene::share(int64_t rows) const {
@@ -140,7 +144,6 @@ void Scene::moveRows(const heddle_group_plan &plan, int rank, size_t number, uin
 
 heddle_attention_args Scene::arguments(const std::vector<void *> &addresses, int64_t rows, bool isBackward) const {
   heddle_attention_args args = makeAttentionArgs();
-  const DType dtype = *dtypeOfCode(spec.dtype);
   for (size_t i = 0; i < kFields.size(); ++i) {
     const Field &field = kFields[i];
     const bool isOfGradients =
@@ -148,8 +151,7 @@ heddle_attention_args Scene::arguments(const std::vector<void *> &addresses, int
     if (isOfGradients && !isBackward)
       continue;
     const int64_t heads = field.isOfKeys ? spec.kvHeads : spec.heads;
-    bindRole(args, field.role, addresses[i], field.isFloat ? DType::fp32 : dtype,
-             {spec.batch, rows, heads, field.isArray ? 1 : spec.dim});
+    bindRole(args, field.role, addresses[i], typeOf(field), {spec.batch, rows, heads, field.isArray ? 1 : spec.dim});
   }
   args.operands = operands.data(), args.operand_count = operands.size();
   return args;
@@ -162,26 +164,20 @@ void Scene::spoil(const Bytes &results) const {
 }
 
 std::string Scene::difference(const heddle_group_plan &plan, int rank, const Bytes &got, const Bytes &expected,
-                              double tolerance) const {
+                              const Tolerance &tolerance) const {
   const int64_t rows = rowsOf(plan, rank);
   for (size_t i = 0; i < kFields.size(); ++i) {
     const Field &field = kFields[i];
     if (!field.isResult)
       continue;
-    const size_t bytes = bytesOf(field, rows), all = bytesOf(field, spec.rows), width = field.isFloat ? 4 : 2;
-    auto numberAt = [&](const uint8_t *place) {
-      uint32_t bits = 0;
-      std::memcpy(&bits, place, width);
-      return field.isFloat               ? floatFromBits(bits)
-             : spec.dtype == HEDDLE_FP16 ? fp16ToFloat(uint16_t(bits))
-                                         : bf16ToFloat(uint16_t(bits));
-    };
+    const DType type = typeOf(field);
+    const size_t bytes = bytesOf(field, rows), all = bytesOf(field, spec.rows), width = size_t(dtypeBytes(type));
+    auto numberAt = [&](const uint8_t *place) { return loadElement(type, place, 0); };
     double largest = 0;
     for (size_t at = 0; at < all; at += width)
       if (const double value = numberAt(expected[i] + at); std::isfinite(value))
         largest = std::max(largest, std::abs(value));
-    // A mean of values of at most 1, weights of which are rounded to 8 bits, however small it is.
-    const double allowed = std::max(tolerance * largest, tolerance > 0 && field.role == Role::out ? 1.0 / 256 : 0);
+    const double allowed = std::max(tolerance.ofLargest * largest, field.role == Role::out ? tolerance.ofMeans : 0);
     std::vector<uint8_t> mine(bytes), wanted(bytes);
     moveRows(plan, rank, i, got[i], mine.data(), false);
     moveRows(plan, rank, i, expected[i], wanted.data(), false);

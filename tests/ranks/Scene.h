@@ -32,11 +32,19 @@ struct SceneSpec {
   int32_t dtype = HEDDLE_BF16;
   std::string layout = "contiguous", form = "gather";
   bool isPlacementFree = false;
+  bool writesQueryGradient = false; // d_q is of q's type
+  bool isTf32 = false;              // products of its calls
 
   std::string name() const;
 };
 
-// Tensors are [batch, rows, heads, dim], arrays [batch, heads, rows] of fp32; gradients are fp32.
+// By how much results may be others than expected; nothing: not at all, bit by bit.
+struct Tolerance {
+  double ofLargest = 0; // of a field
+  double ofMeans = 0;   // at least, of out: means of values of at most 1
+};
+
+// Tensors are [batch, rows, heads, dim], arrays [batch, heads, rows] of fp32; gradients are fp32, but d_q as the scene says.
 struct Field {
   Role role;
   bool isResult, isArray, isOfKeys, isFloat;
@@ -56,6 +64,7 @@ public:
   Result<const heddle_group_plan *> plan(int ranks);
 
   int64_t rowsOf(const heddle_group_plan &plan, int rank) const;
+  DType typeOf(const Field &field) const;
   size_t bytesOf(const Field &field, int64_t rows) const;
   // Between all rows and those of a rank, one behind the other.
   void moveRows(const heddle_group_plan &plan, int rank, size_t field, uint8_t *whole, uint8_t *share,
@@ -64,9 +73,9 @@ public:
   heddle_attention_args arguments(const std::vector<void *> &addresses, int64_t rows, bool isBackward) const;
   // Sets every element of results to NaN.
   void spoil(const Bytes &results) const;
-  // "" or the first result that is another one than expected, among the rows of a rank; bits: exactly.
+  // "" or the first result that is another one than expected, among the rows of a rank.
   std::string difference(const heddle_group_plan &plan, int rank, const Bytes &got, const Bytes &expected,
-                         double tolerance) const;
+                         const Tolerance &tolerance) const;
   Bytes share(int64_t rows) const;
 
   const SceneSpec spec;

@@ -14,8 +14,9 @@ struct TestOptions {
   unsigned seed = 1;
   std::string only = {}; // how names of cases begin
 
-  // Results of ranks against those of one call: another order of sums, and roundings of products on GPUs.
-  double tolerance() const { return isOnGpus ? 0.03 : 0.01; }
+  // Results of ranks against those of one call: another order of sums, and roundings of products on GPUs, where weights of
+  // a mean are rounded to 8 bits, however small it is.
+  Tolerance tolerance() const { return isOnGpus ? Tolerance{0.03, 1.0 / 256} : Tolerance{0.01, 0}; }
   TeamOptions team() const;
 };
 

@@ -143,7 +143,7 @@ ThreadResult runRank(Scene &scene, const heddle_group_plan &plan, std::unique_pt
     if (!result.status.isOk())
       break;
     const Kind kind = *Kind::parse(isBackward ? "backward" : "forward");
-    GroupRequest request{*plan.plan, plan.digest, kind, CallElements(*dtypeOfCode(scene.spec.dtype)),
+    GroupRequest request{*plan.plan, plan.digests, kind, CallElements(*dtypeOfCode(scene.spec.dtype)),
                          scene.arguments({own.begin(), own.end()}, rows, isBackward)};
     const auto bytes = groupWorkspace(request, rank, shard);
     std::vector<char> workspace(bytes ? *bytes + 256 : 0);
