@@ -129,4 +129,13 @@ done
 for config in reduce=1 "$portable,block_m=32"; do beside verify patterns/full.mlir "$grouped" "$config"; done
 for config in "" "$portable"; do beside verify patterns/dilated.mlir "${shapes[1]}" "$config"; done
 wait
+kind=backward_accumulate_keys # d_q is written beside them
+for shape in "$grouped" "$narrow"; do beside make_inputs "$shape"; done
+wait
+for pattern in causal softcap longnet; do
+  for shape in "$grouped" "$narrow"; do
+    for config in "" "$portable" reduce=0 reduce=2; do beside verify "patterns/$pattern.mlir" "$shape" "$config"; done
+  done
+done
+wait
 finish
