@@ -32,7 +32,7 @@ struct RingOptions {
   std::optional<int64_t> kvHeads, valueDim, stripe, limit;
   std::string dtype = dtypeName(kDefaultDType), layout = "auto", links, gpu = "h200", output;
   std::optional<double> rate;
-  double efficiency = 0.65;
+  double efficiency = 0.65, launchUs = 40; ///< as two H100 take them (docs/distributed.md)
   bool backward = false, allRanks = false, json = false;
 };
 
@@ -60,16 +60,23 @@ CLI::Validator linkRates() {
 Status setRates(const RingOptions &options, views::RingRequest &request) {
   views::RingRates &rates = request.call.rates;
   std::tie(rates.linkGBps, rates.latencyUs) = *parseLinks(options.links);
+  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
+  rates.launchUs = options.launchUs;
+  rates.memoryGBps = gpu->bandwidthGBps;
   if (options.rate) {
     rates.tflops = *options.rate;
+    // A call's rate may be that of a GPU which is seldom full: a tile of it is as fast as kernels are.
+    const bool isOfPacked = traitsOf(request.call.dtype).isPacked();
+    rates.tileTflops =
+        std::max(rates.tflops, isOfPacked ? gpu->bf16Tflops * options.efficiency : 0) / double(gpu->smCount);
     request.rateNote = "as given";
     return {};
   }
   if (!traitsOf(request.call.dtype).isPacked())
     return Status::invalidArgument(std::string("the data sheets here have no rate of ") +
                                    dtypeName(request.call.dtype) + " kernels: give one with --rate");
-  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
   rates.tflops = gpu->bf16Tflops * options.efficiency;
+  rates.tileTflops = rates.tflops / double(gpu->smCount);
   char note[96];
   std::snprintf(note, sizeof note, "assumed: %.3g%% of the %.4g of %s", options.efficiency * 100, gpu->bf16Tflops,
                 std::string(gpu->fullName).c_str());
@@ -144,6 +151,32 @@ Json predictedJson(const views::RingPlan &ring) {
   return list;
 }
 
+Json groupRankJson(const views::GroupRankTime &rank) {
+  return {{"ms", rank.ms},
+          {"compute_ms", rank.computeMs},
+          {"memory_ms", rank.memoryMs},
+          {"launch_ms", rank.launchMs},
+          {"beside_ms", rank.besideMs},
+          {"first_wait_ms", rank.firstWaitMs},
+          {"wait_ms", rank.waitMs},
+          {"launches", rank.launches},
+          {"messages", rank.messages},
+          {"waiting_rows", rank.waitingRows}};
+}
+
+Json groupsJson(const views::RingPlan &ring) {
+  Json list = Json::array();
+  for (const views::GroupForecast &group : ring.groups) {
+    Json ranks = Json::array();
+    for (const views::GroupRankTime &rank : group.time.ranks)
+      ranks.push_back(groupRankJson(rank));
+    list.push_back({{"form", group.form}, {"ms", group.time.ms ? Json(*group.time.ms) : Json()}, {"by_rank", ranks}});
+    if (!group.time.ms)
+      list.back()["reason"] = group.time.whyNot;
+  }
+  return list;
+}
+
 Json stepsJson(const views::RingRequest &request, const views::RingPlan &ring, size_t rank) {
   Json list = Json::array();
   const size_t ranks = ring.plan->ranks();
@@ -208,8 +241,14 @@ Json ringJson(const PatternFile &file, const views::RingRequest &request, const 
           {"layouts", layoutsJson(request, ring)},
           {"kept_pairs", balance ? countJson(pairs) : Json()},
           {"balance", balance ? Json(*balance) : Json()},
-          {"rates", {{"tflops", rates.tflops}, {"link_gbps", rates.linkGBps}, {"latency_us", rates.latencyUs}}},
+          {"rates",
+           {{"tflops", rates.tflops},
+            {"link_gbps", rates.linkGBps},
+            {"latency_us", rates.latencyUs},
+            {"launch_us", rates.launchUs},
+            {"memory_gbps", rates.memoryGBps}}},
           {"predicted", predictedJson(ring)},
+          {"of_plans", groupsJson(ring)},
           {"best", ring.times.best ? Json(ring.times.schemes[*ring.times.best].name) : Json()},
           {"by_rank", ranksJson(request, ring, withAll || ring.plan->ranks() <= kFewRanks)}};
 }
@@ -222,6 +261,7 @@ Status write(const RingOptions &options, const PatternFile &file, const views::R
   progress.finish();
   if (!ring)
     return ring.status();
+  views::addGroupTimes(file, shown, **ring);
   if (!options.output.empty())
     HEDDLE_TRY(writeArtifact(options.output, views::ringSvg(file, shown, **ring)));
   if (options.json)
@@ -284,11 +324,17 @@ Action addRingPlan(CLI::App &command) {
   addValue(command, "--rate", options->rate, "TFLOPS",
            "Rate of kernels on kept pairs [--efficiency of the data sheet of --gpu]")
       ->check(realBetween(1e-3, 1e6));
-  addValue(command, "--gpu", options->gpu, "NAME", "GPU of the rate")->capture_default_str()->check(gpuName());
+  addValue(command, "--gpu", options->gpu, "NAME", "GPU of the rate, of memory and of the number of processors")
+      ->capture_default_str()
+      ->check(gpuName());
   addValue(command, "--efficiency", options->efficiency, "SHARE",
            "Share of its matrix rate that kernels are assumed to reach")
       ->capture_default_str()
       ->check(realBetween(0.01, 1));
+  addValue(command, "--launch", options->launchUs, "US",
+           "Microseconds that a launch of a plan takes behind a rank's first one, beside what it computes")
+      ->capture_default_str()
+      ->check(realBetween(0, 1e6));
   addCount(command, "--limit", options->limit, "N",
            "Kept pairs of a layout are unknown beyond so many evaluations of closed forms [2^19]")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));

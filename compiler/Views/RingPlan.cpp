@@ -1,6 +1,8 @@
 //===- RingPlan.cpp - one attention call on many ranks --------------------===//
 #include "compiler/Views/RingPlan.h"
+#include "dialect/Geometry/GroupPlanner.h"
 #include "dialect/Geometry/NamedLayout.h"
+#include "runtime/Core/CountText.h"
 
 #include <algorithm>
 #include <numeric>
@@ -32,6 +34,21 @@ Result<std::unique_ptr<RingPlan>> planOne(const PatternFile &file, const RingReq
   return ring;
 }
 
+constexpr int64_t kMostRanksOfGroups = 64; ///< the text of a plan grows with their square
+
+GroupTime timeOfForm(const PatternFile &file, const RingRequest &request, const ShardLayout &layout, GroupForm form) {
+  if (request.ranks > kMostRanksOfGroups)
+    return {{}, {}, "of more than " + counted(kMostRanksOfGroups, "rank") + " none is made"};
+  GroupPlanRequest group{file.analysis(), request.sizes, layout};
+  group.kvHeads = request.call.kvHeads;
+  group.form = form;
+  group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
+  const Result<GroupPlan> plan = makeGroupPlan(group);
+  if (!plan)
+    return {{}, {}, plan.status().message()};
+  return groupTime(*plan, request.call, file.analysis(), request.sizes);
+}
+
 } // namespace
 
 Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRequest &request) {
@@ -53,6 +70,11 @@ Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRe
   ring->why = names.size() == 1 ? "as asked" : choice.why;
   ring->figures = std::move(figures);
   return ring;
+}
+
+void addGroupTimes(const PatternFile &file, const RingRequest &request, RingPlan &ring) {
+  for (const auto &[name, form] : {std::pair("gather", GroupForm::Gather), {"ring", GroupForm::Ring}})
+    ring.groups.push_back({name, timeOfForm(file, request, ring.layout, form)});
 }
 
 std::vector<size_t> heaviestFirst(const RingPlan &ring) {

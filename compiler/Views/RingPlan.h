@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"
+#include "compiler/Views/GroupTimes.h"
 #include "compiler/Views/RingTimes.h"
 
 #include <memory>
@@ -22,6 +23,12 @@ struct RingRequest {
   std::function<void(double share)> progress = {};
 };
 
+/// A form of plans that ranks follow (docs/distributed.md).
+struct GroupForecast {
+  const char *form;
+  GroupTime time;
+};
+
 /// Holds what its plan refers to, so it stays where it was made.
 struct RingPlan {
   attn::ShardLayout layout;
@@ -29,10 +36,14 @@ struct RingPlan {
   std::vector<attn::LayoutFigures> figures; ///< of each layout that was looked at
   std::optional<attn::ShardPlan> plan;      ///< never none
   RingTimes times;
+  std::vector<GroupForecast> groups = {}; ///< none before addGroupTimes()
 };
 
 /// As ShardPlan::create and the layouts fail. `file` and the request outlive the plan.
 Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRequest &request);
+
+/// What plans of the same layout take, in each form.
+void addGroupTimes(const PatternFile &file, const RingRequest &request, RingPlan &ring);
 
 /// Ranks from the most kept pairs to the fewest; by what they receive where pairs are unknown.
 std::vector<size_t> heaviestFirst(const RingPlan &ring);

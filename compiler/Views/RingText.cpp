@@ -39,6 +39,7 @@ public:
     header();
     travel();
     predicted();
+    ofPlans();
     const std::vector<size_t> order = heaviestFirst(ring);
     text += "\n  rank      kept pairs     receives        sends    computes       waits        ring\n";
     const bool isShort = !withAll && order.size() > 2 * kShownRanks + 2;
@@ -108,9 +109,28 @@ private:
                       " us a message");
     for (const RingScheme &scheme : ring.times.schemes)
       line("predicted", schemeWords(scheme));
-    if (!ring.times.best)
-      return;
-    line("best", std::string(ring.times.schemes[*ring.times.best].name) + gainWords());
+    if (ring.times.best)
+      line("best", std::string(ring.times.schemes[*ring.times.best].name) + gainWords());
+  }
+
+  /// What heddle.distributed does, by its plan.
+  void ofPlans() {
+    for (const GroupForecast &group : ring.groups) {
+      const std::string name = group.form + std::string(11 - std::string(group.form).size(), ' ');
+      if (!group.time.ms) {
+        line("by its plan", name + "- (" + group.time.whyNot + ")");
+        continue;
+      }
+      const size_t last = group.time.slowest();
+      const GroupRankTime &rank = group.time.ranks[last];
+      line("by its plan", name + milliseconds(*group.time.ms) + ", that of rank " + std::to_string(last) + ": " +
+                              milliseconds(rank.computeMs) + " in " + counted(rank.launches, "launch") + " (" +
+                              milliseconds(rank.launchMs) + " more), " + milliseconds(rank.memoryMs) +
+                              " of carries and copies");
+      line("", "launches end " + milliseconds(rank.besideMs) + " later beside " + counted(rank.messages, "message") +
+                   "; waits " + milliseconds(rank.firstWaitMs) + " for the first keys, " + milliseconds(rank.waitMs) +
+                   " in all; " + counted(rank.waitingRows, "row") + " in blocks that begin with them");
+    }
   }
 
   std::string gainWords() const {

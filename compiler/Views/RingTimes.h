@@ -28,6 +28,10 @@ namespace heddle::views {
 struct RingRates {
   double linkGBps = 0, latencyUs = 0; ///< each way of a rank's link, of a message
   double tflops = 0;                  ///< of kernels, on kept pairs
+  // What only the time of a plan knows (GroupTimes.h); 0: nothing is said of it.
+  double launchUs = 0;   ///< of a launch behind the first one
+  double memoryGBps = 0; ///< of device memory
+  double tileTflops = 0; ///< of one processor of the GPU
 };
 
 /// What is computed on a plan of forward steps.

@@ -104,3 +104,68 @@ TEST_CASE("heads that ranks do not divide are not exchanged") {
   CHECK(!ring->times.schemes[2].ms);
   CHECK(ring->times.schemes[2].whyNot == "8 ranks do not divide the 4 heads of k and v");
 }
+
+namespace {
+
+GroupTime planTime(const PatternFile &file, const RingRequest &request, const std::string &form) {
+  const auto ring = planned(file, request);
+  addGroupTimes(file, request, *ring);
+  for (const GroupForecast &group : ring->groups)
+    if (group.form == form)
+      return group.time;
+  return {};
+}
+
+} // namespace
+
+TEST_CASE("a plan that gathers waits for the first keys where all rows need them, and for sums that go home") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  const GroupTime gather = planTime(*full, requestOf(1e-3), "gather");
+  REQUIRE(gather.ms);
+  CHECK(*gather.ms == doctest::Approx(3 * kKeys + 4 * kPairs));
+  CHECK(gather.ranks[1].firstWaitMs == doctest::Approx(3 * kKeys));
+  CHECK(gather.ranks[1].waitMs == doctest::Approx(3 * kKeys));
+  CHECK(gather.ranks[1].waitingRows == 16);
+  CHECK(gather.ranks[1].launches == 1);
+  CHECK(gather.ranks[1].messages == 1);
+  RingRequest request = requestOf(1e-3);
+  request.call.kind = {KindBase::backward};
+  CHECK(*planTime(*full, request, "gather").ms == doctest::Approx(9 * kKeys + 2.5 * 4 * kPairs));
+}
+
+TEST_CASE("launches beside a message end later by its time; further ones cost their own, and what they leave in fp32") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  RingRequest request = requestOf(1e-3);
+  CHECK(*planTime(*full, request, "ring").ms == doctest::Approx(3 * kKeys + 4 * kPairs));
+  request.call.rates.launchUs = 10;
+  CHECK(*planTime(*full, request, "ring").ms == doctest::Approx(3 * kKeys + 4 * kPairs + 3 * 0.01));
+  request.call.rates.memoryGBps = 1;
+  const double carry = 16 * 8 * (32 + 1) * 4 / 1e6;
+  const GroupTime ring = planTime(*full, request, "ring");
+  CHECK(*ring.ms == doctest::Approx(3 * kKeys + 4 * kPairs + 3 * (0.01 + carry)));
+  CHECK(ring.ranks[2].besideMs == doctest::Approx(3 * kKeys));
+  CHECK(ring.ranks[2].waitMs == 0);
+}
+
+TEST_CASE("a launch lasts as its longest tile of rows, by which at most messages delay it") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  RingRequest request = requestOf(1e-3);
+  const double tile = 128 * 16 * 4 * 32 / 1e9; // a ring's launch meets 16 keys; at a TFLOP/s
+  request.call.rates.tileTflops = 1e-4;
+  CHECK(*planTime(*full, request, "ring").ms == doctest::Approx(4 * tile / 1e-4 + 3 * kKeys));
+  request.call.rates.tileTflops = 1;
+  CHECK(*planTime(*full, request, "ring").ms == doctest::Approx(4 * kPairs + 3 * tile));
+}
+
+TEST_CASE("ranks that ask each other for nothing have no message; plans of many ranks are not made for their time") {
+  const auto segments = parsed(unionText("%a = attn.full %m = attn.segment %a by [16]"));
+  const GroupTime alone = planTime(*segments, requestOf(1e-3, 50), "gather");
+  CHECK(*alone.ms == doctest::Approx(kPairs));
+  CHECK(alone.ranks[3].messages == 0);
+  CHECK(alone.ranks[3].waitingRows == 0);
+  RingRequest many = requestOf(1);
+  many.ranks = 65, many.sizes.seqlenQ = many.sizes.seqlenK = 130;
+  CHECK(planTime(*segments, many, "gather").whyNot == "of more than 64 ranks none is made");
+  many.ranks = 2, many.sizes.mostEvaluations = 0;
+  CHECK(planTime(*parsed(unionText("%m = attn.causal")), many, "gather").whyNot == "kept pairs are unknown");
+}

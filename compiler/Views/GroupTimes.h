@@ -1,0 +1,44 @@
+//===- GroupTimes.h - predicted time of a plan over ranks -------*- C++ -*-===//
+// Owns what a call takes that follows a GroupPlan, at given rates. Messages, copies and launches come in the order of
+// runtime/Distributed (WalkRun::run, GroupShare): change them together.
+//
+// A rank has two queues, as its GPU does. On that of kernels a launch lasts as long as its kept pairs at the rate of
+// kernels, or as its longest tile of rows on one processor, if that is longer. What it leaves for a further launch, and
+// copies into windows, go at the rate of memory; what is read of a carry is hidden. Each launch behind the rank's first one
+// costs a fixed time: its first loads, its last tiles. On that of links a message begins when all ranks that meet in it have
+// come, and lasts as long as its bytes of one direction, and a latency; both directions are waited for. It begins before
+// the launches beside it, and holds processors that these share: they end later by as long as it runs beside them, at most
+// by their longest tile.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/Views/RingTimes.h"
+#include "runtime/Core/GroupPlan.h"
+
+namespace heddle::views {
+
+struct GroupRankTime {
+  double ms = 0;
+  double computeMs = 0;   ///< of launches alone
+  double memoryMs = 0;    ///< of carries, and copies in front of launches
+  double launchMs = 0;    ///< of launches behind the first one
+  double besideMs = 0;    ///< by which messages delay launches
+  double firstWaitMs = 0; ///< until the first step on what travels may begin
+  double waitMs = 0;      ///< the same of all steps, and of the end
+  int64_t launches = 0, messages = 0;
+  int64_t waitingRows = 0; ///< of blocks that begin with what travels
+};
+
+struct GroupTime {
+  std::optional<double> ms = {};         ///< of the slowest rank; none: see whyNot
+  std::vector<GroupRankTime> ranks = {}; ///< none where the time is none
+  std::string whyNot = {};
+  size_t slowest() const; ///< of ranks
+};
+
+/// Of forward calls, or of gradients whose bits depend on the layout. `sizes` are of the whole; their evaluations bound
+/// those of all launches together.
+GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
+                    const attn::ProblemSizes &sizes);
+
+} // namespace heddle::views
