@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Calls over the GPUs of a host beside the same calls on one of them:
 
-    torchrun --nproc-per-node=2 bench/group.py [CASE...]
+    torchrun --nproc-per-node=2 bench/group.py [--heddle=PROGRAM] [--links=GBPS,US] [--gpu=NAME] [CASE...]
 
 A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,form=ring ,documents=N or run-time sizes such as ,left=4095. Without any: those of
 docs/distributed.md. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
-turns. Rank 0 prints a row of a table for each case; the largest differences of all ranks' results from those of one GPU are in the last
-column.
+turns. Predicted, where the program is given: what `heddle ring plan` says of the form at the rate of one GPU (forward, without documents);
+links are 150,10 and GPUs h100 unless said otherwise. Rank 0 prints a row of a table for each case; the largest differences of all ranks'
+results from those of one GPU are in the last column.
 """
+import json
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -38,6 +41,23 @@ def offsets(rows, documents, device):
     return torch.cat([torch.tensor([0]), cuts, torch.tensor([rows])]).to(torch.int32).to(device)
 
 
+def predicted(options, text, ranks, alone):
+    """Milliseconds of a call, as the program says; "-": it is not asked."""
+    name, tokens, layout, form, is_backward, documents, sizes = case_of(text)
+    if "heddle" not in options or is_backward or documents:
+        return "-"
+
+    def plan(rate):
+        command = [options["heddle"], "ring", "plan", name, f"--ranks={ranks}", f"--seqlen={tokens * ranks}", f"--heads={HEADS}", f"--kv-heads={KV_HEADS}",
+                   f"--head-dim={DIM}", f"--layout={layout}", f"--links={options.get('links', '150,10')}", f"--gpu={options.get('gpu', 'h100')}",
+                   f"--rate={rate}", "--json", *(f"--set={size}={value}" for size, value in sizes.items())]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    kept = int(plan(1)["kept_pairs"])
+    times = {each["form"]: each["ms"] for each in plan(kept * 4 * DIM / alone / 1e9)["of_plans"]}
+    return f"{times[form]:.2f}"
+
+
 def most_of_ranks(values):
     """The largest of each value on any rank."""
     most = torch.tensor(values, dtype=torch.float64, device="cuda")
@@ -60,7 +80,7 @@ def milliseconds(run, calls):
     return most_of_ranks([begin.elapsed_time(end) / calls])[0]
 
 
-def measure(text, group):
+def measure(text, group, options):
     name, tokens, layout, form, is_backward, documents, arguments = case_of(text)
     rank, ranks, device = group.rank, group.ranks, torch.device("cuda", group.device)
     rows = tokens * ranks
@@ -89,11 +109,14 @@ def measure(text, group):
     alone, together = (sorted(times)[TURNS // 2] for times in zip(*turns))
     travelling = plan.travelling * 2 * DIM * 2 / (1 << 20)
     if rank == 0:
-        print(f"| {text} | {alone:.2f} | {together:.2f} | {ratios[TURNS // 2]:.1%} | {ratios[0]:.1%} to {ratios[-1]:.1%} | {travelling:.0f} | "
+        print(f"| {text} | {alone:.2f} | {together:.2f} | {predicted(options, text, ranks, alone)} | {ratios[TURNS // 2]:.1%} | "
+              f"{ratios[0]:.1%} to {ratios[-1]:.1%} | {travelling:.0f} | "
               f"{', '.join(f'{each:.4f}' for each in differences)} |", flush=True)
 
 
 def main():
+    options = dict(word[2:].split("=", 1) for word in sys.argv[1:] if word.startswith("--"))
+    cases = [word for word in sys.argv[1:] if not word.startswith("--")]
     rank = int(os.environ["LOCAL_RANK"])
     torch.cuda.set_device(rank)
     distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
@@ -101,10 +124,10 @@ def main():
         heddle.configure(database=os.path.join(folder, "kernels.db"), first="best")
         group = hd.Group.of()
         if rank == 0:
-            print(f"{group.ranks} x {torch.cuda.get_device_name()}\n| case | one GPU, ms | group, ms | efficiency | range | MiB of k and v that travel | "
-                  "differences |\n|---|---|---|---|---|---|---|", flush=True)
-        for text in sys.argv[1:] or CASES:
-            measure(text, group)
+            print(f"{group.ranks} x {torch.cuda.get_device_name()}\n| case | one GPU, ms | group, ms | predicted, ms | efficiency | range | MiB of k and v that travel | "
+                  "differences |\n|---|---|---|---|---|---|---|---|", flush=True)
+        for text in cases or CASES:
+            measure(text, group, options)
             torch.cuda.empty_cache()
         group.close()
     distributed.destroy_process_group()
