@@ -1,6 +1,8 @@
 # Unit tests of runtime/; none needs LLVM, CUDA or a GPU.
 heddle_add_unit_test(status heddle_core)
 heddle_add_unit_test(count_text heddle_core)
+heddle_add_unit_test(counters heddle_core)
+heddle_add_unit_test(drift heddle_core)
 heddle_add_unit_test(parse_count heddle_core)
 heddle_add_unit_test(parallel_for heddle_core)
 heddle_add_unit_test(safe_text heddle_core)
@@ -98,7 +100,7 @@ set_tests_properties(device.embedding PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|s
   "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_PACKAGE=${HEDDLE_HOST_PACKAGE};HEDDLE_ROWS=200;HEDDLE_REQUESTS=50;HEDDLE_HOST_COST_OPTIONS=${HEDDLE_HOST_COST_WORDS} --prepared-limit-us=1e9 --first-limit-ms=1e9;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
 
 # The C interface as an application links it; the store is made through the C++ layer.
-set(HEDDLE_RUNTIME_TESTS runtime_api runtime_bad_input runtime_hpp runtime_threads)
+set(HEDDLE_RUNTIME_TESTS runtime_api runtime_bad_input runtime_hpp runtime_stats runtime_threads)
 if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize") # it stands where sanitizers stand
   list(APPEND HEDDLE_RUNTIME_TESTS runtime_steady_state)
 endif()
@@ -115,7 +117,22 @@ add_test(NAME runtime.exports
 add_test(NAME runtime.silent
   COMMAND sh -c "! nm -D --undefined-only $<TARGET_FILE:heddle_runtime_shared> | grep -E ' (_?exit|_Exit|quick_exit|abort|v?d?f?printf|puts|fputs|fputc|putchar|fwrite|perror|psignal|v?syslog|write|writev|std(out|err)|secure_getenv|environ|_ZSt4c(out|err|log))(@|$)' && test $(nm -D --undefined-only $<TARGET_FILE:heddle_runtime_shared> | grep -c ' getenv') = 1")
 add_test(NAME runtime.header_is_c
-  COMMAND ${CMAKE_C_COMPILER} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h)
+  COMMAND ${CMAKE_C_COMPILER} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h ${CMAKE_SOURCE_DIR}/runtime/Include/heddle_stats.h)
+
+# Promise 14: the same launches with and without counters.
+if("${CMAKE_BUILD_TYPE}" STREQUAL Release)
+  foreach(program prepared_cost_test prepared_cost_uncounted)
+    add_executable(${program} ${CMAKE_SOURCE_DIR}/tests/unit/prepared_cost_test.cpp)
+    target_link_libraries(${program} PRIVATE heddle_runtime heddle_fake_cuda heddle_test_main)
+    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
+    target_compile_definitions(${program} PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
+  endforeach()
+  target_sources(prepared_cost_uncounted PRIVATE ${CMAKE_SOURCE_DIR}/runtime/Device/Launch.cpp)
+  target_compile_definitions(prepared_cost_uncounted PRIVATE HEDDLE_UNCOUNTED)
+  add_test(NAME runtime.prepared_cost
+    COMMAND ${CMAKE_SOURCE_DIR}/tests/unit/prepared_cost.sh $<TARGET_FILE:prepared_cost_test> $<TARGET_FILE:prepared_cost_uncounted>)
+  set_tests_properties(runtime.prepared_cost PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped:" TIMEOUT ${HEDDLE_HANG_SECONDS})
+endif()
 
 if(TARGET runtime_steady_state_test)
   heddle_replace_calls(runtime_steady_state_test StandingClock)

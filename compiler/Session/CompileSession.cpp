@@ -11,6 +11,7 @@
 #include "codegen/Skeletons/Shared/Skeleton.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Session/PreparedPattern.h"
+#include "runtime/Core/Counters.h"
 #include "runtime/Core/KernelImages.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "runtime/Core/ParallelFor.h"
@@ -192,6 +193,7 @@ static Result<std::vector<Cubin>> compileAll(const std::vector<KernelSource> &so
     ptxasMs += cubin->ptxasMs;
     cubins.push_back(std::move(*cubin));
   }
+  Counters::get().compilations.add((nvrtcMs + ptxasMs) * 1e-3);
   times.push_back({"nvrtc", nvrtcMs});
   times.push_back({"ptxas", ptxasMs});
   return cubins;

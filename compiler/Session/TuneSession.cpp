@@ -6,7 +6,10 @@
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TunePrior.h"
 #include "compiler/Session/TuneSpace.h"
+#include "runtime/Core/Counters.h"
 #include "tuner/Search/StoreSink.h"
+
+#include <chrono>
 
 namespace heddle {
 namespace {
@@ -161,7 +164,9 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   const std::string name = request.name.empty() ? space->pattern().name : request.name;
   HEDDLE_TRY(
       publishProvisional(store, space->pattern(), kernel, LookupQuery(outcome.key, device.info().driverVersion), name));
+  const auto begin = std::chrono::steady_clock::now();
   HEDDLE_ASSIGN(outcome.search, tuner::runTuningSession(task, request.options));
+  Counters::get().searches.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   if (!outcome.search.winner)
     return outcome;
 

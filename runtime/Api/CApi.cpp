@@ -158,7 +158,7 @@ heddle_status heddle_kernel_workspace(const heddle_kernel *kernel, const heddle_
 }
 
 heddle_status heddle_kernel_launch(const heddle_kernel *kernel, void *stream, const heddle_attention_args *args) {
-  return guarded([&]() -> Status {
+  return guardedLaunch([&]() -> Status {
     HEDDLE_TRY(checkOpen("launch", "kernel", kernel));
     if (!args)
       return missing("launch", "args");
@@ -181,7 +181,7 @@ heddle_status heddle_prepare(const heddle_kernel *kernel, const heddle_attention
 }
 
 heddle_status heddle_prepared_launch(const heddle_prepared *prepared, void *stream) {
-  return guarded([&]() -> Status {
+  return guardedLaunch([&]() -> Status {
     HEDDLE_TRY(checkOpen("launch", "prepared", prepared));
     return prepared->launch.launch(static_cast<cuda::Stream>(stream));
   });

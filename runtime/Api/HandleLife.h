@@ -38,11 +38,13 @@ template <class Handle> void closeHandle(Handle *handle) {
                                                                                        std::memory_order_acq_rel);
 }
 
+// What checkOpen says.
+Status notOpen(const char *function, const char *argument, bool isNull);
+
 template <class Handle> Status checkOpen(const char *function, const char *argument, const Handle *handle) {
   if (handle && handle->life.isOpen())
     return {};
-  return Status::invalidArgument(std::string(function) + ": " + argument +
-                                 (handle ? ": this handle was closed" : ": expected an address, got null"));
+  return notOpen(function, argument, !handle);
 }
 
 } // namespace heddle

@@ -35,28 +35,28 @@ namespace heddle {
 // Of this thread's last failing call.
 std::string &lastMessage();
 
-inline heddle_status report(const Status &status) {
-  if (!status.isOk())
-    lastMessage() = safeMessage(status.message());
-  return heddle_status(status.code());
-}
+// Its code; counts it and keeps its message if it is none of success.
+heddle_status report(const Status &status);
+
+// In a handler: of what was thrown.
+heddle_status reportThrown() noexcept;
 
 // Runs f, a function that returns a Status; nothing thrown gets past.
-template <class F> heddle_status guarded(F &&f) noexcept {
+template <class F> heddle_status guardedLaunch(F &&f) noexcept {
   try {
-    try {
-      return report(f());
-    } catch (const std::exception &error) {
-      return report(statusOf(error));
-    }
-  } catch (...) { // most likely no memory, for a message either
-    lastMessage().clear();
-    return HEDDLE_INTERNAL;
+    const Status status = f();
+    return status.isOk() ? HEDDLE_OK : report(status);
+  } catch (...) {
+    return reportThrown();
   }
 }
 
-inline Status missing(const char *function, const char *argument) {
-  return Status::invalidArgument(std::string(function) + ": " + argument + ": expected an address, got null");
+// The same for calls that are not made at every step of a program: in one place, which is smaller.
+heddle_status guardedBy(Status (*call)(const void *f), const void *f) noexcept;
+template <class F> heddle_status guarded(const F &f) noexcept {
+  return guardedBy([](const void *erased) -> Status { return (*static_cast<const F *>(erased))(); }, &f);
 }
+
+Status missing(const char *function, const char *argument);
 
 } // namespace heddle

@@ -1,5 +1,6 @@
 //===- KernelFinder.cpp -----------------------------------------------------===//
 #include "runtime/Api/KernelFinder.h"
+#include "runtime/Core/DriftWatch.h"
 
 namespace heddle {
 namespace {
@@ -73,10 +74,16 @@ Result<FoundKernel> KernelFinder::find(const Device &device, LookupQuery query) 
   const std::string ofBucket = bucketText(device, query), ofProblem = problemText(ofBucket, query);
   uint64_t times = 0;
   for (const std::string *question : {&ofBucket, &ofProblem})
-    if (std::optional<FoundKernel> found = remembered(device, *question, times))
+    if (std::optional<FoundKernel> found = remembered(device, *question, times)) {
+      found->kernel.row().found[int(found->match)].add();
       return std::move(*found);
+    }
   bool isForBucket = false;
-  HEDDLE_ASSIGN(FoundKernel found, ask(device, std::move(query), isForBucket));
+  Result<FoundKernel> asked = ask(device, std::move(query), isForBucket);
+  if (asked.status().code() == StatusCode::notFound)
+    Counters::get().notFound.add();
+  HEDDLE_ASSIGN(FoundKernel found, std::move(asked));
+  found.kernel.row().found[int(found.match)].add();
   remember(isForBucket ? ofBucket : ofProblem, found, times);
   return found;
 }
@@ -135,6 +142,8 @@ Result<FoundKernel> KernelFinder::ask(const Device &device, LookupQuery query, b
                             howToMake(query.kind));
   isForBucket = found.isForBucket;
   HEDDLE_ASSIGN(Kernel loaded, Kernel::load(device, found.record));
+  if (found.match == MatchKind::exact && found.winner.isTuned)
+    DriftWatch::add(loaded.row(), found.winner, found.winner.medianUs);
   return FoundKernel{{found.match, found.winner.medianUs, found.winner.queryRows}, std::move(loaded)};
 }
 

@@ -14,14 +14,16 @@ namespace heddle {
 
 constexpr uint32_t kMaxStructBytes = 4096;
 
+// What is wrong with a size; with byte number `place` of a field that is not known.
+Status badStructSize(const char *what, uint32_t bytes, size_t least);
+Status unknownField(const char *what, size_t place);
+
 // `least` bytes are those that every caller has: never sizeof, which grows. `what` begins the message.
 template <class T> Status checkStructSize(const char *what, const T &given, size_t least) {
   const uint32_t bytes = given.struct_size;
   if (bytes >= least && bytes <= kMaxStructBytes && bytes % 8 == 0)
     return {};
-  return Status::invalidArgument(std::string(what) + ": struct_size: expected at least " + std::to_string(least) +
-                                 ", at most " + std::to_string(kMaxStructBytes) + " and a multiple of 8, got " +
-                                 std::to_string(bytes) + "; set it to the sizeof of the struct");
+  return badStructSize(what, bytes, least);
 }
 
 // Makes `known` what the caller gives, as this version sees it.
@@ -31,9 +33,7 @@ template <class T> Status readVersioned(const char *what, const T &given, size_t
   const unsigned char *raw = reinterpret_cast<const unsigned char *>(&given);
   for (size_t i = sizeof(T); i < bytes; ++i)
     if (raw[i] != 0)
-      return Status::unsupported(std::string(what) + ": byte " + std::to_string(i) +
-                                 " belongs to a field of a newer version and is not zero; "
-                                 "update the runtime or leave the field zero");
+      return unknownField(what, i);
   std::memcpy(static_cast<void *>(&known), raw, shared);
   std::memset(reinterpret_cast<unsigned char *>(&known) + shared, 0, sizeof(T) - shared);
   return {};

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <thread>
+#include <vector>
 
 namespace heddle {
 namespace {
@@ -70,12 +71,20 @@ Status attach(DeviceState &state, int ordinal) {
   return {};
 }
 
+struct States {
+  std::mutex mutex; // guards the other
+  std::map<cuda::Context, std::weak_ptr<DeviceState>> byContext;
+};
+
+States &states() {
+  static auto *all = new States; // outlives static destructors
+  return *all;
+}
+
 // One state per context, so that kernels are loaded once however often the device is opened.
 std::shared_ptr<DeviceState> shareState(std::shared_ptr<DeviceState> fresh) {
-  static std::mutex mutex;
-  static auto *states = new std::map<cuda::Context, std::weak_ptr<DeviceState>>; // outlives static destructors
-  std::lock_guard<std::mutex> lock(mutex);
-  std::weak_ptr<DeviceState> &entry = (*states)[fresh->context];
+  std::lock_guard<std::mutex> lock(states().mutex);
+  std::weak_ptr<DeviceState> &entry = states().byContext[fresh->context];
   std::shared_ptr<DeviceState> existing = entry.lock();
   if (existing && existing->driver == fresh->driver) {
     if (!existing->isPrimaryRetained) // its context was current, and its owner may release it
@@ -103,8 +112,23 @@ Status checkRange(const char *operation, int64_t offset, int64_t bytes, int64_t 
 } // namespace
 
 DeviceState::~DeviceState() {
-  if (isPrimaryRetained && !isAbandoned)
+  if (isAbandoned)
+    return;
+  sampler.close(*this);
+  if (isPrimaryRetained)
     driver->primaryCtxRelease(ordinal);
+}
+
+void collectSamples() {
+  std::vector<std::shared_ptr<DeviceState>> open; // released when the lock is
+  std::lock_guard<std::mutex> lock(states().mutex);
+  for (auto &[context, known] : states().byContext)
+    if (std::shared_ptr<DeviceState> state = known.lock()) {
+      ContextScope scope(*state);
+      if (scope.status("collect samples").isOk())
+        state->sampler.collect(*state);
+      open.push_back(std::move(state));
+    }
 }
 
 DeviceRecord DeviceInfo::record() const {

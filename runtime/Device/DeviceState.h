@@ -5,6 +5,7 @@
 
 #include "runtime/Device/Device.h"
 #include "runtime/Device/Driver.h"
+#include "runtime/Device/LaunchSampler.h"
 
 #include <atomic>
 #include <map>
@@ -22,6 +23,7 @@ struct DeviceState {
   std::atomic<bool> isAbandoned{false}; // set once; nothing is asked of the driver from then on
   DeviceInfo info;
   std::atomic<int> graphCount{0}; // of prepared calls
+  LaunchSampler sampler;
 
   std::mutex kernelsMutex; // guards kernels; held while a module loads, never during a launch
   std::map<std::string, std::weak_ptr<LoadedKernel>> kernels;
@@ -67,6 +69,9 @@ private:
   cuda::Code code = cuda::kSuccess;
   bool isPushed = false;
 };
+
+// Reads the times of sampled launches on all GPUs that have ended.
+void collectSamples();
 
 // Streams that other threads capture meanwhile are not disturbed by what this thread does: load, make, destroy.
 class RelaxedCapture {

@@ -30,6 +30,7 @@ heddle_tensor contiguousTensor(void *ptr, DType dtype, const std::array<int64_t,
 // `ptr`.
 void bindRole(AttentionArgs &args, Role role, void *ptr, DType dtype, const std::vector<int64_t> &shape);
 
+struct KernelRow;     // runtime/Core/Counters.h
 struct LoadedKernel;  // modules, functions, plan
 struct PreparedState; // one frozen call
 
@@ -43,6 +44,8 @@ public:
   Status launch(cuda::Stream stream) const;
   // Of the first kernel; the workspace is that of all.
   const LaunchGeometry &geometry() const;
+  // Pairs that one launch keeps, which a pattern's kernel does not know; counted from the next launch on.
+  void setPairs(int64_t pairs);
 
 private:
   friend class Kernel;
@@ -63,6 +66,8 @@ public:
   const LaunchPlan &plan() const;
   const Device &device() const;
   bool isJitCompiled() const;
+  // What this process counts of the kernel on its GPU, whoever launches it.
+  KernelRow &row() const;
 
   // Failures: invalidArgument or unsupported, naming the tensor or field; internal with the driver's error.
   // A sticky GPU fault of earlier work may show up here as well.

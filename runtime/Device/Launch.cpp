@@ -3,6 +3,7 @@
 #include "runtime/Device/LoadedKernel.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -10,6 +11,11 @@
 namespace heddle {
 namespace {
 
+#ifdef HEDDLE_UNCOUNTED // what counting costs is measured against: tests/unit/prepared_cost.sh
+constexpr bool kIsCounted = false;
+#else
+constexpr bool kIsCounted = true;
+#endif
 constexpr int64_t kWorkspaceAlignment = 256;
 
 Status checkLimits(const LoadedCode &kernel, const LaunchGeometry &geometry) {
@@ -124,6 +130,20 @@ Status launchFailure(const LoadedKernel &kernel, size_t index, const EvaluatedLa
                               " bytes of parameters"};
 }
 
+// With events around it.
+template <class F>
+[[gnu::noinline]] Status timedLaunch(const LoadedKernel &kernel, cuda::Stream stream, const CallInputs &call,
+                                     F launch) {
+  DeviceState &state = *kernel.device.state();
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status("launch"));
+  LaunchSampler::Sample *sample = state.sampler.begin(kernel, stream, call);
+  Status status = launch();
+  if (sample)
+    state.sampler.end(state, stream, *sample, status.isOk());
+  return status;
+}
+
 } // namespace
 
 Status checkCall(const LoadedKernel &kernel, const AttentionArgs &args, CheckedCall &checked) {
@@ -225,6 +245,20 @@ static Status evaluateFirst(const LoadedKernel &kernel, const CheckedCall &check
   return evaluateRound(kernel, checked, 0, call);
 }
 
+// Counts what `launch` launches, and times it if it is its turn.
+template <class F>
+Status countedLaunch(const LoadedKernel &kernel, cuda::Stream stream, const CallInputs &call, int64_t pairs, F launch) {
+  KernelRow &row = *kernel.row;
+  Status status;
+  if (kIsCounted && __builtin_expect(Counters::get().sampleEvery.load(std::memory_order_relaxed) != 0, 0))
+    status = timedLaunch(kernel, stream, call, launch);
+  else
+    status = launch();
+  if (kIsCounted && status.isOk())
+    row.launches.add(), row.pairs.add(pairs);
+  return status;
+}
+
 Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
   CheckedCall checked;
   ParamRoom room;
@@ -232,9 +266,15 @@ Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
   HEDDLE_TRY(checkCall(*loaded, args, checked));
   HEDDLE_TRY(checkMemory(loaded->needs, checked.inputs));
   HEDDLE_TRY(evaluateFirst(*loaded, checked, call));
-  HEDDLE_TRY(launchCall(*loaded, call, stream));
-  return launchRounds(*loaded, checked, stream, call);
+  if (const int64_t bytes = checked.inputs.layout.totalBytes)
+    Counters::get().workspace.touch(bytes);
+  return countedLaunch(*loaded, stream, checked.inputs, 0, [&]() -> Status {
+    HEDDLE_TRY(launchCall(*loaded, call, stream));
+    return launchRounds(*loaded, checked, stream, call);
+  });
 }
+
+KernelRow &Kernel::row() const { return *loaded->row; }
 
 Result<int64_t> Kernel::workspaceBytes(const AttentionArgs &args) const {
   CheckedCall checked;
@@ -251,6 +291,11 @@ struct PreparedState {
   EvaluatedCall call{nullptr}; // of the first round
   std::unique_ptr<unsigned char[], Release> params;
   std::unique_ptr<LaunchGraph> graph; // of all that one launch does, or null
+  std::atomic<int64_t> pairs{0};
+  int64_t workspaceBytes = 0; // counted
+
+  ~PreparedState() { Counters::get().workspace.take(workspaceBytes); }
+  Status launch(cuda::Stream stream) const;
 };
 
 // Servers keep thousands of prepared calls: each has room for its own parameters only.
@@ -277,6 +322,7 @@ Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   keepCall(*loaded, call, *state);
   if (state->checked.rounds == 1 && !(args.flags & HEDDLE_WITHOUT_GRAPH))
     state->graph = LaunchGraph::make(*loaded, state->call);
+  Counters::get().workspace.add(state->workspaceBytes = state->checked.inputs.layout.totalBytes);
   return PreparedLaunch(std::move(state));
 }
 
@@ -285,16 +331,23 @@ PreparedLaunch::PreparedLaunch(PreparedLaunch &&) noexcept = default;
 PreparedLaunch &PreparedLaunch::operator=(PreparedLaunch &&) noexcept = default;
 PreparedLaunch::~PreparedLaunch() = default;
 
-Status PreparedLaunch::launch(cuda::Stream stream) const {
-  if (state->graph && state->graph->launch(stream))
+Status PreparedState::launch(cuda::Stream stream) const {
+  if (graph && graph->launch(stream))
     return {};
-  HEDDLE_TRY(launchCall(*state->kernel, state->call, stream));
-  if (state->checked.rounds == 1)
+  HEDDLE_TRY(launchCall(*kernel, call, stream));
+  if (checked.rounds == 1)
     return {};
   ParamRoom room;
-  EvaluatedCall call(room.bytes);
-  return launchRounds(*state->kernel, state->checked, stream, call);
+  EvaluatedCall other(room.bytes);
+  return launchRounds(*kernel, checked, stream, other);
 }
+
+Status PreparedLaunch::launch(cuda::Stream stream) const {
+  return countedLaunch(*state->kernel, stream, state->checked.inputs, state->pairs.load(std::memory_order_relaxed),
+                       [&] { return state->launch(stream); });
+}
+
+void PreparedLaunch::setPairs(int64_t pairs) { state->pairs.store(pairs, std::memory_order_relaxed); }
 
 const LaunchGeometry &PreparedLaunch::geometry() const { return state->call.launches[0].geometry; }
 

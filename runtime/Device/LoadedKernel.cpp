@@ -97,6 +97,8 @@ Result<std::shared_ptr<LoadedKernel>> loadFresh(const Device &device, const Kern
   kernel->record = record;
   kernel->record.cubin.clear();
   kernel->record.ptx.clear();
+  kernel->row = &Counters::get().row(
+      {record.contentKey, record.pattern, record.kind, device.info().identity.deviceName, device.info().pciBusId});
   HEDDLE_TRY(readPlan(record, *kernel));
   HEDDLE_ASSIGN(Code code, chooseCode(device.info(), record));
   kernel->isJitCompiled = code.isPtx;

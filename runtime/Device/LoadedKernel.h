@@ -3,6 +3,7 @@
 // runtime/Device. Immutable after load, so launches share it without a lock.
 #pragma once
 
+#include "runtime/Core/Counters.h"
 #include "runtime/Device/Arguments.h"
 #include "runtime/Device/DeviceState.h"
 #include "runtime/Device/Kernel.h"
@@ -32,6 +33,7 @@ struct LoadedKernel {
   std::vector<LoadedCode> codes; // of the plan's launches
   bool hasTensorMaps = false;
   bool isJitCompiled = false;
+  KernelRow *row = nullptr; // what is counted
 };
 
 constexpr int64_t kMaxParamBlock = kMaxParamBytes; // of all launches; LaunchPlan::validate holds plans to this

@@ -1,5 +1,6 @@
 //===- Sqlite.cpp -----------------------------------------------------------===//
 #include "runtime/Store/Sqlite.h"
+#include "runtime/Core/Counters.h"
 
 #include <algorithm>
 #include <cmath>
@@ -167,6 +168,9 @@ Result<Database> Database::open(const std::string &uri, const std::string &path,
 int Database::onBusy(void *argument, int calls) {
   constexpr int kSleepsMs[] = {1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100}, kSaidAfterMs = 1000; // SQLite's own steps
   Waiting &waiting = *static_cast<Waiting *>(argument);
+  Counters &counters = Counters::get();
+  if (calls == 0)
+    counters.storeWaits.times.add();
   if (calls == 0)
     waiting.begin = std::chrono::steady_clock::now(), waiting.isSaid = false;
   waiting.waitedMs =
@@ -176,6 +180,8 @@ int Database::onBusy(void *argument, int calls) {
   if (step <= 0)
     return 0;
   sqlite3_sleep(int(step));
+  counters.storeRetries.add();
+  counters.storeWaits.nanoseconds.add(step * 1000000);
   if (!waiting.isSaid && waiting.waitedMs >= kSaidAfterMs && waiting.rule.onWait) {
     waiting.isSaid = true;
     waiting.rule.onWait({waiting.shownPath, lockHolder(waiting.file), waiting.rule.limitMs});

@@ -40,7 +40,7 @@ run_compile() { # run_compile <program> <database>
 }
 
 install_and_move heddle libheddle
-has_files include/heddle/heddle.h include/heddle/heddle.hpp include/heddle/heddle_compiler.h "${libdir#"$tree/"}/pkgconfig/heddle.pc"
+has_files include/heddle/heddle.h include/heddle/heddle.hpp include/heddle/heddle_compiler.h include/heddle/heddle_stats.h "${libdir#"$tree/"}/pkgconfig/heddle.pc"
 check_nvrtc
 check_program
 build_example compiler

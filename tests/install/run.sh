@@ -12,8 +12,8 @@ unset LD_LIBRARY_PATH
 
 check_files() {
   local others
-  has_files include/heddle/heddle.h include/heddle/heddle.hpp "${libdir#"$tree/"}/pkgconfig/heddle_runtime.pc"
-  others=$(find "$tree" -type f | grep -vE '/heddle/heddle\.(h|hpp)$|/libheddle_runtime\.so[.0-9]*$|/cmake/heddle_runtime/[^/]*\.cmake$|/heddle_runtime\.pc$') &&
+  has_files include/heddle/heddle.h include/heddle/heddle.hpp include/heddle/heddle_stats.h "${libdir#"$tree/"}/pkgconfig/heddle_runtime.pc"
+  others=$(find "$tree" -type f | grep -vE '/heddle/heddle(\.h|\.hpp|_stats\.h)$|/libheddle_runtime\.so[.0-9]*$|/cmake/heddle_runtime/[^/]*\.cmake$|/heddle_runtime\.pc$') &&
     fail "the runtime alone installs $others"
   return 0
 }

@@ -8,13 +8,13 @@ import subprocess
 import pytest
 from heddle import _library, _structs, errors
 
-HEADERS = ("runtime/Include/heddle.h", "compiler/Library/heddle_compiler.h")
+HEADERS = tuple("/".join(place) for place in _structs.PLACES)
 STRUCTS = {"heddle_" + re.sub("(?<!^)([A-Z])", r"_\1", name).lower(): kind for name, kind in _structs._declared.items() if isinstance(kind, type)}
 CONSTANTS = {f"HEDDLE_{name}": number for name, number in _structs._declared.items() if isinstance(number, int)}
 
 
 def source(root):
-    lines = [f'#include "{root}/{HEADERS[1]}"', "#include <stdio.h>", "int main(void) {"]
+    lines = [*(f'#include "{root}/{header}"' for header in HEADERS), "#include <stdio.h>", "int main(void) {"]
     for name, struct in STRUCTS.items():
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
         lines += [f'  printf("{name}.{field[0]} %zu\\n", offsetof({name}, {field[0]}));' for field in struct._fields_]
@@ -41,11 +41,16 @@ def test_structs_have_the_layout_of_the_headers(root, tmp_path):
 
 
 def test_every_struct_and_function_of_the_headers_is_read(root):
-    for header, functions in zip(HEADERS, (_structs.runtime_functions, _structs.compiler_functions)):
+    total = 0
+    for header in HEADERS:
         text = re.sub(r"/\*.*?\*/", "", open(os.path.join(root, header)).read(), flags=re.S)
         assert set(re.findall(r"typedef struct (\w+) \{", text)) <= set(STRUCTS)
+        functions = set(re.findall(r"HEDDLE_API [^;(]*?(\w+)\(", text))
         assert len(functions) == text.count("HEDDLE_API heddle_status") + text.count("HEDDLE_API void") + text.count("HEDDLE_API const char")
-    assert len(STRUCTS) == 13
+        assert functions <= set(_structs.compiler_functions if "compiler" in header else _structs.runtime_functions)
+        total += len(functions)
+    assert total == len(_structs.compiler_functions) + len(_structs.runtime_functions)
+    assert len(STRUCTS) == 16
     assert _structs.MATCH_NAMES == ("exact", "nearest bucket", "same architecture", "untuned default", "none")
     with pytest.raises(AttributeError, match="declare no Nothing"):
         _structs.Nothing

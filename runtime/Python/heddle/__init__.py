@@ -12,6 +12,7 @@ docs/python.md is the guide.
 from . import errors, words
 from ._engine import Kernel, configure
 from ._library import library as _shared_library
+from ._stats import sample, stats, stats_text
 from .calls import Prepared, Task, attention, attention_backward, kernel, prepare, tune
 from .errors import (CorruptError, DeniedError, Error, InternalError, InvalidArgumentError, IoError, NewerError, NotFoundError,
                      UnavailableError, UnsupportedError)
@@ -21,7 +22,7 @@ from .words import number, size, static, tensor
 __all__ = ["Argument", "CorruptError", "DeniedError", "Error", "InternalError", "InvalidArgumentError", "IoError", "Kernel", "NewerError",
            "NotFoundError", "Pattern", "Prepared", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "distributed", "errors",
            "flex", "flex_attention", "has_compiler", "kernel", "library", "library_names", "load", "named", "nn", "number", "pattern", "prepare",
-           "size", "static", "tensor", "tune", "version", "words"]
+           "sample", "size", "static", "stats", "stats_text", "tensor", "tune", "version", "words"]
 
 
 def version() -> str:

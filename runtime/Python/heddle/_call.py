@@ -321,6 +321,9 @@ class Frozen:
         if status:
             raise self._library.error(status)
 
+    def count_pairs(self, pairs):
+        self._library.call("heddle_prepared_set_pairs", self._handle, pairs)
+
     def close(self):
         handle, self._handle = self._handle, None
         if handle is not None:

@@ -44,6 +44,10 @@ class _Launch:
         if self._frozen is not None:
             self._frozen.close()
 
+    def count_pairs(self, pairs):
+        if self._frozen is not None:
+            self._frozen.count_pairs(pairs)
+
     def launch(self):
         if self.kernel is None:
             _call.run_on_host(self.call)

@@ -90,6 +90,12 @@ def _load():
 
 _lock = threading.Lock()
 _loaded = None
+_waiting: list = []
+
+
+def on_load(then):
+    """Calls a function when the library is loaded, once."""
+    _waiting.append(then)
 
 
 def library():
@@ -99,6 +105,8 @@ def library():
         with _lock:
             if _loaded is None:
                 _loaded = _load()
+                for then in _waiting:
+                    then()
     return _loaded
 
 

@@ -1,4 +1,4 @@
-"""The structs, constants and functions of heddle.h and heddle_compiler.h, read from the headers themselves: `AttentionArgs` is
+"""The structs, constants and functions of heddle.h, heddle_stats.h and heddle_compiler.h, read from the headers themselves: `AttentionArgs` is
 heddle_attention_args, `BF16` HEDDLE_BF16. What a header declares is here at once; tests/python/test_headers.py holds the layout against
 the C compiler.
 """
@@ -8,10 +8,14 @@ import re
 from typing import Any
 
 _TYPES = {"int32_t": C.c_int32, "uint32_t": C.c_uint32, "int64_t": C.c_int64, "uint64_t": C.c_uint64, "float": C.c_float, "double": C.c_double,
-          "int": C.c_int, "heddle_status": C.c_int, "heddle_task_done": C.c_void_p, "void": None}
+          "int": C.c_int, "heddle_status": C.c_int, "heddle_task_done": C.c_void_p, "heddle_drift_found": C.c_void_p,
+          "void": None}
 _DECLARATION = re.compile(r"(?:const )?(\w+)\s+(.*)", re.S)
 _DECLARATOR = re.compile(r"\s*(\**)(\w+)(?:\[(\d+)\])?")
 _declared: dict = {}
+
+
+PLACES = (("runtime", "Include", "heddle.h"), ("runtime", "Include", "heddle_stats.h"), ("compiler", "Library", "heddle_compiler.h"))
 
 
 def text_of(*place):
@@ -25,7 +29,7 @@ def text_of(*place):
 
 def _texts():
     """Without comments and what is for the preprocessor."""
-    for place in (("runtime", "Include", "heddle.h"), ("compiler", "Library", "heddle_compiler.h")):
+    for place in PLACES:
         yield re.sub(r"/\*.*?\*/|^#.*?$", "", text_of(*place), flags=re.S | re.M)
 
 
@@ -74,7 +78,8 @@ def _read(text):
     return functions
 
 
-runtime_functions, compiler_functions = map(_read, _texts())
+*_of_runtime, compiler_functions = map(_read, _texts())
+runtime_functions = {name: each for functions in _of_runtime for name, each in functions.items()}
 
 
 def __getattr__(name: str) -> Any:
@@ -87,6 +92,12 @@ def __getattr__(name: str) -> Any:
 def sized(struct, /, **fields):
     """A struct that says its own size."""
     return struct(struct_size=C.sizeof(struct), **fields)
+
+
+def statuses():
+    """The codes of heddle_status by their names."""
+    body = re.search(r"typedef enum heddle_status \{(.*?)\}", text_of(*PLACES[0]), re.S).group(1)
+    return {name: int(number) for name, number in re.findall(r"HEDDLE_(\w+) = (\d+)", body)}
 
 
 MATCH_NAMES = tuple(name[len("MATCH_"):].lower().replace("_", " ") for name in _declared if name.startswith("MATCH_"))

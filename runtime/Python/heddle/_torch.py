@@ -321,6 +321,10 @@ class Bound:
             each.record_stream(stream)
         self._streams.add(address)
 
+    def count_pairs(self, pairs):
+        if self._frozen is not None:
+            self._frozen.count_pairs(pairs)
+
     def launch(self):
         if self._frozen is None:
             _call.run_on_host(self._ready.call)

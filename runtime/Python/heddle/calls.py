@@ -115,9 +115,18 @@ class Prepared:
         self._bound = bound
         self.out, self.lse, self.kernel = bound.out, bound.lse, bound.kernel
 
-    def __call__(self):
+    def _open(self):
         if self._bound is None:
             raise InvalidArgumentError("this prepared call is closed")
+
+    def count_pairs(self, pairs: int):
+        """Says how many pairs of queries and keys one launch keeps, over batch and heads, as heddle.Pattern.explain counts them, for
+        heddle.stats(): a kernel does not know."""
+        self._open()
+        self._bound.count_pairs(pairs)
+
+    def __call__(self):
+        self._open()
         if self._bound.is_traced():
             _outside("launch")(self._bound)
         else:
