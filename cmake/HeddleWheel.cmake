@@ -25,8 +25,8 @@ function(heddle_install_wheel)
   endif()
   install(PROGRAMS $<TARGET_FILE:${library}> DESTINATION heddle/lib RENAME $<TARGET_SONAME_FILE_NAME:${library}> COMPONENT heddle_wheel)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/patterns DESTINATION heddle COMPONENT heddle_wheel FILES_MATCHING PATTERN *.mlir)
-  install(FILES ${PROJECT_SOURCE_DIR}/runtime/Include/heddle.h ${PROJECT_SOURCE_DIR}/runtime/Include/heddle_stats.h
-    ${PROJECT_SOURCE_DIR}/compiler/Library/heddle_compiler.h
+  install(FILES ${PROJECT_SOURCE_DIR}/runtime/Include/heddle.h ${PROJECT_SOURCE_DIR}/runtime/Include/heddle_arena.h
+    ${PROJECT_SOURCE_DIR}/runtime/Include/heddle_stats.h ${PROJECT_SOURCE_DIR}/compiler/Library/heddle_compiler.h
     DESTINATION heddle/include COMPONENT heddle_wheel) # _structs.py reads them
   add_custom_target(heddle_wheel DEPENDS ${library} $<TARGET_NAME_IF_EXISTS:heddle>)
 endfunction()

@@ -30,6 +30,7 @@ add_library(heddle_fake_cuda SHARED
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeDevice.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeGraph.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeKernel.cpp
+  ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakePool.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/FakeState.cpp
   ${CMAKE_SOURCE_DIR}/tests/unit/fake_cuda/HostKernel.cpp)
 target_link_libraries(heddle_fake_cuda PRIVATE ${CMAKE_DL_LIBS})
@@ -99,8 +100,13 @@ add_test(NAME device.embedding COMMAND ${CMAKE_SOURCE_DIR}/tests/device/embeddin
 set_tests_properties(device.embedding PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
   "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_PACKAGE=${HEDDLE_HOST_PACKAGE};HEDDLE_ROWS=200;HEDDLE_REQUESTS=50;HEDDLE_HOST_COST_OPTIONS=${HEDDLE_HOST_COST_WORDS} --prepared-limit-us=1e9 --first-limit-ms=1e9;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
 
+# And that of arenas.
+add_test(NAME device.arena COMMAND ${CMAKE_SOURCE_DIR}/tests/device/arena.sh WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(device.arena PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
+  "HEDDLE=/bin/true;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_ARENA_DRY=1;HEDDLE_ARENA_CALLS=20000;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+
 # The C interface as an application links it; the store is made through the C++ layer.
-set(HEDDLE_RUNTIME_TESTS runtime_api runtime_bad_input runtime_hpp runtime_stats runtime_threads)
+set(HEDDLE_RUNTIME_TESTS runtime_api runtime_arena runtime_bad_input runtime_hpp runtime_stats runtime_threads)
 if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize") # it stands where sanitizers stand
   list(APPEND HEDDLE_RUNTIME_TESTS runtime_steady_state)
 endif()
@@ -117,7 +123,7 @@ add_test(NAME runtime.exports
 add_test(NAME runtime.silent
   COMMAND sh -c "! nm -D --undefined-only $<TARGET_FILE:heddle_runtime_shared> | grep -E ' (_?exit|_Exit|quick_exit|abort|v?d?f?printf|puts|fputs|fputc|putchar|fwrite|perror|psignal|v?syslog|write|writev|std(out|err)|secure_getenv|environ|_ZSt4c(out|err|log))(@|$)' && test $(nm -D --undefined-only $<TARGET_FILE:heddle_runtime_shared> | grep -c ' getenv') = 1")
 add_test(NAME runtime.header_is_c
-  COMMAND ${CMAKE_C_COMPILER} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h ${CMAKE_SOURCE_DIR}/runtime/Include/heddle_stats.h)
+  COMMAND ${CMAKE_C_COMPILER} -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c ${CMAKE_SOURCE_DIR}/runtime/Include/heddle.h ${CMAKE_SOURCE_DIR}/runtime/Include/heddle_arena.h ${CMAKE_SOURCE_DIR}/runtime/Include/heddle_stats.h)
 
 # Promise 14: the same launches with and without counters.
 if("${CMAKE_BUILD_TYPE}" STREQUAL Release)

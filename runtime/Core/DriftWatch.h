@@ -20,7 +20,8 @@ struct DriftListener {
 class DriftWatch {
 public:
   // The front one for the problem is that of the last time that was stored. What more than 64 of a kernel would be is not
-  // watched, nor are problems with tensors that masks read: what these hold is not known of a call.
+  // watched, nor are problems with tensors that masks read, as what these hold is not known of a call, nor times below
+  // 100 us.
   static void add(KernelRow &row, const ExactProblem &problem, double expectedUs);
 
   const ExactProblem &problem() const { return exact; }

@@ -21,6 +21,7 @@ using Event = struct EventStruct *;
 using Graph = struct GraphStruct *;
 using GraphNode = struct GraphNodeStruct *;
 using GraphExec = struct GraphExecStruct *;
+using MemPool = struct MemPoolStruct *;
 
 // Headers before CUDA 13 ask for 64-byte alignment, later ones for 128.
 struct alignas(128) TensorMap {
@@ -62,6 +63,15 @@ struct Copy2D {
   size_t width, height; // bytes, rows
 };
 
+// CUmemPoolProps
+struct MemPoolProps {
+  int kind, handleTypes;
+  int placeKind, place; // CUmemLocation
+  void *security;
+  size_t most; // 0: as the GPU has
+  unsigned char reserved[56];
+};
+
 constexpr Code kSuccess = 0;
 constexpr Code kErrorInvalidValue = 1;
 constexpr Code kErrorOutOfMemory = 2;
@@ -88,6 +98,17 @@ constexpr int kAttributeComputeMajor = 75;
 constexpr int kAttributeComputeMinor = 76;
 constexpr int kAttributePageableMemoryAccess = 88;
 constexpr int kAttributeMaxSharedPerBlockOptin = 97;
+constexpr int kAttributeMemoryPools = 115;
+
+// CUmemAllocationType, CUmemLocationType, CUmemPool_attribute
+constexpr int kAllocationPinned = 1;
+constexpr int kPlaceDevice = 1;
+constexpr int kPoolReuseFollowsEvents = 1;
+constexpr int kPoolReuseOpportunistic = 2;
+constexpr int kPoolReuseInternalDependencies = 3;
+constexpr int kPoolReleaseThreshold = 4;
+constexpr int kPoolReserved = 5;
+constexpr int kPoolReservedPeak = 6;
 
 // CUpointer_attribute
 constexpr int kPointerMemoryType = 2;
@@ -165,7 +186,7 @@ constexpr int kTensorMapFillZero = 0;
 
 // Those of tensor maps and of graphs are absent in drivers before CUDA 12; only kernels with tensor maps need the
 // first, and prepared calls are graphs where the others are quick (LaunchGraph.cpp). The first two say what is wrong
-// with an address or a stream.
+// with an address or a stream. Memory pools are absent before CUDA 11.2; only arenas need them.
 #define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
   X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePointer)                                            \
   X(streamWaitEvent, cuStreamWaitEvent, Stream, Event, unsigned)                                                       \
@@ -183,6 +204,13 @@ constexpr int kTensorMapFillZero = 0;
     Context)                                                                                                           \
   X(graphInstantiate, cuGraphInstantiateWithFlags, GraphExec *, Graph, unsigned long long)                             \
   X(graphLaunch, cuGraphLaunch, GraphExec, Stream)                                                                     \
-  X(graphExecDestroy, cuGraphExecDestroy, GraphExec)
+  X(graphExecDestroy, cuGraphExecDestroy, GraphExec)                                                                   \
+  X(memPoolCreate, cuMemPoolCreate, MemPool *, const MemPoolProps *)                                                   \
+  X(memPoolDestroy, cuMemPoolDestroy, MemPool)                                                                         \
+  X(memPoolSetAttribute, cuMemPoolSetAttribute, MemPool, int, void *)                                                  \
+  X(memPoolGetAttribute, cuMemPoolGetAttribute, MemPool, int, void *)                                                  \
+  X(memPoolTrimTo, cuMemPoolTrimTo, MemPool, size_t)                                                                   \
+  X(memAllocFromPool, cuMemAllocFromPoolAsync, DevicePointer *, size_t, MemPool, Stream)                               \
+  X(memFreeAsync, cuMemFreeAsync, DevicePointer, Stream)
 
 } // namespace heddle::cuda

@@ -56,6 +56,7 @@ public:
   ContextScope(const ContextScope &) = delete;
   ContextScope &operator=(const ContextScope &) = delete;
 
+  bool isCurrent() const { return !isAbandoned && code == cuda::kSuccess; }
   Status status(const char *operation) const {
     if (isAbandoned)
       return Status::unavailable(std::string(operation) +

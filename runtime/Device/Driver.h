@@ -26,6 +26,8 @@ struct Driver {
   using KernelNodeParams = cuda::KernelNodeParams;
   using MemsetNodeParams = cuda::MemsetNodeParams;
   using Copy2D = cuda::Copy2D;
+  using MemPool = cuda::MemPool;
+  using MemPoolProps = cuda::MemPoolProps;
   HEDDLE_CUDA_FUNCTIONS(HEDDLE_DECLARE)
   HEDDLE_CUDA_OPTIONAL_FUNCTIONS(HEDDLE_DECLARE)
 #undef HEDDLE_DECLARE

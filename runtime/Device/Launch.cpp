@@ -130,6 +130,8 @@ Status launchFailure(const LoadedKernel &kernel, size_t index, const EvaluatedLa
                               " bytes of parameters"};
 }
 
+bool isSampling() { return __builtin_expect(Counters::get().sampleEvery.load(std::memory_order_relaxed) != 0, 0); }
+
 // With events around it.
 template <class F>
 [[gnu::noinline]] Status timedLaunch(const LoadedKernel &kernel, cuda::Stream stream, const CallInputs &call,
@@ -221,7 +223,8 @@ Status launchCall(const LoadedKernel &kernel, const EvaluatedCall &call, cuda::S
   if (isEmpty)
     return {};
   ContextScope scope(*kernel.device.state());
-  HEDDLE_TRY(scope.status("launch"));
+  if (!scope.isCurrent())
+    return scope.status("launch");
   for (size_t i = 0; i < kernel.codes.size(); ++i)
     if (!call.launches[i].geometry.isEmpty())
       HEDDLE_TRY(launchOne(kernel, call, i, stream));
@@ -245,20 +248,6 @@ static Status evaluateFirst(const LoadedKernel &kernel, const CheckedCall &check
   return evaluateRound(kernel, checked, 0, call);
 }
 
-// Counts what `launch` launches, and times it if it is its turn.
-template <class F>
-Status countedLaunch(const LoadedKernel &kernel, cuda::Stream stream, const CallInputs &call, int64_t pairs, F launch) {
-  KernelRow &row = *kernel.row;
-  Status status;
-  if (kIsCounted && __builtin_expect(Counters::get().sampleEvery.load(std::memory_order_relaxed) != 0, 0))
-    status = timedLaunch(kernel, stream, call, launch);
-  else
-    status = launch();
-  if (kIsCounted && status.isOk())
-    row.launches.add(), row.pairs.add(pairs);
-  return status;
-}
-
 Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
   CheckedCall checked;
   ParamRoom room;
@@ -268,10 +257,14 @@ Status Kernel::launch(cuda::Stream stream, const AttentionArgs &args) const {
   HEDDLE_TRY(evaluateFirst(*loaded, checked, call));
   if (const int64_t bytes = checked.inputs.layout.totalBytes)
     Counters::get().workspace.touch(bytes);
-  return countedLaunch(*loaded, stream, checked.inputs, 0, [&]() -> Status {
+  auto launch = [&]() -> Status {
     HEDDLE_TRY(launchCall(*loaded, call, stream));
     return launchRounds(*loaded, checked, stream, call);
-  });
+  };
+  Status status = isSampling() ? timedLaunch(*loaded, stream, checked.inputs, launch) : launch();
+  if (status.isOk())
+    loaded->row->launches.add();
+  return status;
 }
 
 KernelRow &Kernel::row() const { return *loaded->row; }
@@ -291,11 +284,17 @@ struct PreparedState {
   EvaluatedCall call{nullptr}; // of the first round
   std::unique_ptr<unsigned char[], Release> params;
   std::unique_ptr<LaunchGraph> graph; // of all that one launch does, or null
+  KernelRow *row = nullptr;
   std::atomic<int64_t> pairs{0};
   int64_t workspaceBytes = 0; // counted
 
   ~PreparedState() { Counters::get().workspace.take(workspaceBytes); }
-  Status launch(cuda::Stream stream) const;
+  void countLaunch() const {
+    KernelRow &counted = *row;
+    counted.launches.add(), counted.pairs.add(pairs.load(std::memory_order_relaxed));
+  }
+  Status launchKernels(cuda::Stream stream) const; // one by one
+  [[gnu::noinline]] Status launchTimed(cuda::Stream stream) const;
 };
 
 // Servers keep thousands of prepared calls: each has room for its own parameters only.
@@ -313,6 +312,7 @@ Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   ParamRoom room;
   EvaluatedCall call(room.bytes);
   state->kernel = loaded;
+  state->row = loaded->row;
   HEDDLE_TRY(checkCall(*loaded, args, state->checked));
   HEDDLE_TRY(checkMemory(loaded->needs, state->checked.inputs));
   HEDDLE_TRY(evaluateFirst(*loaded, state->checked, call));
@@ -331,9 +331,7 @@ PreparedLaunch::PreparedLaunch(PreparedLaunch &&) noexcept = default;
 PreparedLaunch &PreparedLaunch::operator=(PreparedLaunch &&) noexcept = default;
 PreparedLaunch::~PreparedLaunch() = default;
 
-Status PreparedState::launch(cuda::Stream stream) const {
-  if (graph && graph->launch(stream))
-    return {};
+Status PreparedState::launchKernels(cuda::Stream stream) const {
   HEDDLE_TRY(launchCall(*kernel, call, stream));
   if (checked.rounds == 1)
     return {};
@@ -342,9 +340,23 @@ Status PreparedState::launch(cuda::Stream stream) const {
   return launchRounds(*kernel, checked, stream, other);
 }
 
+Status PreparedState::launchTimed(cuda::Stream stream) const {
+  Status status = timedLaunch(*kernel, stream, checked.inputs,
+                              [&] { return graph && graph->launch(stream) ? Status() : launchKernels(stream); });
+  if (status.isOk())
+    countLaunch();
+  return status;
+}
+
 Status PreparedLaunch::launch(cuda::Stream stream) const {
-  return countedLaunch(*state->kernel, stream, state->checked.inputs, state->pairs.load(std::memory_order_relaxed),
-                       [&] { return state->launch(stream); });
+  const PreparedState &call = *state;
+  if (kIsCounted && isSampling())
+    return call.launchTimed(stream);
+  if (!call.graph || !call.graph->launch(stream))
+    HEDDLE_TRY(call.launchKernels(stream));
+  if (kIsCounted)
+    call.countLaunch();
+  return {};
 }
 
 void PreparedLaunch::setPairs(int64_t pairs) { state->pairs.store(pairs, std::memory_order_relaxed); }

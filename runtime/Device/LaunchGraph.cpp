@@ -145,7 +145,7 @@ LaunchGraph::~LaunchGraph() {
 
 bool LaunchGraph::launch(cuda::Stream stream) const {
   ContextScope scope(state);
-  if (!scope.status("launch").isOk() || isLaunching.test_and_set(std::memory_order_acquire))
+  if (!scope.isCurrent() || isLaunching.test_and_set(std::memory_order_acquire))
     return false;
   const bool isLaunched = takesGraphs(state, stream) && state.driver->graphLaunch(executable, stream) == cuda::kSuccess;
   isLaunching.clear(std::memory_order_release);

@@ -11,6 +11,8 @@
 #define HEDDLE_HPP
 
 #include "heddle.h"
+#include "heddle_arena.h"
+#include "heddle_stats.h"
 
 #include <array>
 #include <cassert>
@@ -310,6 +312,69 @@ private:
   }
   std::unique_ptr<heddle_group, Close> handle;
 };
+
+// Workspaces of a memory pool of the GPU. Thread safe.
+class Arena {
+public:
+  // limitBytes in use at a time, 0: no limit; what is held beyond highWaterBytes goes back to the GPU, 0: nothing does.
+  static Result<Arena> open(const Device &device, uint64_t limitBytes = 0, uint64_t highWaterBytes = 0) {
+    heddle_arena_options options = {};
+    options.struct_size = sizeof(options);
+    options.limit_bytes = limitBytes, options.high_water_bytes = highWaterBytes;
+    return open(device, options);
+  }
+  static Result<Arena> open(const Device &device, const heddle_arena_options &options) {
+    heddle_arena *arena = nullptr;
+    const heddle_status status = heddle_arena_open(device.get(), &options, &arena);
+    return status == HEDDLE_OK ? Result<Arena>(Arena(arena)) : Result<Arena>(Status::of(status));
+  }
+  Result<void *> take(uint64_t bytes, void *stream = nullptr) const {
+    void *memory = nullptr;
+    const heddle_status status = heddle_arena_take(get(), stream, bytes, &memory);
+    return status == HEDDLE_OK ? Result<void *>(memory) : Result<void *>(Status::of(status));
+  }
+  Status give(void *memory, void *stream = nullptr) const {
+    return Status::of(heddle_arena_give(get(), stream, memory));
+  }
+  Status trim(uint64_t keepBytes = 0) const { return Status::of(heddle_arena_trim(get(), keepBytes)); }
+  Result<heddle_arena_stats> stats() const {
+    heddle_arena_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    const heddle_status status = heddle_arena_get_stats(get(), &stats);
+    return status == HEDDLE_OK ? Result<heddle_arena_stats>(stats) : Result<heddle_arena_stats>(Status::of(status));
+  }
+  heddle_arena *get() const { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(heddle_arena *arena) const { heddle_arena_close(arena); }
+  };
+  explicit Arena(heddle_arena *arena) : handle(arena) {}
+  std::unique_ptr<heddle_arena, Close> handle;
+};
+
+// What this process has done.
+inline heddle_stats stats() {
+  heddle_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  const heddle_status status = heddle_stats_get(&stats);
+  assert(status == HEDDLE_OK);
+  (void)status;
+  return stats;
+}
+
+// The same as metrics in the text format of OpenMetrics.
+inline Result<std::string> statsText() {
+  uint64_t bytes = 0;
+  std::string text;
+  do { // others may count meanwhile
+    text.resize(bytes);
+    if (const heddle_status status = heddle_stats_text(text.data(), text.size(), &bytes))
+      return Status::of(status);
+  } while (bytes > text.size());
+  text.resize(bytes - 1);
+  return text;
+}
 
 } // namespace heddle::api
 

@@ -12,8 +12,8 @@ unset LD_LIBRARY_PATH
 
 check_files() {
   local others
-  has_files include/heddle/heddle.h include/heddle/heddle.hpp include/heddle/heddle_stats.h "${libdir#"$tree/"}/pkgconfig/heddle_runtime.pc"
-  others=$(find "$tree" -type f | grep -vE '/heddle/heddle(\.h|\.hpp|_stats\.h)$|/libheddle_runtime\.so[.0-9]*$|/cmake/heddle_runtime/[^/]*\.cmake$|/heddle_runtime\.pc$') &&
+  has_files include/heddle/heddle.h include/heddle/heddle.hpp include/heddle/heddle_arena.h include/heddle/heddle_stats.h "${libdir#"$tree/"}/pkgconfig/heddle_runtime.pc"
+  others=$(find "$tree" -type f | grep -vE '/heddle/heddle(\.h|\.hpp|_arena\.h|_stats\.h)$|/libheddle_runtime\.so[.0-9]*$|/cmake/heddle_runtime/[^/]*\.cmake$|/heddle_runtime\.pc$') &&
     fail "the runtime alone installs $others"
   return 0
 }
@@ -47,7 +47,8 @@ by_hand heddle_runtime "$source/examples/c/attention.c" "$scratch/attention" -ld
 LD_LIBRARY_PATH=$libdir run_attention "$scratch/attention"
 
 blocks_of docs/embedding.md
-is_correct_c "$scratch/open.c" "$scratch/call.c"
+blocks_of docs/operations.md
+is_correct_c "$scratch/open.c" "$scratch/call.c" "$scratch/arena.c"
 "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only "$scratch/serve.cpp" || fail "serve.cpp of docs/embedding.md does not compile"
 
 build_example cpp

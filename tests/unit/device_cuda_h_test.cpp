@@ -69,6 +69,21 @@ HEDDLE_SAME(kTensorMapFillZero, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 static_assert(sizeof(heddle::cuda::TensorMap) == sizeof(CUtensorMap) &&
               alignof(heddle::cuda::TensorMap) >= alignof(CUtensorMap));
 static_assert(sizeof(heddle::cuda::DevicePointer) == sizeof(CUdeviceptr));
+HEDDLE_SAME(kAttributeMemoryPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+HEDDLE_SAME(kAllocationPinned, CU_MEM_ALLOCATION_TYPE_PINNED);
+HEDDLE_SAME(kPlaceDevice, CU_MEM_LOCATION_TYPE_DEVICE);
+HEDDLE_SAME(kPoolReuseFollowsEvents, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES);
+HEDDLE_SAME(kPoolReuseOpportunistic, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC);
+HEDDLE_SAME(kPoolReuseInternalDependencies, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES);
+HEDDLE_SAME(kPoolReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+HEDDLE_SAME(kPoolReserved, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+HEDDLE_SAME(kPoolReservedPeak, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
+static_assert(sizeof(heddle::cuda::MemPoolProps) == sizeof(CUmemPoolProps));
+static_assert(offsetof(heddle::cuda::MemPoolProps, handleTypes) == offsetof(CUmemPoolProps, handleTypes));
+static_assert(offsetof(heddle::cuda::MemPoolProps, placeKind) == offsetof(CUmemPoolProps, location));
+static_assert(offsetof(heddle::cuda::MemPoolProps, place) ==
+              offsetof(CUmemPoolProps, location) + offsetof(CUmemLocation, id));
+static_assert(offsetof(heddle::cuda::MemPoolProps, security) == offsetof(CUmemPoolProps, win32SecurityAttributes));
 
 } // namespace
 

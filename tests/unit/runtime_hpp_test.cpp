@@ -138,3 +138,22 @@ TEST_CASE("[4] launches through this header allocate nothing") {
   CHECK(fakeCudaCalls("cuLaunchKernel") == 10);
   CHECK(fakeCudaCalls("cuGraphLaunch") == 10);
 }
+
+TEST_CASE("counters, and an arena that closes itself") {
+  Opened opened;
+  const int64_t launches = api::stats().launches;
+  REQUIRE(opened.kernel.launch(forwardArguments()));
+  CHECK(api::stats().launches - launches == 1);
+  CHECK(require(api::statsText()).find("\nheddle_launches_total{") != std::string::npos);
+  const int pools = fakeCudaLivePools();
+  {
+    const api::Arena arena = require(api::Arena::open(opened.device, 4096));
+    void *memory = require(arena.take(1000));
+    CHECK(!arena.take(4000));
+    REQUIRE(arena.give(memory));
+    REQUIRE(arena.trim());
+    CHECK(require(arena.stats()).refusals == 1);
+    CHECK(fakeCudaLivePools() == pools + 1);
+  }
+  CHECK(fakeCudaLivePools() == pools);
+}

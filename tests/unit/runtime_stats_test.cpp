@@ -221,6 +221,129 @@ TEST_CASE("the text fits or is not written, and its lines are those of the count
   CHECK(text.substr(text.size() - 7) == "\n# EOF\n");
 }
 
+namespace {
+
+// What a listener was told.
+struct Told {
+  int times = 0;
+  heddle_drift last = {};
+  static void listen(void *user, const heddle_drift *drift) {
+    Told &told = *static_cast<Told *>(user);
+    ++told.times, told.last = *drift;
+  }
+};
+
+// A store of one kernel, tuned for the calls of ForwardCall, with this time.
+std::string makeTunedStore(const test::ScratchFolder &folder, double medianUs) {
+  const std::string path = folder / "tuned.db";
+  Store store = test::openStore(path, test::writing());
+  const KernelRecord record = test::forwardRecord("tuned-" + std::to_string(int(medianUs)));
+  Winner winner = test::someWinner(record, {0, 3, 2, 9}, {"Fake GPU", "sm_90", 132, 140});
+  static_cast<ExactProblem &>(winner) = {2, 8, 4, 1000, 3000, 0, 0, "512 -3"};
+  winner.isTuned = 1;
+  winner.medianUs = medianUs;
+  test::require(store.publish(record, winner));
+  test::require(store.setName({"causal", record.pattern, "left right", 0}));
+  test::require(store.finalise());
+  return path;
+}
+
+struct TunedSession {
+  test::ScratchFolder folder;
+  heddle_store *store = nullptr;
+  heddle_device *device = nullptr;
+  heddle_kernel *kernel = nullptr;
+  explicit TunedSession(double medianUs) {
+    test::startFake();
+    REQUIRE(heddle_store_open(makeTunedStore(folder, medianUs).c_str(), 0, &store) == HEDDLE_OK);
+    REQUIRE(heddle_device_open(0, &device) == HEDDLE_OK);
+    heddle_kernel_query query = test::causalQuery();
+    query.tiles_per_row = 8;
+    REQUIRE_MESSAGE(heddle_kernel_find(store, device, &query, &kernel) == HEDDLE_OK, heddle_last_message());
+    heddle_kernel_info info = {};
+    info.struct_size = sizeof(info);
+    REQUIRE(heddle_kernel_get_info(kernel, &info) == HEDDLE_OK);
+    REQUIRE(info.match == HEDDLE_MATCH_EXACT);
+  }
+  ~TunedSession() {
+    heddle_stats_on_drift(nullptr, nullptr);
+    heddle_kernel_close(kernel);
+    heddle_device_close(device);
+    heddle_store_close(store);
+  }
+};
+
+heddle_drift slowNow(int32_t index = 0) {
+  heddle_drift drift = {};
+  drift.struct_size = sizeof(drift);
+  REQUIRE_MESSAGE(heddle_stats_drift(index, &drift) == HEDDLE_OK, heddle_last_message());
+  return drift;
+}
+
+bool isSlowNow() {
+  heddle_drift drift = {};
+  drift.struct_size = sizeof(drift);
+  return heddle_stats_drift(0, &drift) == HEDDLE_OK;
+}
+
+} // namespace
+
+TEST_CASE("a kernel that becomes slower than its stored time is reported, once, until it is as fast again") {
+  const TunedSession session(1000);
+  ForwardCall call;
+  Told told;
+  REQUIRE(heddle_stats_on_drift(Told::listen, &told) == HEDDLE_OK);
+  heddle_prepared *prepared = nullptr;
+  REQUIRE(heddle_prepare(session.kernel, &call.args, &prepared) == HEDDLE_OK);
+  const Sampling sampling(1);
+  auto launch = [&](int us, int times) {
+    fakeCudaSetLaunchUs(us);
+    for (int i = 0; i < times; ++i)
+      REQUIRE(heddle_prepared_launch(prepared, nullptr) == HEDDLE_OK);
+    statsNow();
+  };
+  const heddle_stats before = statsNow();
+  launch(990, 200);
+  CHECK(told.times == 0);
+  CHECK(!isSlowNow());
+  launch(1290, 40);
+  REQUIRE(told.times == 1);
+  CHECK(std::string(told.last.kernel) == "tuned-1000");
+  CHECK(std::string(told.last.device) == "Fake GPU");
+  CHECK(std::string(told.last.problem) == "2x8[4]x1000x3000 (512 -3)");
+  CHECK(told.last.expected_us == 1000);
+  CHECK(told.last.factor == doctest::Approx(1.29).epsilon(0.01));
+  CHECK(told.last.samples == 30);
+  CHECK(slowNow().median_us == told.last.median_us);
+  const std::string text = metricsNow();
+  CHECK(text.find("heddle_drift_ratio{kernel=\"tuned-1000\"") != std::string::npos);
+  launch(1290, 100);
+  CHECK(told.times == 1);
+  launch(990, 200);
+  CHECK(!isSlowNow());
+  CHECK(statsNow().drifts - before.drifts == 1);
+  heddle_prepared_close(prepared);
+}
+
+TEST_CASE("calls of other sizes than those that a time is stored of are not compared") {
+  const TunedSession session(2000);
+  Told told;
+  REQUIRE(heddle_stats_on_drift(Told::listen, &told) == HEDDLE_OK);
+  const Sampling sampling(1);
+  fakeCudaSetLaunchUs(5000);
+  for (int which = 0; which < 4; ++which) {
+    ForwardCall call;
+    call.operands[0].value.i64 += which == 0;
+    call.args.k_origin = which == 1;
+    if (which == 2)
+      call.args.q.size[1] = call.args.out.size[1] = 999;
+    for (int i = 0; i < 50; ++i)
+      REQUIRE_MESSAGE(heddle_kernel_launch(session.kernel, nullptr, &call.args) == HEDDLE_OK, heddle_last_message());
+    statsNow();
+    CHECK(told.times == (which == 3)); // only the last ones are of those sizes
+  }
+}
+
 TEST_CASE("[2] [5] what is wrong with a question is said") {
   heddle_stats stats = {};
   CHECK(heddle_stats_get(nullptr) == HEDDLE_INVALID_ARGUMENT);

@@ -1,4 +1,4 @@
-"""The structs, constants and functions of heddle.h, heddle_stats.h and heddle_compiler.h, read from the headers themselves: `AttentionArgs` is
+"""The structs, constants and functions of heddle.h, heddle_stats.h, heddle_arena.h and heddle_compiler.h, read from the headers themselves: `AttentionArgs` is
 heddle_attention_args, `BF16` HEDDLE_BF16. What a header declares is here at once; tests/python/test_headers.py holds the layout against
 the C compiler.
 """
@@ -8,14 +8,15 @@ import re
 from typing import Any
 
 _TYPES = {"int32_t": C.c_int32, "uint32_t": C.c_uint32, "int64_t": C.c_int64, "uint64_t": C.c_uint64, "float": C.c_float, "double": C.c_double,
-          "int": C.c_int, "heddle_status": C.c_int, "heddle_task_done": C.c_void_p, "heddle_drift_found": C.c_void_p,
+          "int": C.c_int, "heddle_status": C.c_int, "heddle_task_done": C.c_void_p, "heddle_drift_found": C.c_void_p, "heddle_arena_pressure": C.c_void_p,
           "void": None}
 _DECLARATION = re.compile(r"(?:const )?(\w+)\s+(.*)", re.S)
 _DECLARATOR = re.compile(r"\s*(\**)(\w+)(?:\[(\d+)\])?")
 _declared: dict = {}
 
 
-PLACES = (("runtime", "Include", "heddle.h"), ("runtime", "Include", "heddle_stats.h"), ("compiler", "Library", "heddle_compiler.h"))
+PLACES = (("runtime", "Include", "heddle.h"), ("runtime", "Include", "heddle_stats.h"), ("runtime", "Include", "heddle_arena.h"),
+          ("compiler", "Library", "heddle_compiler.h"))
 
 
 def text_of(*place):

@@ -72,6 +72,11 @@ void fakeCudaRelease(void *held);
 // What adds up rows that came from another rank (AddRows.h) happens in any case.
 using KernelRun = void (*)(const char *entry, const void *params);
 void fakeCudaSetKernels(KernelRun run);
+// How long later launches take, by the clock of events.
+void fakeCudaSetLaunchUs(int us);
+// The most bytes that a pool may hold from now on.
+void fakeCudaSetPoolBytes(size_t bytes);
+int fakeCudaLivePools();
 // Whether kernels read, and clears write, memory that the driver does not know.
 void fakeCudaSetPageable(int isRead);
 

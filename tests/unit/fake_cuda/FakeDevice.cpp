@@ -41,6 +41,8 @@ int attributeValue(int attribute, DeviceOrdinal device) {
     return 50 << 20;
   case kAttributeMaxSharedPerBlockOptin:
     return 232448;
+  case kAttributeMemoryPools:
+    return 1;
   case kAttributePageableMemoryAccess:
     return state().readsPageable;
   case kAttributePciDomainId:

@@ -71,6 +71,7 @@ void noteLaunch(const Launch &launch, Stream stream) {
   if (state().launchCount < int(std::size(state().launches)))
     state().launches[state().launchCount] = noted;
   ++state().launchCount;
+  state().nowUs += state().launchUs;
 }
 
 } // namespace heddle::fake
@@ -222,8 +223,10 @@ Code cuStreamSynchronize(Stream stream) {
     FAKE_ENTER_UNCAPTURED(cuStreamSynchronize);
     if (stream && !state().handles.count(stream))
       return kInvalidHandle;
-    if (workOf(stream)->held.empty())
-      return kSuccess;
+    if (!workOf(stream)->held.empty())
+      continue;
+    settlePools();
+    return kSuccess;
   }
 }
 

@@ -137,6 +137,8 @@ void fakeCudaReset() {
   now.clearCount = 0;
   now.lastMap = {};
   now.readsPageable = 0;
+  now.launchUs = 0;
+  now.poolBytes = size_t(1) << 40;
   now.owners.clear();
 }
 
@@ -176,6 +178,10 @@ void fakeCudaSetOwner(const void *address, int ordinal) {
 }
 void fakeCudaSetKernels(KernelRun run) { state().runKernel = run; }
 void fakeCudaSetPageable(int isRead) { state().readsPageable = isRead; }
+
+void fakeCudaSetLaunchUs(int us) { state().launchUs = us; }
+void fakeCudaSetPoolBytes(size_t bytes) { state().poolBytes = bytes; }
+int fakeCudaLivePools() { return int(state().pools.size()); }
 
 void fakeCudaSetDevices(int count) { state().deviceCount = count; }
 

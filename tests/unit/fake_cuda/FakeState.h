@@ -126,6 +126,9 @@ struct State {
   Clear clears[64] = {};
   int clearCount = 0;
   TensorMapCall lastMap = {};
+  size_t poolBytes = size_t(1) << 40; // the most that a pool may hold
+  std::set<cuda::MemPool> pools;
+  int launchUs = 0;  // that a launch takes
   int64_t nowUs = 0; // by the clock of events: every call takes a microsecond
   KernelRun runKernel = nullptr;
   int captures = 0; // streams that are captured
@@ -147,6 +150,8 @@ int &captureMode();
 // A stream is captured, and this thread has not relaxed its mode.
 bool disturbsCapture();
 std::shared_ptr<StreamWork> &workOf(cuda::StreamStruct *stream);
+// Pools give back what they hold beyond their thresholds, as they do when a stream is waited for.
+void settlePools();
 // True if the bytes lie in one allocation.
 bool isInside(uint64_t address, size_t bytes);
 

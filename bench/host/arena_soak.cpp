@@ -1,0 +1,102 @@
+//===- arena_soak.cpp - heddle-arena-soak -----------------------------------===//
+// heddle-arena-soak [--calls=N] [--touch]: takes and gives blocks of random sizes on two streams, half of the calls to warm up
+// and the same ones once more, and says what the arena held; --touch writes every block on the GPU. Prints one JSON line;
+// exit code 1 if the second half held more than the first, or a twentieth of what was held was of no use.
+//===----------------------------------------------------------------------===//
+#include "runtime/Device/Arena.h"
+#include "runtime/Device/DeviceState.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+using namespace heddle;
+
+namespace {
+
+struct Options {
+  int64_t calls = 100000;
+  bool touches = false;
+};
+
+struct Scene {
+  Device device;
+  DeviceStream streams[2];
+  std::unique_ptr<Arena> arena;
+};
+
+struct Block {
+  void *memory = nullptr;
+  cuda::Stream stream = nullptr;
+};
+
+Status replace(Scene &scene, Block &block, cuda::Stream stream, uint64_t bytes, bool touches) {
+  HEDDLE_TRY(scene.arena->give(block.stream, block.memory));
+  block = {nullptr, stream};
+  HEDDLE_ASSIGN(block.memory, scene.arena->take(stream, bytes));
+  if (!touches)
+    return {};
+  const Driver &driver = *scene.device.state()->driver;
+  return driver.check(driver.memsetBytes(reinterpret_cast<uintptr_t>(block.memory), 1, bytes, stream), "touch",
+                      "cuMemsetD8Async");
+}
+
+// Up to 64 blocks at a time, of up to 256 MiB; the same ones in every call.
+Status soak(Scene &scene, const Options &options) {
+  uint64_t state = 1;
+  auto draw = [&](uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+  };
+  std::vector<Block> blocks(64);
+  for (int64_t call = 0; call < options.calls / 2; ++call) {
+    Block &block = blocks[draw(blocks.size())];
+    const cuda::Stream stream = scene.streams[draw(2)].handle();
+    HEDDLE_TRY(replace(scene, block, stream, (uint64_t(1) << draw(29)) + draw(4096), options.touches));
+  }
+  for (const Block &block : blocks)
+    HEDDLE_TRY(scene.arena->give(block.stream, block.memory));
+  for (const DeviceStream &stream : scene.streams)
+    HEDDLE_TRY(scene.device.synchronize(stream.handle()));
+  return {};
+}
+
+Result<bool> measure(const Options &options) {
+  HEDDLE_ASSIGN(Device device, Device::open());
+  HEDDLE_ASSIGN(DeviceStream first, DeviceStream::create(device));
+  HEDDLE_ASSIGN(DeviceStream second, DeviceStream::create(device));
+  HEDDLE_ASSIGN(std::unique_ptr<Arena> arena, Arena::open(device, {}));
+  Scene scene{device, {std::move(first), std::move(second)}, std::move(arena)};
+  HEDDLE_TRY(soak(scene, options));
+  HEDDLE_ASSIGN(const ArenaStats warm, scene.arena->stats());
+  const auto begin = std::chrono::steady_clock::now();
+  HEDDLE_TRY(soak(scene, options));
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  HEDDLE_ASSIGN(const ArenaStats stats, scene.arena->stats());
+  const int64_t growth = stats.heldPeakBytes - warm.heldPeakBytes;
+  std::printf("{\"calls\": %lld, \"used_peak_bytes\": %lld, \"held_peak_bytes\": %lld, \"fragmentation\": %.4f, "
+              "\"growth_bytes\": %lld, \"call_us\": %.3f}\n",
+              static_cast<long long>(stats.takes), static_cast<long long>(stats.usedPeakBytes),
+              static_cast<long long>(stats.heldPeakBytes), stats.fragmentation(), static_cast<long long>(growth),
+              took.count() / double(options.calls / 2));
+  return growth == 0 && stats.fragmentation() < 0.05 && stats.blocks == 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i)
+    if (std::strncmp(argv[i], "--calls=", 8) == 0 && std::atoll(argv[i] + 8) > 1)
+      options.calls = std::atoll(argv[i] + 8);
+    else if (std::strcmp(argv[i], "--touch") == 0)
+      options.touches = true;
+    else
+      return std::fprintf(stderr, "heddle-arena-soak: no option '%s'; there are --calls and --touch\n", argv[i]), 2;
+  const Result<bool> isGood = measure(options);
+  if (!isGood)
+    return std::fprintf(stderr, "error: %s\n", isGood.status().message().c_str()), 1;
+  return *isGood ? 0 : 1;
+}

@@ -1,0 +1,164 @@
+//===- Arena.cpp ------------------------------------------------------------===//
+#include "runtime/Device/Arena.h"
+
+#include "runtime/Device/DeviceState.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char *kOperation = "arena";
+
+bool hasPools(const Driver &driver) {
+  return driver.memPoolCreate && driver.memPoolDestroy && driver.memPoolSetAttribute && driver.memPoolGetAttribute &&
+         driver.memPoolTrimTo && driver.memAllocFromPool && driver.memFreeAsync;
+}
+
+bool isCaptured(const Driver &driver, cuda::Stream stream) {
+  int capture = cuda::kCaptureStatusNone;
+  return driver.streamIsCapturing && driver.streamIsCapturing(stream, &capture) == cuda::kSuccess &&
+         capture != cuda::kCaptureStatusNone;
+}
+
+std::string bytesText(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+} // namespace
+
+Result<std::unique_ptr<Arena>> Arena::open(const Device &device, const ArenaOptions &options) {
+  std::unique_ptr<Arena> arena(new Arena(device, options));
+  HEDDLE_TRY(arena->setUp());
+  return arena;
+}
+
+Status Arena::setUp() {
+  const DeviceState &state = *device.state();
+  const Driver &driver = *state.driver;
+  int isSupported = 0;
+  if (!hasPools(driver) ||
+      driver.deviceGetAttribute(&isSupported, cuda::kAttributeMemoryPools, state.ordinal) != cuda::kSuccess ||
+      !isSupported)
+    return Status::unsupported(
+        "arena: this driver or GPU has no memory pools; a driver of CUDA 11.2 or later has them");
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kOperation));
+  const RelaxedCapture relaxed(driver);
+  cuda::MemPoolProps wanted = {};
+  wanted.kind = cuda::kAllocationPinned;
+  wanted.placeKind = cuda::kPlaceDevice;
+  wanted.place = state.ordinal;
+  HEDDLE_TRY(driver.check(driver.memPoolCreate(&pool, &wanted), kOperation, "cuMemPoolCreate"));
+  int yes = 1;
+  uint64_t kept = options.highWaterBytes > 0 ? uint64_t(options.highWaterBytes) : UINT64_MAX;
+  const std::pair<int, void *> attributes[] = {{cuda::kPoolReuseFollowsEvents, &yes},
+                                               {cuda::kPoolReuseOpportunistic, &yes},
+                                               {cuda::kPoolReuseInternalDependencies, &yes},
+                                               {cuda::kPoolReleaseThreshold, &kept}};
+  for (const auto &[attribute, value] : attributes)
+    HEDDLE_TRY(driver.check(driver.memPoolSetAttribute(pool, attribute, value), kOperation, "cuMemPoolSetAttribute"));
+  return {};
+}
+
+Arena::~Arena() {
+  Counters::get().arenas.take(used.get());
+  const DeviceState &state = *device.state();
+  if (!pool || state.isAbandoned)
+    return;
+  ContextScope scope(state);
+  const RelaxedCapture relaxed(*state.driver);
+  state.driver->memPoolDestroy(pool);
+}
+
+Result<void *> Arena::tryToTake(cuda::Stream stream, int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (options.limitBytes > 0 && (bytes > options.limitBytes || used.get() > options.limitBytes - bytes))
+    return Status::unavailable("the limit is " + bytesText(options.limitBytes));
+  const Driver &driver = *device.state()->driver;
+  cuda::DevicePointer address = 0;
+  const cuda::Code code = driver.memAllocFromPool(&address, size_t(bytes), pool, stream);
+  HEDDLE_TRY(driver.check(code, kOperation, "cuMemAllocFromPoolAsync"));
+  blocks[address] = bytes;
+  used.add(bytes);
+  Counters::get().arenas.add(bytes);
+  return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
+}
+
+Result<void *> Arena::take(cuda::Stream stream, uint64_t bytes) {
+  if (bytes == 0)
+    return static_cast<void *>(nullptr);
+  const DeviceState &state = *device.state();
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kOperation));
+  if (isCaptured(*state.driver, stream))
+    return Status::unsupported("arena: the stream is captured, and what is taken then would belong to the graph");
+  takes.add();
+  const int64_t wanted = bytes > uint64_t(INT64_MAX) ? INT64_MAX : int64_t(bytes);
+  Result<void *> taken = tryToTake(stream, wanted);
+  if (taken || taken.status().code() != StatusCode::unavailable)
+    return taken;
+  HEDDLE_TRY(trim(0));
+  taken = tryToTake(stream, wanted);
+  if (taken || taken.status().code() != StatusCode::unavailable)
+    return taken;
+  if (options.pressure) {
+    pressures.add();
+    if (options.pressure(options.user, bytes)) {
+      HEDDLE_TRY(trim(0));
+      taken = tryToTake(stream, wanted);
+    }
+  }
+  return taken ? std::move(taken) : Result<void *>(refusal(wanted, taken.status()));
+}
+
+Status Arena::refusal(int64_t bytes, const Status &why) {
+  refusals.add();
+  int64_t held = 0;
+  HEDDLE_TRY(ask(cuda::kPoolReserved, held));
+  HEDDLE_ASSIGN(const int64_t available, device.freeBytes());
+  return {why.code(), "arena: asked for " + bytesText(bytes) + " beside " + bytesText(used.get()) +
+                          " in use; it holds " + bytesText(held) + ", the GPU has " + bytesText(available) +
+                          " free: " + why.message()};
+}
+
+Status Arena::give(cuda::Stream stream, void *memory) {
+  if (!memory)
+    return {};
+  const DeviceState &state = *device.state();
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kOperation));
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto block = blocks.find(reinterpret_cast<uintptr_t>(memory));
+  if (block == blocks.end())
+    return Status::invalidArgument("arena: memory: expected a block that it gave and did not get back");
+  HEDDLE_TRY(state.driver->check(state.driver->memFreeAsync(block->first, stream), kOperation, "cuMemFreeAsync"));
+  used.take(block->second);
+  Counters::get().arenas.take(block->second);
+  blocks.erase(block);
+  return {};
+}
+
+Status Arena::trim(uint64_t keepBytes) {
+  const DeviceState &state = *device.state();
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kOperation));
+  trims.add();
+  return state.driver->check(state.driver->memPoolTrimTo(pool, size_t(keepBytes)), kOperation, "cuMemPoolTrimTo");
+}
+
+Status Arena::ask(int attribute, int64_t &value) const {
+  const Driver &driver = *device.state()->driver;
+  return driver.check(driver.memPoolGetAttribute(pool, attribute, &value), kOperation, "cuMemPoolGetAttribute");
+}
+
+Result<ArenaStats> Arena::stats() {
+  ContextScope scope(*device.state());
+  HEDDLE_TRY(scope.status(kOperation));
+  ArenaStats now;
+  HEDDLE_TRY(ask(cuda::kPoolReserved, now.heldBytes));
+  HEDDLE_TRY(ask(cuda::kPoolReservedPeak, now.heldPeakBytes));
+  now.usedBytes = used.get(), now.usedPeakBytes = used.highest();
+  now.takes = takes.get(), now.refusals = refusals.get(), now.trims = trims.get(), now.pressures = pressures.get();
+  std::lock_guard<std::mutex> lock(mutex);
+  now.blocks = int64_t(blocks.size());
+  return now;
+}
+
+} // namespace heddle

@@ -1,0 +1,57 @@
+//===- Arena.h - workspaces of a memory pool of the driver ------------------===//
+// Owns one pool of a GPU and the sizes of what it has given. What pools do is the driver's: reuse in the order of streams,
+// across them by events, and memory that goes back. The promises are those of runtime/Include/heddle_arena.h.
+#pragma once
+
+#include "runtime/Core/Counters.h"
+#include "runtime/Device/Device.h"
+
+#include <map>
+#include <mutex>
+
+namespace heddle {
+
+struct ArenaOptions {
+  int64_t limitBytes = 0;     // 0: none
+  int64_t highWaterBytes = 0; // 0: all is kept
+  int32_t (*pressure)(void *user, uint64_t bytes) = nullptr;
+  void *user = nullptr;
+};
+
+struct ArenaStats {
+  int64_t blocks = 0, usedBytes = 0, usedPeakBytes = 0, heldBytes = 0, heldPeakBytes = 0;
+  int64_t takes = 0, refusals = 0, trims = 0, pressures = 0;
+  double fragmentation() const { return heldPeakBytes > 0 ? 1 - double(usedPeakBytes) / double(heldPeakBytes) : 0; }
+};
+
+// Thread safe.
+class Arena {
+public:
+  static Result<std::unique_ptr<Arena>> open(const Device &device, const ArenaOptions &options);
+  ~Arena();
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+
+  Result<void *> take(cuda::Stream stream, uint64_t bytes);
+  Status give(cuda::Stream stream, void *memory);
+  Status trim(uint64_t keepBytes);
+  Result<ArenaStats> stats();
+
+private:
+  Arena(const Device &device, const ArenaOptions &options) : device(device), options(options) {}
+  Status setUp();
+  // unavailable: the limit, or the GPU.
+  Result<void *> tryToTake(cuda::Stream stream, int64_t bytes);
+  Status refusal(int64_t bytes, const Status &why);
+  Status ask(int attribute, int64_t &value) const;
+
+  const Device device;
+  const ArenaOptions options;
+  cuda::MemPool pool = nullptr;
+  Count takes, refusals, trims, pressures;
+  Level used;
+  std::mutex mutex; // guards blocks
+  std::map<cuda::DevicePointer, int64_t> blocks;
+};
+
+} // namespace heddle
