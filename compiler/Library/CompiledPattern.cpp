@@ -6,6 +6,7 @@
 #include "compiler/Pattern/BindWords.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
+#include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/GroupPlanner.h"
 #include "dialect/Geometry/NamedLayout.h"
 #include "dialect/IR/Operands.h"
@@ -17,6 +18,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace heddle {
 namespace {
@@ -376,6 +378,19 @@ Result<ProblemBucket> CompiledPattern::bucket(const ProblemShape &shape, int64_t
   if (buckets.size() >= kMostBuckets)
     buckets.clear();
   return buckets.emplace(std::move(asked), problemBucket(*file, shape, smCount)).first->second;
+}
+
+Result<int64_t> CompiledPattern::keptPairs(const ProblemShape &shape) {
+  std::lock_guard<std::mutex> lock(mutex);
+  HEDDLE_TRY(checkShape(*file, shape));
+  const std::string who = "pairs: pattern '" + std::string(facts.name) + "': ";
+  if (!file->analysis().maskTensors.empty())
+    return Status::unsupported(who + "tensors say what it keeps, and they are not given");
+  const std::optional<attn::WideInt> pairs = attn::countPairs(file->analysis(), sizesOf(*file, shape));
+  if (!pairs || *pairs * shape.batch > std::numeric_limits<int64_t>::max())
+    return Status::unsupported(
+        who + (pairs ? "2^63 and more" : "it has no closed form for them; `heddle explain` counts them one by one"));
+  return int64_t(*pairs * shape.batch);
 }
 
 Result<std::unique_ptr<PatternFile>> CompiledPattern::copyForThread() const {

@@ -65,6 +65,9 @@ public:
   /// Of a checked shape. Sizes that were asked for before are answered from memory.
   Result<ProblemBucket> bucket(const ProblemShape &shape, int64_t smCount);
 
+  /// Over batch and heads. unsupported: there is no closed form, or tensors decide.
+  Result<int64_t> keptPairs(const ProblemShape &shape);
+
   /// The same pattern for one thread that works on it for long: a context of MLIR serves one thread at a time.
   Result<std::unique_ptr<PatternFile>> copyForThread() const;
 

@@ -77,6 +77,28 @@ Result<CallShape> shapeOf(const heddle_problem &given, DType inputs) {
                    given.value_dim ? given.value_dim : given.head_dim};
 }
 
+/// Without the arguments of the pattern.
+ProblemShape sizesOf(const heddle_problem &problem) {
+  ProblemShape shape;
+  shape.batch = problem.batch;
+  shape.heads = problem.heads;
+  shape.kvHeads = problem.kv_heads;
+  shape.seqlenQ = problem.seqlen_q;
+  shape.seqlenK = problem.seqlen_k;
+  shape.qOrigin = problem.q_origin;
+  shape.kOrigin = problem.k_origin;
+  return shape;
+}
+
+Status countPairs(CompiledPattern &pattern, const heddle_problem &given, int64_t &pairs) {
+  heddle_problem problem;
+  HEDDLE_TRY(readVersioned("pairs", given, offsetof(heddle_problem, batch), problem));
+  ProblemShape shape = sizesOf(problem);
+  HEDDLE_ASSIGN(shape.parameters, pattern.parameters(problem.operands, problem.operand_count, /*needsLengths=*/true));
+  HEDDLE_ASSIGN(pairs, pattern.keptPairs(shape));
+  return {};
+}
+
 Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_pattern &pattern,
                                   const heddle_problem &given) {
   const std::string who = "kernel for a problem: ";
@@ -95,13 +117,7 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
   if (const int64_t rows = ProblemBucket::rowsOfDefault(problem.seqlen_q);
       question.hasSizes && rows < ProblemBucket::kManyRows)
     question.kernel.queries = rows;
-  question.problem.batch = problem.batch;
-  question.problem.heads = problem.heads;
-  question.problem.kvHeads = problem.kv_heads;
-  question.problem.seqlenQ = problem.seqlen_q;
-  question.problem.seqlenK = problem.seqlen_k;
-  question.problem.qOrigin = problem.q_origin;
-  question.problem.kOrigin = problem.k_origin;
+  question.problem = sizesOf(problem);
   if (question.hasSizes) { // without them a size without a default needs no value
     HEDDLE_ASSIGN(question.problem.parameters,
                   pattern.pattern->parameters(problem.operands, problem.operand_count, /*needsLengths=*/false));
@@ -206,6 +222,18 @@ heddle_status heddle_compiler_kernel(heddle_compiler *compiler, heddle_device *d
       return missing("kernel for a problem", problem ? "kernel" : "problem");
     HEDDLE_ASSIGN(KernelQuestion question, questionOf(*device, *pattern, *problem));
     return findKernel(*compiler, question, flags, kernel);
+  });
+}
+
+heddle_status heddle_pattern_pairs(const heddle_pattern *pattern, const heddle_problem *problem, int64_t *pairs) {
+  return guarded([&]() -> Status {
+    HEDDLE_TRY(checkOpen("pairs", "pattern", pattern));
+    if (!problem || !pairs)
+      return missing("pairs", problem ? "pairs" : "problem");
+    int64_t counted = 0;
+    HEDDLE_TRY(countPairs(*pattern->pattern, *problem, counted));
+    *pairs = counted;
+    return {};
   });
 }
 

@@ -171,6 +171,12 @@ typedef struct heddle_problem {
   uint64_t operand_count;
 } heddle_problem;
 
+/* *pairs: of queries and keys that a call of these sizes keeps, over batch and heads; a pair that n branches keep counts n
+ * times. dtype, kind and head dims are not looked at. UNSUPPORTED: the pattern has no closed form for it, tensors that masks
+ * read decide, or there are 2^63 and more. */
+HEDDLE_API heddle_status heddle_pattern_pairs(const heddle_pattern *pattern, const heddle_problem *problem,
+                                              int64_t *pairs);
+
 enum {
   HEDDLE_ONLY_STORED = 1, /* never compiles: NOT_FOUND says what is missing */
   /* Where nothing is stored, the portable default is compiled and returned, and the one for this GPU in the background:

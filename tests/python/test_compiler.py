@@ -407,3 +407,15 @@ def test_without_a_driver(root, tmp_path):
                        HEDDLE_DB=str(tmp_path / "kernels.db"))
     done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=root, capture_output=True, text=True)
     assert "said" in done.stdout and "cannot open" in done.stdout, done.stderr
+
+
+def test_compilations_and_kept_pairs_are_counted(tmp_path):
+    heddle.configure(database=tmp_path / "new.db", first="best")
+    before = heddle.stats()
+    prepared = heddle.prepare(*draw(70), window(left=5))
+    prepared.count_pairs()
+    prepared()
+    after = heddle.stats()
+    assert after["compilations"] - before["compilations"] == 1 and after["compilation_seconds"] > before["compilation_seconds"]
+    assert after["found"]["none"] > before["found"]["none"]
+    assert after["pairs"] - before["pairs"] == 2 * 4 * (70 * 6 - 15)  # batch 2, 4 heads; the first rows have fewer keys

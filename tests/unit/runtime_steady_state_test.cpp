@@ -2,6 +2,7 @@
 // Counts every allocation, every lock and every read of a file of this process, in the runtime, SQLite and the C++
 // library: the functions below stand before those of the C library. The recording driver takes none, and the clock
 // stands. Numbers in brackets are the promises of runtime/Include/heddle.h.
+#include "runtime/Include/heddle_stats.h"
 #include "runtime_fixture.h"
 
 #include <dlfcn.h>
@@ -191,4 +192,29 @@ TEST_CASE("[4] a launch allocates nothing, takes no lock and asks the driver for
   }
   heddle_prepared_close(prepared);
   fakeCudaSetCurrent(-1);
+}
+
+TEST_CASE("[4] [14] launches that are timed allocate nothing and take no lock once their events are there") {
+  Session session;
+  ForwardCall call;
+  heddle_prepared *prepared = nullptr;
+  REQUIRE(heddle_prepare(session.kernel, &call.args, &prepared) == HEDDLE_OK);
+  REQUIRE(heddle_stats_sample(2) == HEDDLE_OK);
+  auto launch = [&](int times) {
+    int failed = 0;
+    for (int i = 0; i < times; ++i)
+      failed += heddle_prepared_launch(prepared, nullptr) != HEDDLE_OK ||
+                heddle_kernel_launch(session.kernel, nullptr, &call.args) != HEDDLE_OK;
+    CHECK(failed == 0);
+  };
+  void *held = fakeCudaHold(nullptr);
+  launch(40); // as many are under way as there may be
+  fakeCudaRelease(held);
+  fakeCudaReset();
+  const Cost cost = costOf([&] { launch(1000); });
+  CHECK(cost == Cost{0, 0, 0});
+  CHECK(fakeCudaCalls("cuEventRecord") == 2 * 1000);
+  CHECK(fakeCudaCalls("cuEventCreate") == 0);
+  heddle_stats_sample(0);
+  heddle_prepared_close(prepared);
 }

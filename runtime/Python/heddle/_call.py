@@ -336,6 +336,14 @@ class Frozen:
             pass  # half made, or the interpreter is ending
 
 
+def pairs_of(call):
+    """That the call keeps, as the compiler counts them."""
+    question, pairs = call.question(), C.c_int64()
+    problem = question.problem()
+    _library.compiler_library("counting pairs").call("heddle_pattern_pairs", question.pattern.handle, C.byref(problem), C.byref(pairs))
+    return pairs.value
+
+
 def check_on_host(call):
     """What run_on_host would refuse now."""
     library = _library.compiler_library("attention on the processor")

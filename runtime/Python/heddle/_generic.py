@@ -46,7 +46,7 @@ class _Launch:
 
     def count_pairs(self, pairs):
         if self._frozen is not None:
-            self._frozen.count_pairs(pairs)
+            self._frozen.count_pairs(_call.pairs_of(self.call) if pairs is None else pairs)
 
     def launch(self):
         if self.kernel is None:

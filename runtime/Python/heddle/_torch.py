@@ -323,7 +323,7 @@ class Bound:
 
     def count_pairs(self, pairs):
         if self._frozen is not None:
-            self._frozen.count_pairs(pairs)
+            self._frozen.count_pairs(_call.pairs_of(self._ready.call) if pairs is None else pairs)
 
     def launch(self):
         if self._frozen is None:

@@ -119,9 +119,9 @@ class Prepared:
         if self._bound is None:
             raise InvalidArgumentError("this prepared call is closed")
 
-    def count_pairs(self, pairs: int):
-        """Says how many pairs of queries and keys one launch keeps, over batch and heads, as heddle.Pattern.explain counts them, for
-        heddle.stats(): a kernel does not know."""
+    def count_pairs(self, pairs: Optional[int] = None):
+        """Says how many pairs of queries and keys one launch keeps, over batch and heads, for heddle.stats(): a kernel does not know. None:
+        the compiler counts them, UnsupportedError where it has no closed form or tensors decide."""
         self._open()
         self._bound.count_pairs(pairs)
 
