@@ -28,6 +28,7 @@ struct Options {
   std::vector<int64_t> sizes;      // run-time sizes of the pattern, in their order
   int64_t headDim = 64, heads = 8; // of bf16 tensors
   int64_t launches = 200, rounds = 51;
+  int64_t sample = 0; // one launch in so many is timed on the GPU meanwhile; 0: none
   int64_t lengths = 10000, threads = 32, launchesOfEach = 1000, streams = 8, graphLaunches = 100,
           memoryTokens = 1 << 20;
   double preparedLimitUs = 0, firstLimitMs = 0; // 0: none

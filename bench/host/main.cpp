@@ -26,6 +26,7 @@ Status parseArgument(const std::string &argument, Options &options) {
   const std::pair<const char *, int64_t *> numbers[] = {{"--head-dim=", &options.headDim},
                                                         {"--heads=", &options.heads},
                                                         {"--launches=", &options.launches},
+                                                        {"--sample=", &options.sample},
                                                         {"--rounds=", &options.rounds},
                                                         {"--lengths=", &options.lengths},
                                                         {"--threads=", &options.threads},
@@ -55,10 +56,11 @@ Status parseArgument(const std::string &argument, Options &options) {
       return *text = value, Status();
   if (const char *value = valueOf("--sizes="))
     return parseSizes(value, options.sizes);
-  return Status::invalidArgument("no option '" + argument +
-                                 "'; there are --db, --pattern, --sizes, --head-dim, --heads, --launches, --rounds, "
-                                 "--lengths, --threads, --launches-of-each, --streams, --graph, --memory-tokens, "
-                                 "--prepared-limit-us, --first-limit-ms");
+  return Status::invalidArgument(
+      "no option '" + argument +
+      "'; there are --db, --pattern, --sizes, --head-dim, --heads, --launches, --rounds, --sample, "
+      "--lengths, --threads, --launches-of-each, --streams, --graph, --memory-tokens, "
+      "--prepared-limit-us, --first-limit-ms");
 }
 
 Status parse(int argc, char **argv, Options &options) {
@@ -72,6 +74,7 @@ Result<bool> measure(const Options &options) {
   HEDDLE_ASSIGN(Scene scene, openScene(options, first));
   HEDDLE_ASSIGN(const Json memory, measureMemory(scene));
   double preparedUs = 0;
+  heddle_stats_sample(uint32_t(options.sample));
   HEDDLE_ASSIGN(const Json launches, measureLaunches(scene, preparedUs));
   HEDDLE_ASSIGN(const Json lengths, tryLengths(scene));
   HEDDLE_ASSIGN(const Json graph, tryGraph(scene));
@@ -92,6 +95,7 @@ Result<bool> measure(const Options &options) {
       .add("threads", threads)
       .add("memory", memory)
       .add("foreign", foreign)
+      .add("samples", heddle::api::stats().samples)
       .add("within_limits", isGood);
   std::printf("%s\n", report.str().c_str());
   return isGood;

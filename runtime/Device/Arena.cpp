@@ -19,6 +19,8 @@ bool isCaptured(const Driver &driver, cuda::Stream stream) {
          capture != cuda::kCaptureStatusNone;
 }
 
+bool isShort(const Result<void *> &taken) { return taken.status().code() == StatusCode::unavailable; }
+
 std::string bytesText(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 } // namespace
@@ -67,9 +69,13 @@ Arena::~Arena() {
   state.driver->memPoolDestroy(pool);
 }
 
+bool Arena::isBeyondLimit(int64_t bytes) const {
+  return options.limitBytes > 0 && (bytes > options.limitBytes || used.get() > options.limitBytes - bytes);
+}
+
 Result<void *> Arena::tryToTake(cuda::Stream stream, int64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex);
-  if (options.limitBytes > 0 && (bytes > options.limitBytes || used.get() > options.limitBytes - bytes))
+  if (isBeyondLimit(bytes))
     return Status::unavailable("the limit is " + bytesText(options.limitBytes));
   const Driver &driver = *device.state()->driver;
   cuda::DevicePointer address = 0;
@@ -92,20 +98,18 @@ Result<void *> Arena::take(cuda::Stream stream, uint64_t bytes) {
   takes.add();
   const int64_t wanted = bytes > uint64_t(INT64_MAX) ? INT64_MAX : int64_t(bytes);
   Result<void *> taken = tryToTake(stream, wanted);
-  if (taken || taken.status().code() != StatusCode::unavailable)
-    return taken;
-  HEDDLE_TRY(trim(0));
-  taken = tryToTake(stream, wanted);
-  if (taken || taken.status().code() != StatusCode::unavailable)
-    return taken;
-  if (options.pressure) {
+  if (isShort(taken) && !isBeyondLimit(wanted)) {
+    HEDDLE_TRY(trim(0));
+    taken = tryToTake(stream, wanted);
+  }
+  if (isShort(taken) && options.pressure) {
     pressures.add();
     if (options.pressure(options.user, bytes)) {
       HEDDLE_TRY(trim(0));
       taken = tryToTake(stream, wanted);
     }
   }
-  return taken ? std::move(taken) : Result<void *>(refusal(wanted, taken.status()));
+  return isShort(taken) ? Result<void *>(refusal(wanted, taken.status())) : std::move(taken);
 }
 
 Status Arena::refusal(int64_t bytes, const Status &why) {

@@ -40,6 +40,7 @@ public:
 private:
   Arena(const Device &device, const ArenaOptions &options) : device(device), options(options) {}
   Status setUp();
+  bool isBeyondLimit(int64_t bytes) const;
   // unavailable: the limit, or the GPU.
   Result<void *> tryToTake(cuda::Stream stream, int64_t bytes);
   Status refusal(int64_t bytes, const Status &why);
