@@ -98,6 +98,15 @@ static std::vector<GradientSlot> gradientsOf(attn::PatternOp pattern) {
   return slots;
 }
 
+std::string whyNoPages(attn::PatternOp pattern) {
+  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
+    for (const auto &[extent, of] : {std::pair(attn::Extent::SeqlenQ, "query"), {attn::Extent::SeqlenK, "key"}})
+      if (pattern.isOperand(argument) && attn::hasExtent(pattern, argument, extent))
+        return "argument " + std::to_string(argument) + " of the pattern has elements for each " + of +
+               ", and sequences in pages have numbers of their own";
+  return {};
+}
+
 PatternRates ratesOf(const AnalysedPattern &analysed) {
   attn::PatternOp pattern = analysed.pattern;
   const attn::PatternAnalysis &analysis = analysed.analysis;
@@ -123,6 +132,7 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
   for (const attn::PatternAnalysis *pass : analysed.passes)
     rates.passes.push_back({variantsOf(*pass), attn::grainOf(*pass), attn::bandedGrainOf(*pass).grain});
   rates.whyOnePass = analysed.whyOnePass;
+  rates.whyNoPages = whyNoPages(pattern);
   if (const auto documents = attn::documentRowsOf(analysed.lowered, rates.whyNoDocuments))
     rates.documents = launchExprOf(documents->count, rates.qOrigin), rates.hasDocuments = true;
   return rates;

@@ -29,6 +29,9 @@ QOriginRule originRuleOf(attn::PatternOp pattern);
 /// What the sizes that a call gives the pattern, and the lengths of its tensors, must be.
 std::vector<ArgumentBound> argumentBounds(attn::PatternOp pattern);
 
+/// Why sequences in pages, each of a length of its own, cannot share the tensors of a pattern; empty: they can.
+std::string whyNoPages(attn::PatternOp pattern);
+
 PatternRates ratesOf(const AnalysedPattern &analysed);
 
 // Owns the questions that defaults depend on: equal tiles may be dealt out in any order, others want the longest first;

@@ -85,6 +85,8 @@ struct PatternRates {
   bool hasDocuments = false;
   LaunchExpr documents = 1;        ///< how many documents
   std::string whyNoDocuments = {}; ///< why it has none
+  bool keepsByHead = true;         ///< false: all heads keep the same pairs
+  std::string whyNoPages = {};     ///< why sequences of different lengths cannot share its tensors; empty: they can
 
   /// Key rates per variant; the same for all variants.
   int64_t branchCount() const { return variants.empty() ? 0 : static_cast<int64_t>(variants.front().keyRates.size()); }

@@ -71,7 +71,7 @@ Status checkSizesOf(const CpuCall &call) {
 
 JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head) {
   JitContext context;
-  context.batch = batch;
+  context.batch = call.sequence + batch;
   context.head = head;
   context.heads = call.heads;
   context.seqlenQ = call.seqlenQ;

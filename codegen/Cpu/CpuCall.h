@@ -23,6 +23,7 @@ struct CpuCall {
   std::array<std::optional<CpuStrides>, kRoleCount> stride = {}; ///< of tensors; nothing: dense
   int32_t batch = 1, heads = 1, kvHeads = 1, seqlenQ = 0, seqlenK = 0;
   int32_t headDim = 0, valueDim = 0, qOrigin = 0, kOrigin = 0;
+  int32_t sequences = 0, pages = 0, pageSize = 0, maxPages = 0; ///< of keys in pages
   float scale = 1.0f;
   std::vector<int32_t> params; ///< the pattern's run-time sizes; of a tensor, its length
   /// The pattern's tensors, in the order of PatternInfo::operands; row-major, of the extents that its ops say.
@@ -37,6 +38,10 @@ struct CpuCall {
   std::vector<ArgumentGradient> argumentGradients;
   int32_t blockM = 64, blockN = 64;
   int threads = 0; ///< 0: one per processor
+  /// Of a call that is one sequence of another one: its number there, which the pattern takes as the batch; rows that a
+  /// head has in lse (0: seqlenQ); and its row of the table of pages.
+  int32_t sequence = 0, lseRows = 0;
+  const int32_t *pagesOfKeys = nullptr;
 
   void give(Role to, const void *address, std::optional<CpuStrides> strides = {}) {
     role[size_t(to)] = const_cast<void *>(address);
@@ -52,6 +57,11 @@ struct CpuCall {
   DType elementOf(Role wanted) const { return elements.of(specOf(wanted).element); }
   /// Of [batch, rows, heads, dim].
   CpuStrides stridesOf(Role wanted) const;
+  /// In k or v, whose strides these are, to a key of a kv head, in elements.
+  int64_t offsetOfKey(const CpuStrides &strides, int32_t ofBatch, int64_t index, int32_t head) const {
+    const int64_t lead = pagesOfKeys ? pagesOfKeys[index / pageSize] : ofBatch, row = pagesOfKeys ? index % pageSize : index;
+    return lead * strides[0] + row * strides[1] + head * strides[2];
+  }
 };
 
 /// What was computed, summed over batch, heads and branches.

@@ -44,7 +44,7 @@ void QueryTileWorker::loadQueries() {
   std::fill_n(to, int64_t(call.headDim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
     loadElements(call.elements.q, call.as<void>(Role::q),
-                 offsetOf(qStride, context.batch, place.rowIndex(m), context.head), call.headDim, from);
+                 offsetOf(qStride, place.batch, place.rowIndex(m), context.head), call.headDim, from);
     for (int32_t d = 0; d < call.headDim; ++d)
       to[int64_t(d) * lanes + m] = from[d] * factor;
   }
@@ -79,7 +79,7 @@ void QueryTileWorker::loadCarry() {
     rowMax.data()[m] = lse * kLog2OfE;
     rowSum.data()[m] = 1.0f;
     const float *from =
-        call.as<float>(Role::carryOut) + offsetOf(call.stridesOf(Role::carryOut), context.batch, index, context.head);
+        call.as<float>(Role::carryOut) + offsetOf(call.stridesOf(Role::carryOut), place.batch, index, context.head);
     for (int32_t d = 0; d < call.valueDim; ++d)
       output.data()[int64_t(d) * lanes + m] = from[d];
   }
@@ -116,9 +116,9 @@ void QueryTileWorker::loadKeys(const Columns &keyClass, int32_t first, int32_t c
   const float descale = call.descaleOf(Role::descaleV, context.batch, kvHead());
   for (int32_t n = 0; n < count; ++n) {
     const int64_t index = keyClass.index(first + n);
-    loadElements(call.elements.k, call.as<void>(Role::k), offsetOf(kStride, context.batch, index, kvHead()),
+    loadElements(call.elements.k, call.as<void>(Role::k), call.offsetOfKey(kStride, place.batch, index, kvHead()),
                  call.headDim, keys.row(n));
-    loadElements(call.elements.v, call.as<void>(Role::v), offsetOf(vStride, context.batch, index, kvHead()),
+    loadElements(call.elements.v, call.as<void>(Role::v), call.offsetOfKey(vStride, place.batch, index, kvHead()),
                  call.valueDim, values.row(n));
     if (descale != 1)
       std::for_each_n(values.row(n), call.valueDim, [=](float &value) { value *= descale; });
@@ -147,7 +147,7 @@ void QueryTileWorker::maskScores(const Columns &keyClass, int32_t first, int32_t
 }
 
 int64_t QueryTileWorker::numberOfRow(int64_t index) const {
-  return (int64_t(context.batch) * call.heads + context.head) * call.seqlenQ + index;
+  return (int64_t(place.batch) * call.heads + context.head) * (call.lseRows ? call.lseRows : call.seqlenQ) + index;
 }
 
 void QueryTileWorker::writeRows() {
@@ -158,7 +158,7 @@ void QueryTileWorker::writeRows() {
     for (int32_t d = 0; d < call.valueDim; ++d)
       row.data()[d] = output.data()[int64_t(d) * lanes + m] * inverse;
     storeElements(call.elements.out, row.data(), call.valueDim, call.as<void>(Role::out),
-                  offsetOf(outStride, context.batch, index, context.head));
+                  offsetOf(outStride, place.batch, index, context.head));
     if (float *lse = call.as<float>(Role::lse))
       lse[numberOfRow(index)] =
           sum == 0.0f ? -INFINITY : float((rowMax.data()[m] + std::log2(double(sum))) * std::log(2.0));

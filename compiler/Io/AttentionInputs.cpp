@@ -21,8 +21,16 @@ int64_t &AttentionSizes::of(RoleExtent extent) {
     return kvHeads;
   case RoleExtent::headDim:
     return headDim;
+  case RoleExtent::batch:
+  case RoleExtent::sequences:
+    return batch;
+  case RoleExtent::pages:
+    return pages;
+  case RoleExtent::pageSize:
+    return pageSize;
+  case RoleExtent::maxPages:
+    return maxPages;
   case RoleExtent::valueDim:
-    break;
   case RoleExtent::one:
     break;
   }
@@ -30,18 +38,15 @@ int64_t &AttentionSizes::of(RoleExtent extent) {
 }
 
 std::vector<int64_t> AttentionSizes::shapeOf(const RoleSpec &role) const {
-  std::vector<int64_t> shape = {batch};
+  std::vector<int64_t> shape;
   for (RoleExtent extent : extentsOf(role))
     shape.push_back(of(extent));
   return shape;
 }
 
 std::vector<int64_t> SizesOfTensors::expected(const RoleSpec &role, const int64_t *shape) {
-  if (!isBatchKnown)
-    sizes.batch = shape[0];
-  isBatchKnown = true;
   for (RoleExtent extent : extentsOf(role)) {
-    const int64_t size = *++shape;
+    const int64_t size = *shape++;
     if (!(known >> int(extent) & 1))
       sizes.of(extent) = size;
     known |= 1u << int(extent);
@@ -58,10 +63,9 @@ std::vector<RoleSpec> rolesOf(const Kind &kind, Access access) {
 }
 
 std::string shapeWords(const RoleSpec &role) {
-  constexpr const char *names[] = {"seqlen_q", "seqlen_k", "heads", "kv_heads", "head_dim", "value_dim"};
-  std::string text = "[batch";
+  std::string text;
   for (RoleExtent extent : extentsOf(role))
-    text += std::string(", ") + names[int(extent)];
+    text += (text.empty() ? "[" : ", ") + launchSymbolName(symbolOf(extent));
   return text + "]";
 }
 
@@ -101,7 +105,7 @@ static std::string describe(const char *name, const HostTensor &tensor) {
 }
 
 static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
-  if (tensor.shape.size() == extentsOf(role).size() + 1)
+  if (tensor.shape.size() == extentsOf(role).size())
     return {};
   return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeWords(role));
 }
@@ -151,7 +155,8 @@ static std::vector<RoleSpec> rolesToCheck(const AttentionInputs &inputs) {
 static Status checkCounts(const AttentionSizes &sizes, const Kind &kind) {
   constexpr int64_t kMostSize = int64_t(1) << 31, kMostElements = int64_t(1) << 40;
   for (int64_t size :
-       {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim})
+       {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim, sizes.pages,
+        sizes.pageSize, sizes.maxPages})
     if (size < 0 || size > kMostSize)
       return Status::invalidArgument("size " + std::to_string(size) + " is not in [0, 2^31]");
   for (const KindRole &role : kind.roles()) {
@@ -176,7 +181,8 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kin
   }
   inputs.sizes = given.sizes;
   for (const RoleSpec &role : roles)
-    if (inputs.sizes.of(role.heads) < 1 || (role.dim != RoleExtent::one && inputs.sizes.of(role.dim) < 1))
+    if ((role.heads != RoleExtent::one && inputs.sizes.of(role.heads) < 1) ||
+        (role.dim != RoleExtent::one && inputs.sizes.of(role.dim) < 1))
       return Status::invalidArgument(describe(role.name, inputs.of(role.role)) +
                                      "; expected at least one head and one head dimension");
   HEDDLE_TRY(checks.checkHeads());

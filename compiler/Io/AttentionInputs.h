@@ -17,10 +17,11 @@ namespace heddle {
 
 struct AttentionSizes {
   int64_t batch = 1, seqlenQ = 0, seqlenK = 0, heads = 1, kvHeads = 1, headDim = 0, valueDim = 0;
+  int64_t pages = 0, pageSize = 0, maxPages = 0; // of keys in pages; files have a sequence for each batch element
 
   int64_t &of(RoleExtent extent); // none for `one`
   int64_t of(RoleExtent extent) const { return const_cast<AttentionSizes *>(this)->of(extent); }
-  // [batch, rows, heads, dim], or [batch, heads, rows] where dim is one.
+  // [lead, rows, heads, dim], or [lead, heads, rows] where dim is one; without extents that are one.
   std::vector<int64_t> shapeOf(const RoleSpec &role) const;
 };
 
@@ -34,7 +35,6 @@ public:
 
 private:
   uint32_t known = 0; // bits of RoleExtent
-  bool isBatchKnown = false;
 };
 
 // The roles that every call of a kind reads, or writes, or both.

@@ -115,6 +115,7 @@ void CompiledPattern::describe() {
   facts.argument_count = int32_t(pattern.getNumArguments());
   origin = originRuleOf(pattern);
   bounds = argumentBounds(pattern);
+  noPages = whyNoPages(pattern);
   for (attn::WholeAxis axis : {attn::WholeAxis::Queries, attn::WholeAxis::Keys})
     if (const std::optional<unsigned> argument = pattern.getWholeArgument(axis))
       wholeArguments.push_back(*argument);

@@ -49,6 +49,8 @@ public:
   OperandNumbers operandNumbers() const;
   /// What sizes and lengths must be, with the names of arguments in the message.
   Status checkWords(const LaunchSymbols &symbols) const;
+  /// unsupported: sequences of different lengths cannot share its tensors.
+  Status checkPages() const { return noPages.empty() ? Status() : Status::unsupported("operands: " + noPages); }
   /// Of a call whose words passed: what its tensors of integers hold, in the words of tensors from files.
   Status checkIntegers(const CpuCall &call);
   /// Over a whole call: who keeps what of it, and which rank sends it to whom (dialect/Geometry/GroupPlanner.h). Tensors of
@@ -83,6 +85,7 @@ private:
   std::string label;
   QOriginRule origin = QOriginRule::start;
   std::vector<int64_t> wholeArguments;
+  std::string noPages;
   std::vector<ArgumentBound> bounds;
   heddle_pattern_info facts = {};
   std::vector<heddle_pattern_argument> described;

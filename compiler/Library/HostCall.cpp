@@ -2,9 +2,11 @@
 #include "compiler/Library/HostCall.h"
 
 #include "codegen/Cpu/CpuKinds.h"
+#include "codegen/Cpu/Decode.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
 #include "runtime/Core/CallMemory.h"
+#include "runtime/Core/SequenceChecks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,8 +17,9 @@ namespace {
 /// Sizes by the table of roles.
 void setCallSizes(const LaunchSymbols &symbols, CpuCall &call) {
   call.batch = int32_t(symbols[LaunchSymbol::batch]);
-  for (RoleExtent extent : {RoleExtent::seqlenQ, RoleExtent::seqlenK, RoleExtent::heads, RoleExtent::kvHeads,
-                            RoleExtent::headDim, RoleExtent::valueDim})
+  for (RoleExtent extent :
+       {RoleExtent::seqlenQ, RoleExtent::seqlenK, RoleExtent::heads, RoleExtent::kvHeads, RoleExtent::headDim,
+        RoleExtent::valueDim, RoleExtent::sequences, RoleExtent::pages, RoleExtent::pageSize, RoleExtent::maxPages})
     call.sizeOf(extent) = int32_t(symbols[symbolOf(extent)]);
 }
 
@@ -34,6 +37,7 @@ public:
     HEDDLE_TRY(checkForeign(*rules.kind, args));
     HEDDLE_TRY(readRoles());
     HEDDLE_TRY(checkScale(args.scale));
+    HEDDLE_TRY(checkSequenceValues(*rules.roles, args, symbols));
     HEDDLE_TRY(checkOrigins({pattern.originRule(), 1}, args, symbols));
     call.qOrigin = int32_t(pattern.queryOrigin(args.q_origin, call.seqlenQ, call.seqlenK));
     call.kOrigin = int32_t(args.k_origin);
@@ -88,13 +92,28 @@ private:
     HEDDLE_ASSIGN(words, pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
     symbols.params = words.data();
     symbols.paramCount = int64_t(words.size());
-    HEDDLE_TRY(pattern.checkWords(symbols));
+    HEDDLE_TRY(rules.kind->hasPages() ? pattern.checkPages() : pattern.checkWords(symbols));
     call.params.assign(words.begin(), words.end());
     for (uint64_t left = numbers.pointers; left; left &= left - 1)
       for (uint64_t i = 0; i < args.operand_count; ++i)
         if (args.operands[i].kind == HEDDLE_OPERAND_POINTER && args.operands[i].id == __builtin_ctzll(left))
           call.operands.push_back(args.operands[i].value.ptr);
-    return hasWork() ? pattern.checkIntegers(call) : Status();
+    return !hasWork() ? Status() : rules.kind->hasPages() ? checkEachSequence() : pattern.checkIntegers(call);
+  }
+
+  /// What arguments of the pattern must be is asked of every sequence: its sizes are those of the call.
+  Status checkEachSequence() {
+    for (int32_t sequence = 0; sequence < call.sequences; ++sequence) {
+      const CpuCall own = sequenceOf(call, sequence);
+      LaunchSymbols its = symbols;
+      its[LaunchSymbol::seqlenQ] = own.seqlenQ, its[LaunchSymbol::seqlenK] = own.seqlenK;
+      its[LaunchSymbol::qOrigin] = own.qOrigin;
+      if (own.seqlenQ == 0)
+        continue;
+      HEDDLE_TRY(pattern.checkWords(its));
+      HEDDLE_TRY(pattern.checkIntegers(own));
+    }
+    return {};
   }
 
   /// Of numbers and tensors of the pattern; the call has its sizes.

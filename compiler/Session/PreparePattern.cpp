@@ -62,7 +62,9 @@ Result<PreparedPattern> preparePattern(const PatternFile &file, PassFunctions wa
                 timeStage(prepared.times, "emit", [&] { return functionsText(file, *schedule, walk); }));
   HEDDLE_TRY(timeStage(prepared.times, "passes", [&] {
     const PassesOfFile passes(file);
-    prepared.rates = std::make_shared<const PatternRates>(ratesOf(file, passes));
+    PatternRates rates = ratesOf(file, passes);
+    rates.keepsByHead = patternInfoOf(*schedule).keepsByHead;
+    prepared.rates = std::make_shared<const PatternRates>(std::move(rates));
     prepared.counted = countedOf(file, passes);
     if (walk == Walk::both)
       return Status();

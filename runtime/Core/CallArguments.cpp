@@ -44,8 +44,6 @@ Status checkUnserved(const heddle_attention_args &args) {
   };
   auto isAnySet = [](const int64_t (&strides)[2]) { return strides[0] != 0 || strides[1] != 0; };
   const Named fields[] = {{"flags", (args.flags & ~uint32_t(HEDDLE_WITHOUT_GRAPH)) != 0},
-                          {"page_table", args.page_table != nullptr},
-                          {"page_size", args.page_size != 0},
                           {"descale_q", isAnySet(args.descale_q_stride)},
                           {"descale_k", isAnySet(args.descale_k_stride)},
                           {"descale_v", isAnySet(args.descale_v_stride)},
@@ -84,6 +82,11 @@ Status readArguments(const heddle_attention_args &args, heddle_attention_args &k
   return checkUnserved(known);
 }
 
+static Status absentOf(const Kind &kind, const char *name) {
+  return Status::unsupported("attention arguments: a call of kind " + kind.name() + " has no " + name +
+                             "; leave it zero");
+}
+
 Status checkForeign(const Kind &kind, const heddle_attention_args &args) {
   for (const RoleSpec &role : kRoles) {
     const bool isGiven =
@@ -91,10 +94,14 @@ Status checkForeign(const Kind &kind, const heddle_attention_args &args) {
     if (isGiven && !isOfSomeKind(role.role))
       return servedByNone(role.name);
     if (isGiven && !kind.find(role.role))
-      return Status::unsupported("attention arguments: a call of kind " + kind.name() + " has no " + role.name +
-                                 "; leave it zero");
+      return absentOf(kind, role.name);
   }
-  return {};
+  if (kind.hasPages())
+    return {};
+  return args.page_size != 0   ? absentOf(kind, "page_size")
+         : args.sequences != 0 ? absentOf(kind, "sequences")
+         : args.max_pages != 0 ? absentOf(kind, "max_pages")
+                               : Status();
 }
 
 Status badArguments(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }

@@ -1,6 +1,7 @@
 //===- CallChecks.cpp - what every call must be ----------------------------===//
 #include "runtime/Core/CallChecks.h"
 #include "runtime/Core/Positions.h"
+#include "runtime/Core/SequenceChecks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -56,21 +57,24 @@ Status checkOrigins(const OriginRules &rules, const heddle_attention_args &args,
 
 LaunchSymbol symbolOf(RoleExtent extent) {
   constexpr LaunchSymbol symbols[] = {LaunchSymbol::seqlenQ, LaunchSymbol::seqlenK, LaunchSymbol::heads,
-                                      LaunchSymbol::kvHeads, LaunchSymbol::headDim, LaunchSymbol::valueDim};
-  return symbols[int(extent)];
+                                      LaunchSymbol::kvHeads, LaunchSymbol::headDim, LaunchSymbol::valueDim,
+                                      LaunchSymbol::batch,   LaunchSymbol::batch,   LaunchSymbol::sequences,
+                                      LaunchSymbol::pages,   LaunchSymbol::pageSize, LaunchSymbol::maxPages};
+  return symbols[int(extent)]; // what stands for `one` is no size of it
 }
 
 std::vector<RoleExtent> extentsOf(const RoleSpec &role) {
-  std::vector<RoleExtent> extents = {role.rows, role.heads, role.dim};
-  if (role.dim == RoleExtent::one)
-    extents = {role.heads, role.rows};
+  const bool hasDim = role.dim != RoleExtent::one;
+  std::vector<RoleExtent> extents = {role.lead, role.rows, role.heads, role.dim};
+  if (!hasDim)
+    std::swap(extents[1], extents[2]);
   extents.erase(std::remove(extents.begin(), extents.end(), RoleExtent::one), extents.end());
   return extents;
 }
 
 int64_t elementsOf(const RoleSpec &role, const LaunchSymbols &symbols) {
-  int64_t elements = symbols[LaunchSymbol::batch];
-  for (RoleExtent extent : {role.rows, role.heads, role.dim})
+  int64_t elements = 1;
+  for (RoleExtent extent : {role.lead, role.rows, role.heads, role.dim})
     if (extent != RoleExtent::one)
       elements *= symbols[symbolOf(extent)];
   return elements + (role.form == RoleForm::offsets);
@@ -82,8 +86,8 @@ void CallSizes::set(LaunchSymbol symbol, int64_t value) {
 }
 
 Status CallSizes::check(const RoleSpec &role, const int64_t (&size)[4]) {
-  constexpr const char *kDimNames[] = {"batch", "row", "head", "dim"};
-  const LaunchSymbol extents[] = {LaunchSymbol::batch, symbolOf(role.rows), symbolOf(role.heads), symbolOf(role.dim)};
+  const char *const kDimNames[] = {role.lead == RoleExtent::pages ? "page" : "batch", "row", "head", "dim"};
+  const LaunchSymbol extents[] = {symbolOf(role.lead), symbolOf(role.rows), symbolOf(role.heads), symbolOf(role.dim)};
   for (int i = 0; i < 4; ++i) {
     auto fail = [&](const std::string &expected) {
       return badArguments(std::string(role.name) + ": size of " + kDimNames[i] + ": expected " + expected + ", got " +
@@ -130,7 +134,7 @@ constexpr int64_t kSpanLimit = int64_t(1) << 40; // bytes
 Status checkStride(const KindRole &known, const heddle_tensor &tensor, int dim, const CallRules &rules,
                    int64_t &spanBytes) {
   const RoleSpec role = specOf(known);
-  constexpr const char *kDimNames[] = {"batch", "row", "head"};
+  const char *const kDimNames[] = {role.lead == RoleExtent::pages ? "page" : "batch", "row", "head"};
   const int64_t stride = tensor.stride[dim], elementBytes = dtypeBytes(rules.elements.of(role.element));
   auto fail = [&](const std::string &what) {
     return badArguments(std::string(role.name) + ": stride of " + kDimNames[dim] + ": " + what);
@@ -243,6 +247,7 @@ Status checkRoles(const CallRules &rules, const heddle_attention_args &args, Cal
       setStrides(symbols, known.role, tensorOf(args, known.role));
     }
   HEDDLE_TRY(checkHeads(*rules.kind, symbols));
+  HEDDLE_TRY(checkSequences(*rules.roles, args, symbols));
   for (const KindRole &known : *rules.roles)
     if (specOf(known.role).form != RoleForm::tensor)
       HEDDLE_TRY(checkArray(known, addressOf(args, known.role), rules, symbols));

@@ -28,7 +28,7 @@ struct CallRules {
 };
 
 LaunchSymbol symbolOf(RoleExtent extent); // none for `one`
-// Of a role behind the batch, in the order of memory.
+// Of a role, in the order of memory, without those that are one.
 std::vector<RoleExtent> extentsOf(const RoleSpec &role);
 // That an array of the role has in a call of these sizes.
 int64_t elementsOf(const RoleSpec &role, const LaunchSymbols &symbols);

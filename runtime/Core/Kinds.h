@@ -17,30 +17,32 @@
 
 namespace heddle {
 
-// ROLE(identifier, name, form, element, row extent, head extent, dim extent): `name` is that of texts and of the field
-// of heddle_attention_args. Extents beside the batch are sizes of a call (RoleExtent). Tensors are [batch, rows, heads,
-// dim] with strides; arrays are contiguous: [batch, heads, rows] if dim is one, else [batch, rows, heads, dim]; offsets
-// are such an array with one element more, the end of the last.
+// ROLE(identifier, name, form, element, lead extent, row extent, head extent, dim extent): `name` is that of texts and of
+// the field of heddle_attention_args. Extents are sizes of a call (RoleExtent). Tensors are [lead, rows, heads, dim] with
+// strides; arrays are contiguous: [lead, heads, rows] if dim is one, else [lead, rows, heads, dim]; offsets are such an
+// array with one element more, the end of the last. The lead is the batch, unless rows of a batch element are those of
+// several sequences, or lie in pages that all of them share.
 #define HEDDLE_ROLES(ROLE)                                                                                             \
-  ROLE(q, q, tensor, q, seqlenQ, heads, headDim)                                                                       \
-  ROLE(k, k, tensor, k, seqlenK, kvHeads, headDim)                                                                     \
-  ROLE(v, v, tensor, v, seqlenK, kvHeads, valueDim)                                                                    \
-  ROLE(out, out, tensor, out, seqlenQ, heads, valueDim)                                                                \
-  ROLE(lse, lse, array, fp32, seqlenQ, heads, one)                                                                     \
-  ROLE(carryOut, carry_out, array, fp32, seqlenQ, heads, valueDim)                                                     \
-  ROLE(carryLse, carry_lse, array, fp32, seqlenQ, heads, one)                                                          \
-  ROLE(dOut, d_out, tensor, out, seqlenQ, heads, valueDim)                                                             \
-  ROLE(delta, delta, array, fp32, seqlenQ, heads, one)                                                                 \
-  ROLE(dLse, d_lse, array, fp32, seqlenQ, heads, one)                                                                  \
-  ROLE(dQ, d_q, tensor, q, seqlenQ, heads, headDim)                                                                    \
-  ROLE(dK, d_k, tensor, k, seqlenK, kvHeads, headDim)                                                                  \
-  ROLE(dV, d_v, tensor, v, seqlenK, kvHeads, valueDim)                                                                 \
-  ROLE(cuSeqlensQ, cu_seqlens_q, offsets, i32, one, one, one)                                                          \
-  ROLE(cuSeqlensK, cu_seqlens_k, offsets, i32, one, one, one)                                                          \
-  ROLE(sequsedK, seqused_k, array, i32, one, one, one)                                                                 \
-  ROLE(descaleQ, descale_q, array, fp32, one, heads, one)                                                              \
-  ROLE(descaleK, descale_k, array, fp32, one, kvHeads, one)                                                            \
-  ROLE(descaleV, descale_v, array, fp32, one, kvHeads, one)
+  ROLE(q, q, tensor, q, batch, seqlenQ, heads, headDim)                                                                \
+  ROLE(k, k, tensor, k, batch, seqlenK, kvHeads, headDim)                                                              \
+  ROLE(v, v, tensor, v, batch, seqlenK, kvHeads, valueDim)                                                             \
+  ROLE(out, out, tensor, out, batch, seqlenQ, heads, valueDim)                                                         \
+  ROLE(lse, lse, array, fp32, batch, seqlenQ, heads, one)                                                              \
+  ROLE(carryOut, carry_out, array, fp32, batch, seqlenQ, heads, valueDim)                                              \
+  ROLE(carryLse, carry_lse, array, fp32, batch, seqlenQ, heads, one)                                                   \
+  ROLE(dOut, d_out, tensor, out, batch, seqlenQ, heads, valueDim)                                                      \
+  ROLE(delta, delta, array, fp32, batch, seqlenQ, heads, one)                                                          \
+  ROLE(dLse, d_lse, array, fp32, batch, seqlenQ, heads, one)                                                           \
+  ROLE(dQ, d_q, tensor, q, batch, seqlenQ, heads, headDim)                                                             \
+  ROLE(dK, d_k, tensor, k, batch, seqlenK, kvHeads, headDim)                                                           \
+  ROLE(dV, d_v, tensor, v, batch, seqlenK, kvHeads, valueDim)                                                          \
+  ROLE(cuSeqlensQ, cu_seqlens_q, offsets, i32, sequences, one, one, one)                                               \
+  ROLE(cuSeqlensK, cu_seqlens_k, offsets, i32, sequences, one, one, one)                                               \
+  ROLE(sequsedK, seqused_k, array, i32, sequences, one, one, one)                                                      \
+  ROLE(descaleQ, descale_q, array, fp32, batch, one, heads, one)                                                       \
+  ROLE(descaleK, descale_k, array, fp32, batch, one, kvHeads, one)                                                     \
+  ROLE(descaleV, descale_v, array, fp32, batch, one, kvHeads, one)                                                     \
+  ROLE(pageTable, page_table, array, i32, sequences, maxPages, one, one)
 
 enum class Role : uint8_t {
 #define HEDDLE_ROLE_NAME(identifier, ...) identifier,
@@ -51,20 +53,36 @@ enum class Role : uint8_t {
 enum class RoleForm : uint8_t { tensor, array, offsets };
 // That of q, k, v or out in the call (CallElements), or the same in every call.
 enum class RoleElement : uint8_t { q, k, v, out, fp32, i32 };
-enum class RoleExtent : uint8_t { seqlenQ, seqlenK, heads, kvHeads, headDim, valueDim, one };
+// sequences: those of a batch; of ragged rows, which are one batch element, as many as have offsets. Keys in pages:
+// `pages` of them in memory, pageSize keys each, at most maxPages for a sequence.
+enum class RoleExtent : uint8_t {
+  seqlenQ,
+  seqlenK,
+  heads,
+  kvHeads,
+  headDim,
+  valueDim,
+  one,
+  batch,
+  sequences,
+  pages,
+  pageSize,
+  maxPages
+};
 
 struct RoleSpec {
   Role role;
   const char *name;
   RoleForm form;
   RoleElement element;
-  RoleExtent rows, heads, dim;
+  RoleExtent lead, rows, heads, dim;
 };
 
 // In the order of Role.
 constexpr RoleSpec kRoles[] = {
-#define HEDDLE_ROLE_SPEC(identifier, name, form, element, rows, heads, dim)                                            \
-  {Role::identifier, #name, RoleForm::form, RoleElement::element, RoleExtent::rows, RoleExtent::heads, RoleExtent::dim},
+#define HEDDLE_ROLE_SPEC(identifier, name, form, element, lead, rows, heads, dim)                                      \
+  {Role::identifier,  #name,           RoleForm::form,    RoleElement::element,                                         \
+   RoleExtent::lead, RoleExtent::rows, RoleExtent::heads, RoleExtent::dim},
     HEDDLE_ROLES(HEDDLE_ROLE_SPEC)
 #undef HEDDLE_ROLE_SPEC
 };
@@ -79,18 +97,24 @@ constexpr bool includes(Access access, Access wanted) { return (int(access) & in
 // scale: likewise where elements of q, k and v are scaled, and nowhere else.
 enum class Presence : uint8_t { required, together, optional, scale };
 
+// Where the rows of a tensor of keys lie: behind each other in a batch element, or in pages of any order.
+enum class Rows : uint8_t { dense, inPages };
+
 struct KindRole {
   Role role;
   Access access;
   Presence presence = Presence::required;
   // Of the call. What has a number above 0 is given in calls of one form only: offsets of ragged rows, not beside pages.
   uint8_t form = 0;
+  Rows rows = Rows::dense;
 };
 
 constexpr RoleSpec specOf(const KindRole &known) {
   RoleSpec spec = specOf(known.role);
   if (known.access == Access::both)
     spec.element = RoleElement::fp32;
+  if (known.rows == Rows::inPages)
+    spec.lead = RoleExtent::pages, spec.rows = RoleExtent::pageSize;
   return spec;
 }
 
@@ -104,7 +128,11 @@ constexpr RoleSpec specOf(const KindRole &known) {
   KIND(backward, backward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
        {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},                               \
        {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
-       {Role::dV, Access::write})
+       {Role::dV, Access::write})                                                                                      \
+  KIND(decode, decode, {Role::q, Access::read}, {Role::k, Access::read, Presence::required, 0, Rows::inPages},         \
+       {Role::v, Access::read, Presence::required, 0, Rows::inPages}, {Role::pageTable, Access::read},                 \
+       {Role::sequsedK, Access::read}, {Role::cuSeqlensQ, Access::read, Presence::optional},                           \
+       {Role::out, Access::write}, {Role::lse, Access::write})
 
 enum class KindBase : uint8_t {
 #define HEDDLE_KIND_NAME(identifier, ...) identifier,
@@ -143,6 +171,8 @@ struct Kind {
   const KindRole *find(Role role) const;
   // Gradients of k and v: what computes them walks the pattern from its keys, and needs derivatives of its scores.
   bool isBackward() const { return find(Role::dK) != nullptr; }
+  // Keys lie in pages. Sequences have lengths of their own, and their queries are their last positions.
+  bool hasPages() const { return find(Role::pageTable) != nullptr; }
   Walk walk() const { return isBackward() ? Walk::both : Walk::queries; }
   // Calls look at queries, so what they compute depends on the pattern.
   bool walksPattern() const { return find(Role::q) != nullptr; }

@@ -27,7 +27,11 @@ enum class LaunchSymbol : uint8_t {
   roundFirst,
   roundRows, // of a plan with rounds: the first row of this one and how many it has
   lseRows,
-  carryRows,   // of one head in lse and of one batch element in the carry: seqlen_q
+  carryRows, // of one head in lse and of one batch element in the carry: seqlen_q
+  sequences,
+  pages,
+  pageSize,
+  maxPages,    // of keys in pages: RoleExtent
   firstStride, // strideOf() gives it and those behind it
 };
 enum class StrideDim : uint8_t { batch, row, head };

@@ -29,7 +29,7 @@ std::string elementText(const ElementTraits &element) {
 }
 
 std::vector<LaunchSymbol> symbolsOf(const RoleSpec &role) {
-  std::vector<LaunchSymbol> symbols = {LaunchSymbol::batch};
+  std::vector<LaunchSymbol> symbols;
   for (RoleExtent extent : extentsOf(role))
     symbols.push_back(symbolOf(extent));
   return symbols;

@@ -136,8 +136,9 @@ typedef struct heddle_attention_args {
   /* Positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own value is taken
    * too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of each other. */
   int64_t q_origin, k_origin;
-  const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table; /* not served yet: null */
-  int32_t page_size;                                                   /* not served yet: 0 */
+  /* Kind "decode", else null: see below. cu_seqlens_k is not served yet. */
+  const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;
+  int32_t page_size;                                                   /* kind "decode": keys of a page, or 0 */
   float scale;                                                         /* of q . k; 0 means 1 / sqrt(head_dim) */
   /* Beside q, k and v of e4m3, null elsewhere: what their elements are multiplied by, a positive number for each (batch,
    * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]. Null: 1. They lie where the tensors do, and their
@@ -161,6 +162,18 @@ typedef struct heddle_attention_args {
   /* heddle_cpu_run: any; of a kernel of kind "backward_of_0_3" those of arguments 0 and 3, else null */
   const heddle_gradient *gradients;
   uint64_t gradient_count;
+  /* Kind "decode": queries of sequences whose keys lie in pages. k and v are [pages, page_size, kv_heads, dim], page_size 1
+   * to 256, with any strides (keys or heads first; k and v apart or in one tensor). page_table is [sequences, max_pages]:
+   * keys n * page_size and on of sequence s lie in page page_table[s * max_pages + n], and seqused_k[s] says how many keys
+   * it has. q and out are [sequences, seqlen_q, heads, dim], and sequences is that batch or 0; or rows are ragged: q and
+   * out are [1, rows, heads, dim], those of sequence s begin at row cu_seqlens_q[s] (sequences + 1 offsets, 0 first, rows
+   * last), and sequences says how many. The queries of a sequence are its last positions, whatever the pattern says of
+   * q_origin: the first one stands at seqused_k[s] less their number; q_origin and k_origin are 0. Numbers of queries and
+   * of keys are for the pattern those of the sequence, and its batch is the sequence. Pages that the pattern keeps nothing
+   * of are not read, nor are their entries in page_table. Lengths, offsets and tables are read by the launch: they may
+   * change between launches and are the caller's word, but lengths beyond max_pages pages are cut there and those below 0
+   * are 0; calls on the processors look at them. */
+  int32_t sequences, max_pages;
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;
@@ -183,7 +196,7 @@ typedef struct heddle_kernel_query {
   uint32_t struct_size;
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
-  const char *kind; /* null means "forward"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
+  const char *kind; /* null means "forward"; "decode"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_fp32_out" behind each: out is fp32;
                      * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */
   int64_t head_dim, value_dim;

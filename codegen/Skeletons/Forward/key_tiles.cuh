@@ -2,22 +2,11 @@
 // loaded and used. Every thread of the CTA walks the same sequence, so no descriptor crosses threads.
 #pragma once
 
+#include "Forward/key_tile.cuh"
 #include "Forward/work_items.cuh"
 #include "Shared/range_walk.cuh"
 
 namespace heddle {
-
-// block_n keys: key i of the tile is row firstKey + i * keyRate(branch) of K and V.
-struct KeyTile {
-  int32_t firstKey; // negative: there is no tile
-  int32_t branch;
-  int32_t isMasked; // 1: some key is missing or some pair is not kept
-
-  DEV bool exists() const { return firstKey >= 0; }
-  // Keys are below this, whatever the lengths.
-  static constexpr int32_t kBeyondAllKeys = 0x7fffffff;
-  DEV static KeyTile none() { return KeyTile{-1, 0, 0}; }
-};
 
 class KeyTileWalk : RangeWalk<KeyColumns<KernelTraits::kBlockN>> {
 public:

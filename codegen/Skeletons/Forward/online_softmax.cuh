@@ -78,19 +78,23 @@ struct RowSum {
 // The largest score meets row_max up to the rounding of their multiplication by the scale and of ex2. A sum that close
 // to 1 is the weight of the one key that counts. The product with v has it rounded, to 1 but for scores of thousands:
 // divided by the same, it is v itself.
-template <class E> DEV float snappedSum(const RowState &rows, float sum, int i, int half) {
-  const float rounding = fmaf(fabsf(rows.rowMax[i][half]), 0x1p-24f, 0x1p-22f);
+template <class E> DEV float snappedSum(float rowMax, float sum) {
+  const float rounding = fmaf(fabsf(rowMax), 0x1p-24f, 0x1p-22f);
   const float rounded = E::rounded(sum);
   return fabsf(sum - 1.f) <= rounding ? rounded : sum;
 }
 
+template <class E = Element> DEV RowSum rowSum(float rowMax, float lanePart) {
+  const float sum = quadSum(lanePart);
+  return {snappedSum<E>(rowMax, sum), sum};
+}
+
 // Of bytes, weights in the product are far from what they were: it sums them as well.
 template <class E = Element> DEV RowSum rowSum(const RowState &rows, int i, int half) {
-  const float sum = quadSum(rows.sum[i][half]);
   if constexpr (kIsScaled)
-    return {rows.out[i][kOutputTiles - 1][2 * half], sum};
+    return {rows.out[i][kOutputTiles - 1][2 * half], quadSum(rows.sum[i][half])};
   else
-    return {snappedSum<E>(rows, sum, i, half), sum};
+    return rowSum<E>(rows.rowMax[i][half], rows.sum[i][half]);
 }
 
 DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float scaleLog2) {

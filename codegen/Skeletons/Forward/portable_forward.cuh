@@ -41,6 +41,7 @@
 #include "Forward/key_value_ring.cuh"
 #include "Forward/score_chain.cuh"
 #include "Forward/score_mask.cuh"
+#include "Forward/warp_weights.cuh"
 #include "Shared/shared_records.cuh"
 
 namespace heddle {
@@ -106,22 +107,8 @@ struct Consumer {
       scaleOutput(rows, factor);
   }
 
-  // Turns scores into weights relative to row_max and adds them to the sums.
   DEV void exponentiate(Probabilities &probabilities, const Scores &scores) {
-#pragma unroll
-    for (int i = 0; i < kRowTiles; ++i) {
-      const float shift[2] = {-rows.rowMax[i][0], -rows.rowMax[i][1]};
-#pragma unroll
-      for (int n = 0; n < kScoreTiles; ++n)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const float low = ptx::exp2Approx(fmaf(scores[i][n][2 * half], scaleLog2, shift[half]));
-          const float high = ptx::exp2Approx(fmaf(scores[i][n][2 * half + 1], scaleLog2, shift[half]));
-          rows.sum[i][half] += low;
-          rows.sum[i][half] += high;
-          Products::setWeights(probabilities[i], n, half, low, high);
-        }
-    }
+    addWeights(rows, probabilities, scores, scaleLog2);
   }
 
   DEV void accumulate(const Probabilities &probabilities, uint32_t values, int chunk) {

@@ -12,6 +12,7 @@
 #include "Forward/params.cuh"
 #include "Forward/sm90_shared.cuh"
 #include "Forward/split_record.cuh"
+#include "Forward/state_weights.cuh"
 
 namespace heddle {
 
@@ -38,19 +39,6 @@ struct WorkUnit {
 
   DEV bool exists() const { return number >= 0; }
 };
-
-// 2^exponent for a whole number that is at most 0; 0 below the normal numbers.
-DEV float powerOfTwo(float exponent) {
-  constexpr int kBias = 127, kMantissaBits = 23;
-  return __int_as_float(static_cast<int32_t>(fmaxf(exponent, -kBias) + kBias) << kMantissaBits);
-}
-
-// 2^(row_max - whole) for a whole number not below row_max. What row_max lacks to a whole number itself is one
-// factor, the rest a power of two, which is exact: in whatever steps states are added, the bits are the same.
-DEV float weightOfState(float rowMax, float whole) {
-  const float raised = ceilf(rowMax);
-  return ptx::exp2Approx(rowMax - raised) * powerOfTwo(raised - whole);
-}
 
 // The state that a warp left of its rows in a slot.
 class SplitState {

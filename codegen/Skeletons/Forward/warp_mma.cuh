@@ -8,7 +8,16 @@
 
 namespace heddle {
 
-constexpr int kRowTiles = KernelTraits::kBlockM / (16 * KernelTraits::kWarps);
+// Warps that have rows of their own; the others of a block have the same rows and other keys.
+template <class Traits, class = void> struct RowWarps {
+  static constexpr int kCount = Traits::kWarps;
+};
+template <class Traits> struct RowWarps<Traits, decltype(void(Traits::kRowWarps))> {
+  static constexpr int kCount = Traits::kRowWarps;
+};
+constexpr bool kAllHaveSameRows = RowWarps<KernelTraits>::kCount == 1;
+
+constexpr int kRowTiles = KernelTraits::kBlockM / (16 * RowWarps<KernelTraits>::kCount);
 constexpr int kHeadSteps = KernelTraits::kHeadDim / kMmaStep;
 constexpr int kValueTiles = KernelTraits::kValueDim / 8;
 constexpr int kOutputTiles = kValueTiles;
@@ -26,7 +35,7 @@ class QueryOperand {
 public:
   DEV explicit QueryOperand(uint32_t tile) {
     constexpr int kRowBytes = KernelTraits::kSmemRowBytesQK;
-    int warpRow = threadIdx.x / 32 * (kRowTiles * 16);
+    int warpRow = kAllHaveSameRows ? 0 : threadIdx.x / 32 * (kRowTiles * 16);
     address = tile + warpRow * kRowBytes + laneOffsetRowsFirst(kRowBytes);
   }
 

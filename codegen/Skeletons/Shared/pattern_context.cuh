@@ -7,6 +7,15 @@ namespace heddle {
 
 DEV int32_t ceilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
+// Those of the pattern.
+template <class Params> DEV void giveArguments(PatternContext &context, const Params &p) {
+  constexpr int kSlots = Pattern::kParamCount > 0 ? Pattern::kParamCount : 1;
+#pragma unroll
+  for (int i = 0; i < kSlots; ++i)
+    context.param[i] = p.param[i];
+  PatternOperands::bind(context, p);
+}
+
 template <class Params> DEV PatternContext makeContext(const Params &p, int32_t batch, int32_t head) {
   PatternContext context;
   context.batch = batch;
@@ -16,11 +25,7 @@ template <class Params> DEV PatternContext makeContext(const Params &p, int32_t 
   context.seqlenK = p.seqlenK;
   context.qOrigin = p.qOrigin;
   context.kOrigin = p.kOrigin;
-  constexpr int kSlots = Pattern::kParamCount > 0 ? Pattern::kParamCount : 1;
-#pragma unroll
-  for (int i = 0; i < kSlots; ++i)
-    context.param[i] = p.param[i];
-  PatternOperands::bind(context, p);
+  giveArguments(context, p);
   return context;
 }
 

@@ -1,0 +1,239 @@
+//===- PortableDecode.cpp - host half of portable_decode.cuh -----------------------------------===//
+//
+// Owns what the portable decode skeleton serves, its search space, constraints, shared-memory plan, workspace and
+// launch. Constants and constraints mirror the contract at the top of portable_decode.cuh; change both together.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Decode/DecodeConfig.h"
+#include "codegen/Skeletons/Decode/decode_layout.cuh"
+#include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchPlan.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+using Reason = std::optional<std::string>;
+
+constexpr int64_t kMmaKeys = 16, kHeadDimStep = 32, kMaxHeadDim = 128;
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+int64_t rowBytes(const KernelRequest &request, int64_t dim) {
+  const int64_t step = SmemLayout::kAlignmentBytes;
+  return (request.element().bytes * dim + step - 1) / step * step;
+}
+
+SmemLayout layoutOf(const KernelRequest &request, const DecodeConfig &config) {
+  SmemLayout layout;
+  layout.append("q", decode::kRows * rowBytes(request, request.headDim));
+  layout.append("k", config.blockN() * rowBytes(request, request.headDim), config.stages);
+  layout.append("v", config.blockN() * rowBytes(request, request.valueDim), config.stages);
+  layout.append("control", decode::kControlBytes);
+  return layout;
+}
+
+int64_t smemBytes(const KernelRequest &request, const DecodeConfig &config) {
+  return layoutOf(request, config).totalBytes();
+}
+
+Reason checkKeys(const KernelRequest &, const DecodeConfig &config) {
+  if (config.chunkN % kMmaKeys == 0)
+    return std::nullopt;
+  return "chunk_n is " + number(config.chunkN) + ", expected a multiple of " + number(kMmaKeys);
+}
+
+Reason checkStates(const KernelRequest &request, const DecodeConfig &config) {
+  const int64_t need = config.warps * decode::stateBytes(request.valueDim);
+  const int64_t have =
+      config.stages * config.blockN() * (rowBytes(request, request.headDim) + rowBytes(request, request.valueDim));
+  if (need <= have)
+    return std::nullopt;
+  return "states of " + number(config.warps) + " warps need " + number(need) + " B, keys and values have " +
+         number(have) + " B";
+}
+
+Reason checkThreads(const KernelRequest &request, const DecodeConfig &config) {
+  const GpuArch &arch = *request.arch;
+  if (config.threads() * config.minBlocks <= arch.maxThreadsPerSm && config.minBlocks <= arch.maxBlocksPerSm)
+    return std::nullopt;
+  return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
+         " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) + " blocks per SM";
+}
+
+Reason checkSmem(const KernelRequest &request, const DecodeConfig &config) {
+  const int64_t need = smemBytes(request, config);
+  if (need <= request.arch->smemPerBlockBytes)
+    return std::nullopt;
+  return "need " + number(need) + " B, " + std::string(request.arch->name) + " allows " +
+         number(request.arch->smemPerBlockBytes) + " B";
+}
+
+Reason checkSmemOfAllBlocks(const KernelRequest &request, const DecodeConfig &config) {
+  const int64_t need = config.minBlocks * (smemBytes(request, config) + request.arch->smemReservedBytes);
+  if (need <= request.arch->smemPerSmBytes)
+    return std::nullopt;
+  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(request.arch->name) +
+         " has " + number(request.arch->smemPerSmBytes) + " B";
+}
+
+// Accumulators, query fragments, scores and weights; a lower bound, as in PortableForward.cpp.
+Reason checkRegisters(const KernelRequest &request, const DecodeConfig &config) {
+  constexpr int64_t kOthers = 48;
+  const int64_t need = request.valueDim / 2 + request.headDim / 4 + config.chunkN / 2 + config.chunkN / 4 + kOthers;
+  const int64_t allowed = std::min<int64_t>(request.arch->maxRegistersPerThread,
+                                            request.arch->registersPerSm / (config.threads() * config.minBlocks));
+  if (need <= allowed)
+    return std::nullopt;
+  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
+         number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
+}
+
+bool packsHeads(const KernelRequest &request) { return !request.keepsByHead && request.variants.size() == 1; }
+
+class PortableDecode final : public Skeleton {
+public:
+  const ConfigFields &fields() const override { return configFields<DecodeConfig>(); }
+  KindBase kind() const override { return KindBase::decode; }
+  bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
+  Status checkRequest(const KernelRequest &request) const override;
+  std::vector<Knob> knobs(const KernelRequest &request) const override;
+  const std::vector<Constraint> &constraints() const override;
+  KernelConfig defaultConfig(const KernelRequest &request) const override;
+  std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
+  ScheduleFacts schedule(const KernelConfig &config) const override;
+  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
+  LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
+  std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
+};
+
+Status PortableDecode::checkRequest(const KernelRequest &request) const {
+  if (!servesArch(*request.arch))
+    return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isPacked));
+  for (int64_t dim : {request.headDim, request.valueDim})
+    if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
+      return Status::unsupported("serves head dims of multiples of " + number(kHeadDimStep) + " up to " +
+                                 number(kMaxHeadDim) + ", not " + number(dim));
+  return request.whyNoPages.empty() ? Status() : Status::unsupported(request.whyNoPages);
+}
+
+std::vector<Knob> PortableDecode::knobs(const KernelRequest &) const {
+  return {
+      {"chunk_n", "keys of a warp in one key tile: fewer waits, more shared memory", {16, 32}},
+      {"stages", "slices of key tiles in each warp's ring: more bytes under way", {2, 3, 4}},
+      {"warps", "warps of one block, which share each key tile", {2, 4, 8}},
+      {"min_blocks", "blocks per SM: more bytes under way, fewer registers", {1, 2, 3, 4}},
+      {"piece_tiles", "fewest key tiles of a block: less to join, fewer blocks at work", {1, 2, 4, 8}},
+      {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
+  };
+}
+
+const std::vector<Constraint> &PortableDecode::constraints() const {
+  using C = DecodeConfig;
+  static const std::vector<Constraint> list = {
+      {"ranges", "every field lies in its range", checkRanges},
+      {"keys", "a warp has whole matrices of keys", ruleOf<C, checkKeys>},
+      {"states", "states of the warps fit where keys and values were", ruleOf<C, checkStates>},
+      {"threads", "threads and blocks of one SM", ruleOf<C, checkThreads>},
+      {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
+      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
+  };
+  return list;
+}
+
+// Eight warps on an SM, with as many bytes under way as its shared memory holds: each lacks one slice, that it computes
+// on. With two slices a block fits everywhere.
+KernelConfig PortableDecode::defaultConfig(const KernelRequest &request) const {
+  DecodeConfig config;
+  for (const auto &[minBlocks, stages] : {std::pair<int64_t, int64_t>(2, 3), {2, 2}, {1, 3}, {1, 2}}) {
+    config.minBlocks = minBlocks, config.stages = stages;
+    if (!whyInfeasible(request, config))
+      break;
+  }
+  return config;
+}
+
+std::vector<KernelConfig> PortableDecode::fallbackConfigs(const KernelRequest &request) const {
+  DecodeConfig fallback = defaultConfig(request);
+  if (fallback.minBlocks == 1)
+    return {};
+  fallback.minBlocks = 1;
+  return {fallback};
+}
+
+ScheduleFacts PortableDecode::schedule(const KernelConfig &given) const {
+  const DecodeConfig config(given);
+  ScheduleFacts facts;
+  facts.blockM = decode::kRows;
+  facts.blockN = config.blockN();
+  facts.minBlocks = config.minBlocks;
+  return facts;
+}
+
+SmemLayout PortableDecode::planSmem(const KernelRequest &request, const KernelConfig &config) const {
+  return layoutOf(request, config);
+}
+
+LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
+  using Symbol = LaunchSymbol;
+  const DecodeConfig config(given);
+  LaunchPlan plan = planFor(request, 1);
+  plan.serves.qOrigin = QOriginRule::given; // calls give 0, sequences have their own
+  const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks, slots = blocks * decode::kSlotsOfBlock;
+  const LaunchExpr words = slots * decode::kArrivalSteps;
+  const PointerSource arrivals = plan.appendRegion("arrivals", words * int64_t(sizeof(uint32_t)));
+  const PointerSource states = plan.appendRegion("states", slots * decode::stateBytes(request.valueDim));
+  KernelLaunch &launch = plan.launches.emplace_back();
+  launch.grid[0] = blocks;
+  launch.block = config.threads();
+  launch.sharedBytes = smemBytes(request, config);
+  launch.clears.push_back({arrivals, 0, words, 0});
+  appendOperands(launch, request);
+  for (Role role :
+       {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ})
+    launch.appendPointer(role);
+  launch.appendPointer(arrivals);
+  launch.appendPointer(states);
+  for (Role role : {Role::q, Role::k, Role::v, Role::out})
+    appendStrides(launch, role);
+  for (Symbol size :
+       {Symbol::sequences, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::pageSize, Symbol::maxPages})
+    launch.appendI32(size);
+  launch.appendScaleLog2();
+  appendRuntimeSizes(launch, request);
+  return plan;
+}
+
+std::string PortableDecode::traits(const KernelRequest &request, const KernelConfig &given) const {
+  const DecodeConfig config(given);
+  TraitsPrinter printer;
+  printer.request(request);
+  printer.config(given);
+  printer.constant("kBlockM", decode::kRows);
+  printer.constant("kBlockN", config.blockN());
+  printer.constant("kRowWarps", 1);
+  printer.constant("kQueryInRegisters", 1);
+  printer.constant("kPacksHeads", packsHeads(request));
+  printer.smem(layoutOf(request, config));
+  printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
+  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
+  return printer.str();
+}
+
+} // namespace
+
+const Skeleton &portableDecodeSkeleton() {
+  static const PortableDecode skeleton;
+  return skeleton;
+}
+
+} // namespace heddle

@@ -1,0 +1,24 @@
+// What the two halves of the decode skeleton must agree on, said once. Read alike by NVRTC and by the host's compiler.
+#pragma once
+
+namespace heddle {
+namespace decode {
+
+constexpr int kRows = 16;        // packed rows of a unit: those of one mma
+constexpr int kControlBytes = 64; // of shared memory: what the threads of a block tell each other
+
+// The state of 16 rows: for each half of them, 8 rows, the pairs of value tiles, 16 bytes a lane, then row maxima and
+// sums, 8 bytes a lane.
+constexpr int kPairBytes = 32 * 16, kEndBytes = 32 * 8;
+template <class Int> constexpr Int halfBytes(Int valueDim) { return valueDim / 16 * kPairBytes + kEndBytes; }
+template <class Int> constexpr Int stateBytes(Int valueDim) { return 2 * halfBytes(valueDim); }
+
+// A block leaves at most two states: of the unit that its piece begins within, and of the one that its piece ends within.
+constexpr int kSlotsOfBlock = 2;
+// States are joined by so many; those that come of it in one further step.
+constexpr int kFanIn = 8;
+// Words of arrivals: of each slot, at the first step and at the second.
+constexpr int kArrivalSteps = 2;
+
+} // namespace decode
+} // namespace heddle

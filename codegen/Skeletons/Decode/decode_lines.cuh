@@ -1,0 +1,70 @@
+// How much work there is. A line is a sequence, with one head where heads do not keep the same pairs; its units are 16
+// packed rows of one kv head, or of its head, and one residue class of rows: query after query, of each the heads that
+// share keys. All units of a line count as many key tiles as its longest class visits: the count deals out work, a unit
+// walks what the pattern names.
+#pragma once
+
+#include "Decode/decode_layout.cuh"
+#include "Decode/sequences.cuh"
+#include "Shared/quads.cuh"
+#include "Shared/tile_numbers.cuh"
+
+namespace heddle {
+
+constexpr bool kPacksHeads = KernelTraits::kPacksHeads;
+
+// Heads that share a unit.
+DEV int32_t headsOfUnit(const KernelParams &p) { return kPacksHeads ? p.heads / p.kvHeads : 1; }
+DEV int32_t linesOfSequence(const KernelParams &p) { return kPacksHeads ? 1 : p.heads; }
+
+struct Line {
+  Sequence sequence;
+  int32_t head, variant, rate;
+  int32_t tilesOfClass; // units of one class of rows and one kv head
+  int32_t units, keyTiles;
+
+  DEV int64_t work() const { return static_cast<int64_t>(units) * keyTiles; }
+  DEV int32_t rowsOfClass(int32_t rho) const { return ceilDiv(sequence.rows - rho, rate); }
+};
+
+// Key tiles that rows between two positions visit. Lanes may differ in everything; all of a warp call.
+DEV int32_t visitedTiles(const PatternContext &context, int32_t variant, int32_t first, int32_t last) {
+  int32_t tiles = 0;
+#pragma unroll 1
+  for (int branch = 0; branch < Pattern::kBranchCount; ++branch) {
+    int32_t from = 0;
+    bool isOpen = true;
+#pragma unroll 1
+    while (__any_sync(kWholeWarp, isOpen)) {
+      const KeyRange range = Pattern::nextRange(context, variant, branch, first, last, KernelTraits::kBlockN, from);
+      isOpen = isOpen && range.begin != kNoTile;
+      tiles += isOpen ? range.end - range.begin : 0;
+      from = isOpen ? range.end : from;
+    }
+  }
+  return tiles;
+}
+
+// All lanes of a warp call.
+DEV Line readLine(const KernelParams &p, int32_t number) {
+  Line line;
+  const int32_t lines = linesOfSequence(p);
+  line.sequence = Sequence::read(p, number / lines);
+  line.head = number % lines;
+  const PatternContext context = line.sequence.context(p, line.head);
+  line.variant = Pattern::variant(context);
+  line.rate = Pattern::queryRate(line.variant);
+  const int32_t classes = min(line.rate, line.sequence.rows);
+  line.tilesOfClass = ceilDiv(line.rowsOfClass(0) * headsOfUnit(p), decode::kRows);
+  line.units = classes * line.tilesOfClass * (kPacksHeads ? p.kvHeads : 1);
+  line.keyTiles = 1; // a unit without any has rows to write
+#pragma unroll 1
+  for (int32_t rho = 0; __any_sync(kWholeWarp, rho < classes); ++rho) {
+    const int32_t own = max(min(rho, classes - 1), 0), first = context.qOrigin + own;
+    const int32_t last = first + line.rate * max(line.rowsOfClass(own) - 1, 0);
+    line.keyTiles = max(line.keyTiles, visitedTiles(context, line.variant, first, last));
+  }
+  return line;
+}
+
+} // namespace heddle

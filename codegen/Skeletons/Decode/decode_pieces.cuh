@@ -1,0 +1,110 @@
+// Deals out the work: all units of all lines, one behind the other, are a row of key tiles, which is cut into equal pieces,
+// one for each block. Which piece a tile lies in follows from its number, so blocks tell each other nothing.
+#pragma once
+
+#include "Decode/decode_lines.cuh"
+#include "Ptx/memory.cuh"
+#include "Ptx/scalar.cuh"
+#include "Shared/shared_tiles.cuh"
+
+namespace heddle {
+
+// A word that all threads of the block get from one, or the sums of the block's warps. Between two uses lies a barrier.
+class BlockWords {
+public:
+  DEV explicit BlockWords(uint32_t address) : address(address) {}
+
+  DEV void store(int32_t place, int64_t word) const {
+    ptx::storeShared8(address + place * 8, static_cast<int32_t>(word), static_cast<int32_t>(word >> 32));
+  }
+  DEV int64_t load(int32_t place) const {
+    int32_t words[2];
+    ptx::loadShared8(address + place * 8, words);
+    return static_cast<int64_t>(words[1]) << 32 | static_cast<uint32_t>(words[0]);
+  }
+
+private:
+  uint32_t address;
+};
+static_assert(KernelTraits::kWarps * 8 <= decode::kControlBytes, "each warp has a sum of 64 bits");
+
+// What the threads before this one have, and all together.
+struct BlockSum {
+  int64_t before, all;
+};
+
+DEV BlockSum sumOfBlock(const BlockWords &words, int64_t own) {
+  const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int64_t sum = own;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const int64_t other = __shfl_sync(kWholeWarp, sum, max(lane - distance, 0));
+    sum += lane >= distance ? other : 0;
+  }
+  __syncthreads();
+  if (lane == 31)
+    words.store(warp, sum);
+  __syncthreads();
+  BlockSum result = {sum - own, 0};
+#pragma unroll
+  for (int i = 0; i < KernelTraits::kWarps; ++i) {
+    const int64_t ofWarp = words.load(i);
+    result.before += i < warp ? ofWarp : 0;
+    result.all += ofWarp;
+  }
+  return result;
+}
+
+// The tiles of this block: from `first` on, `count` of them, the first one in line `line`, which begins at `lineFirst`.
+struct Piece {
+  int64_t quota, first, lineFirst;
+  int32_t count, line, lines;
+
+  DEV bool isEmpty() const { return count <= 0; }
+  // The block whose piece a tile lies in.
+  DEV int32_t blockOf(int64_t tile) const { return static_cast<int32_t>(tile / quota); }
+};
+
+// Of the line with this number; none where it is behind the last one. All threads of the block call.
+DEV int64_t workOfLine(const KernelParams &p, int32_t number, int32_t lines) {
+  const int64_t work = readLine(p, min(number, lines - 1)).work();
+  return number < lines ? work : 0;
+}
+
+DEV Piece findPiece(const KernelParams &p, const BlockWords &words) {
+  Piece piece = {1, 0, 0, 0, 0, p.sequences * linesOfSequence(p)};
+  const int32_t thread = threadIdx.x;
+  int64_t own = 0, last = 0;
+#pragma unroll 1
+  for (int32_t first = 0; first < piece.lines; first += kThreads)
+    own += last = workOfLine(p, first + thread, piece.lines);
+  BlockSum sum = sumOfBlock(words, own);
+  const int64_t all = sum.all, blocks = ptx::rereadGridSize();
+  piece.quota = max((all + blocks - 1) / blocks, static_cast<int64_t>(KernelTraits::kPieceTiles));
+  piece.first = blockIdx.x * piece.quota;
+  piece.count = static_cast<int32_t>(max(min(piece.quota, all - piece.first), static_cast<int64_t>(0)));
+  if (piece.isEmpty())
+    return piece;
+  int64_t passed = 0;
+#pragma unroll 1
+  for (int32_t first = 0; passed <= piece.first; first += kThreads) {
+    if (piece.lines > kThreads) { // else the sums are those of lines
+      last = workOfLine(p, first + thread, piece.lines);
+      sum = sumOfBlock(words, last);
+    }
+    __syncthreads();
+    const int64_t begin = passed + sum.before;
+    if (begin <= piece.first && piece.first < begin + last) {
+      words.store(0, begin);
+      words.store(1, first + thread);
+    }
+    passed += sum.all;
+  }
+  __syncthreads();
+  piece.lineFirst = words.load(0);
+  piece.line = static_cast<int32_t>(words.load(1));
+  __syncthreads();
+  return piece;
+}
+
+} // namespace heddle

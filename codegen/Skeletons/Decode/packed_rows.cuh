@@ -1,0 +1,54 @@
+// The 16 rows of a unit: which query of which head each of them is.
+#pragma once
+
+#include "Decode/decode_lines.cuh"
+#include "Ptx/scalar.cuh"
+#include "Shared/range_walk.cuh"
+
+namespace heddle {
+
+struct Unit {
+  Sequence sequence;
+  int32_t variant, rate, rho;
+  int32_t firstHead, kvHead, heads; // of the rows, side by side
+  int32_t firstRow, rows;           // by their number in the class: packed rows, those that there are
+
+  DEV Unit(const KernelParams &p, const Line &line, int32_t number)
+      : sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit(p)) {
+    const int32_t tile = number % line.tilesOfClass, rest = number / line.tilesOfClass;
+    const int32_t classes = min(line.rate, line.sequence.rows);
+    rho = rest % classes;
+    kvHead = kPacksHeads ? rest / classes : line.head / (p.heads / p.kvHeads);
+    firstHead = kPacksHeads ? kvHead * heads : line.head;
+    firstRow = tile * decode::kRows;
+    rows = line.rowsOfClass(rho) * heads;
+  }
+
+  DEV bool hasRows() const { return firstRow < rows; }
+  // Rows 8 and on.
+  DEV bool hasUpperHalf() const { return firstRow + 8 < rows; }
+  DEV int32_t indexOf(int32_t packed) const { return rho + rate * (packed / heads); }
+  // Of the rows that there are.
+  DEV RowSpan span() const {
+    const int32_t last = min(firstRow + decode::kRows, rows) - 1;
+    return {sequence.origin() + indexOf(firstRow), sequence.origin() + indexOf(last)};
+  }
+};
+
+// One row of a lane: number lane / 4, and 8 more.
+struct PackedRow {
+  bool exists;
+  int32_t index, head; // of one that does not exist, those of the last one
+
+  DEV PackedRow(const Unit &unit, int32_t number) {
+    const int32_t packed = unit.firstRow + number;
+    exists = packed < unit.rows;
+    const int32_t known = min(packed, unit.rows - 1), query = known / unit.heads;
+    index = unit.rho + unit.rate * query;
+    head = unit.firstHead + (known - query * unit.heads);
+  }
+};
+
+DEV int32_t rowOfLane(int half) { return ptx::rereadThreadIndex() % 32 / 4 + 8 * half; }
+
+} // namespace heddle

@@ -1,0 +1,160 @@
+// K and V of a unit, for each warp by itself: a ring of kStages slices of key tiles, filled by asynchronous copies ahead of
+// use. A warp has 1 / kWarps of the keys of every tile, so warps wait for nobody until the unit ends. Rows are found
+// through the table of pages, whose entries are asked for a tile before they are used.
+#pragma once
+
+#include "Decode/packed_rows.cuh"
+#include "Forward/key_tile.cuh"
+#include "Ptx/async_copy.cuh"
+#include "Shared/elements.cuh"
+
+namespace heddle {
+
+constexpr int kStages = KernelTraits::kStages;
+constexpr int kSliceKeys = KernelTraits::kChunkN;
+constexpr int kRowsOfLane = kSliceKeys / 8; // four lanes copy a row
+static_assert(KernelTraits::kBlockN == KernelTraits::kWarps * kSliceKeys, "the warps of a block share a tile");
+static_assert(kStages >= 2, "copies run ahead of use");
+
+// The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
+class UnitWalk : RangeWalk<KeyColumns<KernelTraits::kBlockN>> {
+public:
+  DEV UnitWalk(const PatternContext &context, const Unit &unit) : RangeWalk(context, unit.span()) {
+    enter(unit.variant);
+  }
+
+  DEV void skip(int32_t count) {
+#pragma unroll 1
+    while (count > 0 && findRange()) {
+      const int32_t step = min(count, range.end - at.tile);
+      at.tile += step;
+      count -= step;
+    }
+  }
+
+  DEV KeyTile next() { return findRange() ? describe(at.tile++) : KeyTile::none(); }
+
+private:
+  DEV KeyTile describe(int32_t number) const {
+    const int32_t rate = columnRate(), firstKey = at.residue + rate * number * KernelTraits::kBlockN;
+    const bool isFull = number >= range.fullBegin && number < range.fullEnd;
+    const bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
+    return KeyTile{firstKey, at.branch, !isFull || reachesEnd};
+  }
+};
+
+// Rows of one tensor in one slice.
+template <int Dim, int SharedRowBytes> struct KeySlice {
+  static constexpr int kPieces = Dim / kPieceElements;
+  static_assert(kPieces % 4 == 0, "four lanes copy a row");
+
+  // `to`: the slot; `from`: where this lane's rows begin, of those that there are.
+  DEV static void load(uint32_t to, const char *const (&from)[kRowsOfLane], const bool (&isPresent)[kRowsOfLane]) {
+    const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane / 4, piece = lane % 4;
+    const uint32_t first = to + row * SharedRowBytes + (piece ^ row) * kPieceBytes;
+#pragma unroll
+    for (int j = 0; j < kRowsOfLane; ++j)
+#pragma unroll
+      for (int i = 0; i < kPieces / 4; ++i)
+        ptx::copyAsync16OrZero((first ^ (i % 2 * 4 * kPieceBytes)) + i / 2 * 8 * kPieceBytes + j * 8 * SharedRowBytes,
+                               from[j] + (piece + i * 4) * kPieceBytes, isPresent[j]);
+  }
+};
+
+using KeysOfSlice = KeySlice<KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
+using ValuesOfSlice = KeySlice<KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
+constexpr int kKeySliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesQK;
+constexpr int kValueSliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesV;
+
+class PageRing {
+public:
+  DEV PageRing(const KernelParams &p, const PatternContext &context, const Unit &unit, uint32_t shared)
+      : p(p), pages(p.pageTable + static_cast<int64_t>(unit.sequence.number) * p.maxPages), keys(unit.sequence.keys),
+        variant(unit.variant), walk(context, unit), slot(kStages - 1) {
+    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kElementBytes;
+    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kElementBytes;
+    const int32_t warp = threadIdx.x / 32;
+    keySlots = shared + KernelTraits::kSmemK + warp * kKeySliceBytes;
+    valueSlots = shared + KernelTraits::kSmemV + warp * kValueSliceBytes;
+  }
+
+  // From tile number `first` of the unit on, at most `count` tiles.
+  DEV void prime(int32_t first, int32_t count) {
+    left = count;
+    walk.skip(first);
+    pending[0] = KeyTile::none();
+    ask();
+#pragma unroll
+    for (int t = 0; t + 1 < kStages; ++t) {
+      pending[t + 1] = coming;
+      load(t);
+      ask();
+    }
+  }
+
+  // Waits for the next tile, then refills what this warp no longer uses. All lanes of the warp call.
+  DEV KeyTile advance() {
+    ptx::waitCopies<kStages - 2>();
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i + 1 < kStages; ++i)
+      pending[i] = pending[i + 1];
+    pending[kStages - 1] = coming;
+    const int freed = slot;
+    slot = slot + 1 == kStages ? 0 : slot + 1;
+    load(freed);
+    ask();
+    return pending[0];
+  }
+
+  // Shared addresses of this warp's slice of the tile that advance() returned last.
+  DEV uint32_t keysOfTile() const { return keySlots + slot * KernelTraits::kSmemStageBytesK; }
+  DEV uint32_t valuesOfTile() const { return valueSlots + slot * KernelTraits::kSmemStageBytesV; }
+
+private:
+  DEV int32_t rate() const { return Pattern::keyRate(variant, Pattern::kBranchCount == 1 ? 0 : coming.branch); }
+
+  // Describes the tile that comes next and asks the table for the pages of this lane's rows.
+  DEV void ask() {
+    coming = left > 0 ? walk.next() : KeyTile::none();
+    --left;
+    const int32_t number = ptx::rereadThreadIndex() / 32 * kSliceKeys + ptx::rereadThreadIndex() % 32 / 4;
+#pragma unroll
+    for (int j = 0; j < kRowsOfLane; ++j) {
+      const int32_t key = coming.firstKey + rate() * (number + 8 * j);
+      isPresent[j] = coming.exists() & (key < keys);
+      const int32_t entry = isPresent[j] ? key / p.pageSize : 0;
+      row[j] = key - entry * p.pageSize;
+      page[j] = isPresent[j] ? pages[entry] : 0;
+    }
+  }
+
+  // The copies of the coming tile.
+  DEV void load(int into) const {
+    if (coming.exists()) {
+      const char *key[kRowsOfLane], *value[kRowsOfLane];
+#pragma unroll
+      for (int j = 0; j < kRowsOfLane; ++j) {
+        const int64_t ofPage = page[j], ofRow = row[j];
+        key[j] = keyBase + (isPresent[j] ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kElementBytes;
+        value[j] = valueBase + (isPresent[j] ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kElementBytes;
+      }
+      KeysOfSlice::load(keySlots + into * KernelTraits::kSmemStageBytesK, key, isPresent);
+      ValuesOfSlice::load(valueSlots + into * KernelTraits::kSmemStageBytesV, value, isPresent);
+    }
+    ptx::commitCopies();
+  }
+
+  const KernelParams &p;
+  const int32_t *pages;
+  int32_t keys, variant, left;
+  const char *keyBase, *valueBase;
+  uint32_t keySlots, valueSlots;
+  UnitWalk walk;
+  KeyTile pending[kStages], coming;
+  int32_t page[kRowsOfLane], row[kRowsOfLane];
+  bool isPresent[kRowsOfLane];
+  int slot;
+};
+
+} // namespace heddle

@@ -1,0 +1,159 @@
+// States of the 16 rows of a unit, what parts of its keys made of them, and how they become one: warps of a block leave
+// theirs in shared memory, blocks in the workspace. States are joined in the order of the keys, whoever made them, by all
+// warps of a block, each some columns: results do not depend on the timing.
+#pragma once
+
+#include "Decode/decode_layout.cuh"
+#include "Decode/packed_rows.cuh"
+#include "Forward/online_softmax.cuh"
+#include "Forward/state_weights.cuh"
+#include "Ptx/memory.cuh"
+
+namespace heddle {
+
+constexpr int kValuePairs = kValueTiles / 2;
+static_assert(kValueTiles % 2 == 0, "value tiles are stored in pairs");
+constexpr int kPairsOfWarp = (kValuePairs + KernelTraits::kWarps - 1) / KernelTraits::kWarps;
+constexpr int kHalfBytes = decode::halfBytes(KernelTraits::kValueDim);
+constexpr int kStateBytes = decode::stateBytes(KernelTraits::kValueDim);
+
+DEV int32_t lanePlace(int32_t bytes) { return ptx::rereadThreadIndex() % 32 * bytes; }
+DEV int32_t pairOffset(int half, int32_t pair) { return half * kHalfBytes + pair * decode::kPairBytes; }
+DEV int32_t endOffset(int half) { return half * kHalfBytes + kValuePairs * decode::kPairBytes; }
+
+// In shared memory, one behind the other.
+struct SharedStates {
+  uint32_t base;
+
+  DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
+    int32_t words[4];
+    ptx::loadShared16(base + state * kStateBytes + offset, words);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      values[i] = __int_as_float(words[i]);
+  }
+  DEV void load8(int32_t state, int32_t offset, float (&values)[2]) const {
+    int32_t words[2];
+    ptx::loadShared8(base + state * kStateBytes + offset, words);
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      values[i] = __int_as_float(words[i]);
+  }
+  DEV void store16(int32_t state, int32_t offset, float a, float b, float c, float d) const {
+    ptx::storeShared16(base + state * kStateBytes + offset, __float_as_int(a), __float_as_int(b), __float_as_int(c),
+                       __float_as_int(d));
+  }
+  DEV void store8(int32_t state, int32_t offset, float a, float b) const {
+    ptx::storeShared8(base + state * kStateBytes + offset, __float_as_int(a), __float_as_int(b));
+  }
+};
+
+// In the workspace: of the blocks from `block` on that share a unit, every `step`-th.
+struct BlockStates {
+  char *states;
+  int32_t block, first, step;
+
+  // The first block of a unit ends within it, the others begin within it.
+  DEV static int32_t slotOf(int32_t block, int32_t number) {
+    return decode::kSlotsOfBlock * (block + number) + (number == 0);
+  }
+  DEV char *at(int32_t state, int32_t offset) const {
+    return states + static_cast<int64_t>(slotOf(block, first + state * step)) * kStateBytes + offset;
+  }
+  DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
+    ptx::loadGlobal16(at(state, offset), values);
+  }
+  DEV void load8(int32_t state, int32_t offset, float (&values)[2]) const {
+    ptx::loadGlobal8(reinterpret_cast<const float *>(at(state, offset)), true, values);
+  }
+  DEV void store16(int32_t state, int32_t offset, float a, float b, float c, float d) const {
+    ptx::storeGlobal16(at(state, offset), true, a, b, c, d);
+  }
+  DEV void store8(int32_t state, int32_t offset, float a, float b) const {
+    ptx::storeGlobal8(at(state, offset), true, __float_as_uint(a), __float_as_uint(b));
+  }
+};
+
+// Of a warp that has all columns.
+template <class States> DEV void storeRows(const States &to, int32_t state, const RowState &rows, bool hasUpperHalf) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    if (half == 1 && !hasUpperHalf)
+      return;
+#pragma unroll
+    for (int pair = 0; pair < kValuePairs; ++pair) {
+      const float(&low)[4] = rows.out[0][2 * pair], (&high)[4] = rows.out[0][2 * pair + 1];
+      to.store16(state, pairOffset(half, pair) + lanePlace(16), low[2 * half], low[2 * half + 1], high[2 * half],
+                 high[2 * half + 1]);
+    }
+    to.store8(state, endOffset(half) + lanePlace(8), rows.rowMax[0][half], rows.sum[0][half]);
+  }
+}
+
+// The columns of one warp in joined states: value pairs number warp, warp + kWarps, ...
+struct ColumnShare {
+  float out[2][kPairsOfWarp][4];
+  float rowMax[2], sum[2]; // `sum`: this lane's part
+
+  DEV static int32_t pairOf(int i) { return ptx::rereadThreadIndex() / 32 + i * KernelTraits::kWarps; }
+  DEV static bool hasPair(int i) { return kValuePairs % KernelTraits::kWarps == 0 || pairOf(i) < kValuePairs; }
+
+  template <class States> DEV void store(const States &to, bool hasUpperHalf) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (half == 1 && !hasUpperHalf)
+        return;
+#pragma unroll
+      for (int i = 0; i < kPairsOfWarp; ++i)
+        if (hasPair(i))
+          to.store16(0, pairOffset(half, pairOf(i)) + lanePlace(16), out[half][i][0], out[half][i][1], out[half][i][2],
+                     out[half][i][3]);
+      if (ptx::rereadThreadIndex() < 32)
+        to.store8(0, endOffset(half) + lanePlace(8), rowMax[half], sum[half]);
+    }
+  }
+};
+
+template <class States> DEV void joinHalf(ColumnShare &share, const States &from, int32_t count, int half) {
+  share.rowMax[half] = kNoRowMax;
+  share.sum[half] = 0.f;
+#pragma unroll
+  for (int i = 0; i < kPairsOfWarp; ++i)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      share.out[half][i][e] = 0.f;
+#pragma unroll 4
+  for (int32_t state = 0; state < count; ++state) {
+    float end[2];
+    from.load8(state, endOffset(half) + lanePlace(8), end);
+    share.rowMax[half] = fmaxf(share.rowMax[half], end[0]);
+  }
+  share.rowMax[half] = ceilf(share.rowMax[half]);
+#pragma unroll 4
+  for (int32_t state = 0; state < count; ++state) {
+    float end[2], values[kPairsOfWarp][4];
+    from.load8(state, endOffset(half) + lanePlace(8), end);
+#pragma unroll
+    for (int i = 0; i < kPairsOfWarp; ++i)
+      if (ColumnShare::hasPair(i))
+        from.load16(state, pairOffset(half, ColumnShare::pairOf(i)) + lanePlace(16), values[i]);
+    const float weight = weightOfState(end[0], share.rowMax[half]);
+    share.sum[half] = fmaf(end[1], weight, share.sum[half]);
+#pragma unroll
+    for (int i = 0; i < kPairsOfWarp; ++i)
+      if (ColumnShare::hasPair(i))
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          share.out[half][i][e] = fmaf(values[i][e], weight, share.out[half][i][e]);
+  }
+}
+
+// `count` states as one. All warps of the block call.
+template <class States>
+DEV void joinStates(ColumnShare &share, const States &from, int32_t count, bool hasUpperHalf) {
+  joinHalf(share, from, count, 0);
+  if (hasUpperHalf)
+    joinHalf(share, from, count, 1);
+}
+
+} // namespace heddle
