@@ -64,6 +64,13 @@ if(TARGET heddle_compiler AND TARGET heddle_oracle)
       HEDDLE_HOST_GPU="${CMAKE_SOURCE_DIR}/tests/unit/host_gpu")
     heddle_use_pch(host_kernels_test pattern_test)
     set_tests_properties(unit.host_kernels PROPERTIES TIMEOUT 3600 COST 300) # it begins first: it takes longest
+    foreach(topic paged_cpu paged_kernel)
+      heddle_add_unit_test(${topic} heddle_pattern_test_support heddle_cpu_session heddle_oracle)
+      target_sources(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/HostLaunch.cpp)
+      target_compile_definitions(${topic}_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns"
+        HEDDLE_HOST_GPU="${CMAKE_SOURCE_DIR}/tests/unit/host_gpu")
+      heddle_use_pch(${topic}_test pattern_test)
+    endforeach()
     heddle_add_unit_test(float_kernels heddle_pattern_test_support heddle_cpu_session heddle_oracle)
     target_sources(float_kernels_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/HostLaunch.cpp)
     target_compile_definitions(float_kernels_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns"

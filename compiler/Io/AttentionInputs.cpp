@@ -3,7 +3,9 @@
 #include "compiler/Io/Memory.h"
 #include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/Safetensors.h"
+#include "compiler/Io/SequenceTensors.h"
 #include "runtime/Core/CallChecks.h"
+#include "runtime/Core/SequenceChecks.h"
 
 #include <algorithm>
 
@@ -168,6 +170,22 @@ static Status checkCounts(const AttentionSizes &sizes, const Kind &kind) {
   return {};
 }
 
+static PageSizes pageSizesOf(const AttentionSizes &sizes) {
+  return {sizes.batch, sizes.pages, sizes.pageSize, sizes.maxPages};
+}
+
+// The most keys of a sequence count as the length of keys.
+static Status checkPages(AttentionInputs &inputs) {
+  AttentionSizes &sizes = inputs.sizes;
+  if (!inputs.kind.hasPages())
+    return {};
+  if (sizes.pageSize < 1 || sizes.pageSize > kMostKeysOfPage)
+    return Status::invalidArgument(describe("k", inputs.k) + "; expected pages of 1 to " +
+                                   std::to_string(kMostKeysOfPage) + " keys");
+  sizes.seqlenK = sizes.maxPages * sizes.pageSize;
+  return checkSequenceTensors(pageSizesOf(sizes), inputs.pageTable, inputs.sequsedK);
+}
+
 Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kind) {
   AttentionInputs inputs{std::move(tensors), {}, kind};
   const std::vector<RoleSpec> roles = rolesToCheck(inputs);
@@ -186,6 +204,7 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kin
       return Status::invalidArgument(describe(role.name, inputs.of(role.role)) +
                                      "; expected at least one head and one head dimension");
   HEDDLE_TRY(checks.checkHeads());
+  HEDDLE_TRY(checkPages(inputs));
   HEDDLE_TRY(checkCounts(inputs.sizes, kind));
   return inputs;
 }
@@ -245,7 +264,10 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
         random.progress((made + share * own) / all);
     };
     tensors.of(role.role) =
-        randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role), seed, role.name, show);
+        role.role == Role::pageTable  ? randomPageTable(pageSizesOf(sizes), seed)
+        : role.role == Role::sequsedK ? randomLengths(pageSizesOf(sizes), seed)
+                                      : randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role),
+                                                           seed, role.name, show);
     made += own;
   }
   addScales(tensors, sizes, dtype, seed, kind);

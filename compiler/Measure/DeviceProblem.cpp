@@ -149,6 +149,10 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
     return problem;
   HEDDLE_TRY(problem.bindArguments(call.file, call.shape));
   HEDDLE_TRY(problem.bindGradients(call));
+  if (inputs.kind.hasPages()) { // sequences have positions of their own
+    args.max_pages = int32_t(inputs.sizes.maxPages);
+    return problem;
+  }
   const attn::ProblemSizes positions = sizesOf(call.file, call.shape);
   args.q_origin = positions.qOrigin;
   args.k_origin = positions.kOrigin;

@@ -116,15 +116,24 @@ Result<Kind> GradientsOption::addedTo(Kind kind, const PatternFile &file) const 
   return kind;
 }
 
-CLI::Option *addKindOption(CLI::App &command, Kind &kind) {
+static std::vector<std::string> kindNamesFor(bool withPages) {
+  std::vector<std::string> names;
+  for (const Kind &kind : Kind::all())
+    if (withPages || !kind.hasPages())
+      names.push_back(kind.name());
+  return names;
+}
+
+CLI::Option *addKindOption(CLI::App &command, Kind &kind, bool withPages) {
   CLI::Option *option = command
                             .add_option_function<std::string>(
                                 "--kind", [&kind](const std::string &name) { kind = *Kind::parse(name); },
                                 "What is computed: forward, backward, the same added to gradients in fp32 "
                                 "(backward_accumulate), or a piece of a backward pass (row_dot: row sums "
-                                "of out * d_out)")
+                                "of out * d_out)" +
+                                    std::string(withPages ? ", or decode: forward over keys in pages" : ""))
                             ->type_name("KIND")
-                            ->check(oneOf("kind", kindNames()))
+                            ->check(oneOf("kind", kindNamesFor(withPages)))
                             ->default_str(kind.name());
   command.add_flag_callback(
              "--backward", [&kind] { kind = {KindBase::backward}; }, "As --kind=backward")
@@ -152,8 +161,8 @@ CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision) {
       ->check(oneOf("precision", {precisionName(Precision::exact), precisionName(Precision::tf32)}));
 }
 
-void ShapeOptions::add(CLI::App &command) {
-  addKindOption(command, kind);
+void ShapeOptions::add(CLI::App &command, bool withPages) {
+  addKindOption(command, kind, withPages);
   gradientsOf.add(command);
   addCount(command, "--head-dim", headDim, "N", "Elements of one head of q and k")->capture_default_str();
   addCount(command, "--value-dim", valueDim, "N", "Elements of one head of v and out [head-dim]");

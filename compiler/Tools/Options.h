@@ -67,7 +67,8 @@ struct GradientsOption {
 };
 
 /// --kind; unknown names are usage errors that list the known ones.
-CLI::Option *addKindOption(CLI::App &command, Kind &kind);
+/// `withPages`: decode among them.
+CLI::Option *addKindOption(CLI::App &command, Kind &kind, bool withPages);
 
 /// --precision; unknown names are usage errors that list the known ones.
 CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision);

@@ -134,7 +134,7 @@ Action addBench(CLI::App &command) {
   addValue(command, "FILE", options->files, kPatternType,
            "patterns: files (.mlir) or names of the library ('heddle help patterns')")
       ->required();
-  addKindOption(command, options->kind);
+  addKindOption(command, options->kind, /*withPages=*/false);
   options->gradientsOf.add(command);
   takesCount(command.add_option("--seqlen", options->seqlens, "lengths, separated by commas"))
       ->required()

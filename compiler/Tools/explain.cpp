@@ -162,7 +162,7 @@ int runExplain(ExplainOptions options) {
 Action addExplain(CLI::App &command) {
   auto options = std::make_shared<ExplainOptions>();
   options->pattern.add(command);
-  addKindOption(command, options->kind);
+  addKindOption(command, options->kind, /*withPages=*/false);
   CLI::Range lengths(int64_t(0), kFarthestPosition), counts(int64_t(1), int64_t(1) << 20);
   addCount(command, "--seqlen", options->seqlen, "N",
            "Queries, and keys unless --seqlen-k is given; required without --inputs")

@@ -293,7 +293,7 @@ Action addRun(CLI::App &command) {
   auto options = std::make_shared<RunOptions>();
   options->command = &command;
   options->pattern.add(command);
-  addKindOption(command, options->kind);
+  addKindOption(command, options->kind, /*withPages=*/true);
   addValue(command, "--inputs", options->inputs, "X.safetensors",
            "Tensors " + rolesText(Access::read) + " in " + elementList(&ElementTraits::isOfCalls) +
                "; backward, also d_out, and out and lse, which are computed "

@@ -63,9 +63,7 @@ namespace {
 Status checkLengths(const int32_t *lengths, const LaunchSymbols &symbols) {
   for (int64_t sequence = 0; sequence < symbols[LaunchSymbol::sequences]; ++sequence)
     if (lengths[sequence] < 0 || lengths[sequence] > symbols[LaunchSymbol::seqlenK])
-      return badArguments("seqused_k: sequence " + num(sequence) + ": expected 0 to " +
-                          num(symbols[LaunchSymbol::seqlenK]) + " keys, " + num(symbols[LaunchSymbol::maxPages]) +
-                          " pages of " + num(symbols[LaunchSymbol::pageSize]) + ", got " + num(lengths[sequence]));
+      return badLength(sequence, lengths[sequence], symbols[LaunchSymbol::maxPages], symbols[LaunchSymbol::pageSize]);
   return {};
 }
 
@@ -87,6 +85,11 @@ Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_atte
     return {};
   HEDDLE_TRY(checkLengths(args.seqused_k, symbols));
   return args.cu_seqlens_q ? checkOffsets(args.cu_seqlens_q, symbols) : Status();
+}
+
+Status badLength(int64_t sequence, int64_t length, int64_t maxPages, int64_t pageSize) {
+  return badArguments("seqused_k: sequence " + num(sequence) + ": expected 0 to " + num(maxPages * pageSize) +
+                      " keys, " + num(maxPages) + " pages of " + num(pageSize) + ", got " + num(length));
 }
 
 Status badPage(int64_t sequence, int64_t number, int64_t page, int64_t pages) {

@@ -100,7 +100,7 @@ TEST_CASE("integers and scales are checked as other arrays are: address, presenc
 
 TEST_CASE("what no kind has yet is refused as such") {
   heddle_attention_args args = makeAttentionArgs();
-  args.cu_seqlens_q = static_cast<int32_t *>(at(0x6000000));
+  args.cu_seqlens_k = static_cast<int32_t *>(at(0x6000000));
   CHECK(checkForeign(Kind(), args).message() ==
-        "attention arguments: no kernel serves cu_seqlens_q yet; leave it zero");
+        "attention arguments: no kernel serves cu_seqlens_k yet; leave it zero");
 }

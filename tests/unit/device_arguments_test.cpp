@@ -279,11 +279,13 @@ TEST_CASE("[3] what no kernel serves must be zero") {
   static float scale = 0;
   checkCases(
       {{[](ForwardCall &c) { c.args.flags = 2; }, "no kernel serves flags yet"},
-       {[](ForwardCall &c) { c.args.cu_seqlens_q = &number; }, "no kernel serves cu_seqlens_q yet"},
+       {[](ForwardCall &c) { c.args.cu_seqlens_q = &number; }, "a call of kind forward has no cu_seqlens_q"},
        {[](ForwardCall &c) { c.args.cu_seqlens_k = &number; }, "no kernel serves cu_seqlens_k yet"},
-       {[](ForwardCall &c) { c.args.seqused_k = &number; }, "no kernel serves seqused_k yet"},
-       {[](ForwardCall &c) { c.args.page_table = &number; }, "no kernel serves page_table yet"},
-       {[](ForwardCall &c) { c.args.page_size = 16; }, "no kernel serves page_size yet"},
+       {[](ForwardCall &c) { c.args.seqused_k = &number; }, "a call of kind forward has no seqused_k"},
+       {[](ForwardCall &c) { c.args.page_table = &number; }, "a call of kind forward has no page_table"},
+       {[](ForwardCall &c) { c.args.page_size = 16; }, "a call of kind forward has no page_size"},
+       {[](ForwardCall &c) { c.args.sequences = 1; }, "a call of kind forward has no sequences"},
+       {[](ForwardCall &c) { c.args.max_pages = 1; }, "a call of kind forward has no max_pages"},
        {[](ForwardCall &c) { c.args.descale_q = &scale; }, "no kernel serves descale_q yet"},
        {[](ForwardCall &c) { c.args.descale_k_stride[1] = 1; }, "no kernel serves descale_k yet"},
        {[](ForwardCall &c) { c.args.descale_v = &scale; }, "no kernel serves descale_v yet"},

@@ -76,7 +76,7 @@ TEST_CASE("[2] [3] [5] arguments that no kernel takes") {
       {"run-time size number 1 is missing", kInvalid, [](auto &a) { a.operand_count = 1; }},
       {"no kernel serves flags yet", kUnsupported, [](auto &a) { a.flags = 2; }},
       {"the reserved field of a tensor is not zero", kUnsupported, [](auto &a) { a.out.reserved = 1; }},
-      {"no kernel serves page_size yet", kUnsupported, [](auto &a) { a.page_size = 16; }},
+      {"a call of kind forward has no page_size", kUnsupported, [](auto &a) { a.page_size = 16; }},
       {"struct_size: expected at least 336, at most 4096 and a multiple of 8, got 0; set it to the sizeof of the "
        "struct",
        kInvalid, [](auto &a) { a.struct_size = 0; }},

@@ -22,7 +22,7 @@ from .words import number, size, static, tensor
 __all__ = ["Argument", "CorruptError", "DeniedError", "Error", "InternalError", "InvalidArgumentError", "IoError", "Kernel", "NewerError",
            "NotFoundError", "Pattern", "Prepared", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "distributed", "errors",
            "flex", "flex_attention", "has_compiler", "kernel", "library", "library_names", "load", "named", "nn", "number", "pattern", "prepare",
-           "sample", "size", "static", "stats", "stats_text", "tensor", "tune", "version", "words"]
+           "sample", "serve", "size", "static", "stats", "stats_text", "tensor", "tune", "version", "words"]
 
 
 def version() -> str:
@@ -38,7 +38,7 @@ def has_compiler() -> bool:
 def __getattr__(name):
     # What needs PyTorch, when it is asked for.
     import importlib
-    if name in ("distributed", "flex", "nn"):
+    if name in ("distributed", "flex", "nn", "serve"):
         return importlib.import_module("." + name, __name__)
     if name == "flex_attention":
         return importlib.import_module(".flex", __name__).flex_attention

@@ -8,11 +8,12 @@ from ._tables import tables
 class Role(NamedTuple):
     name: str
     is_tensor: bool  # with strides; else rows behind one another
-    element: str  # that of "q", "k", "v" or "out", or "fp32"
+    element: str  # that of "q", "k", "v" or "out", or "fp32" or "i32"
     extents: Tuple[str, ...]  # by the names of sizes, in the order of memory
     is_read: bool
     is_written: bool
     is_optional: bool
+    is_offsets: bool = False  # an array with one element more, the end of the last
 
     @property
     def label(self):
@@ -20,7 +21,7 @@ class Role(NamedTuple):
         return self.name.replace("carry_", "carry: ")
 
     def shape(self, sizes):
-        return tuple(sizes[extent] for extent in self.extents)
+        return tuple(sizes[extent] + self.is_offsets for extent in self.extents)
 
 
 class Kind(NamedTuple):
@@ -37,6 +38,11 @@ class Kind(NamedTuple):
         return (self.name + of_arguments + is_fp32_out * suffixes["fp32_out"] + suffixes.get(precision, "")).encode()
 
     @property
+    def has_pages(self):
+        """Keys lie in pages, and sequences have lengths of their own."""
+        return any(role.name == "page_table" for role in self.roles)
+
+    @property
     def read(self):
         return [role for role in self.roles if role.is_read]
 
@@ -51,7 +57,7 @@ class Kind(NamedTuple):
 
 
 def _role(name, form, element, extents, access, presence, **_):
-    return Role(name, form == "tensor", element, tuple(extents), access != "write", access != "read", presence != "required")
+    return Role(name, form == "tensor", element, tuple(extents), access != "write", access != "read", presence != "required", form == "offsets")
 
 
 def _kind(name, base, adds, is_deterministic, roles, **_):

@@ -47,9 +47,10 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   shape.headDim = kernel.headDim;
   shape.valueDim = kernel.valueDim;
   // Out of forward kernels is fp32, so that others continue from it.
-  shape.elements = CallElements(kernel.dtype, kernel.kind.isBackward() ? kernel.dtype : DType::fp32, kernel.precision);
+  const bool isForward = kernel.kind == kForward;
+  shape.elements = CallElements(kernel.dtype, isForward ? DType::fp32 : kernel.dtype, kernel.precision);
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
-  const std::string direction = kernel.kind.isBackward() ? "_backward" : "_forward";
+  const std::string direction = isForward ? "_forward" : kernel.kind.hasPages() ? "_decode" : "_backward";
   const std::string changes =
       std::string("skeleton=") + (isOfHopper ? "sm90" : "portable") + direction + kernel.changes;
   if (kernel.ofArguments)

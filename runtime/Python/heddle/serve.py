@@ -1,0 +1,51 @@
+"""heddle.serve: attention over a cache in pages, for a batch of sequences of all lengths, as inference engines need it.
+
+    out = heddle.serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, "causal")
+
+docs/serving.md is the guide.
+"""
+from typing import Any, Optional
+
+from . import _direct, patterns
+from ._call import with_numbers
+from ._pages import PagesSpec
+from .calls import PatternLike
+from .patterns import Pattern
+
+__all__ = ["paged_attention"]
+
+
+def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: PatternLike, *, cu_seqlens_q=None, scale: Optional[float] = None,
+                    return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, **arguments: Any):
+    """Attention of each sequence's queries over exactly the keys of its own that the pattern keeps.
+
+    q             [sequences, seqlen_q, heads, head_dim]; or, with cu_seqlens_q, [1, rows, heads, head_dim]
+    k_cache       [pages, page_size, kv_heads, head_dim], page_size 1 to 256, any strides: `cache.transpose(1, 2)` of a cache that has heads
+                  before keys, `cache[:, 0]` and `cache[:, 1]` of one that has K and V in one tensor
+    v_cache       [pages, page_size, kv_heads, value_dim]
+    page_table    int32 [sequences, max_pages]: which pages the keys of a sequence lie in
+    seqused_k     int32 [sequences]: how many keys each sequence has
+    cu_seqlens_q  int32 [sequences + 1]: the queries of sequence s are rows cu_seqlens_q[s] to cu_seqlens_q[s + 1] of q
+    pattern       as in heddle.attention. The queries of a sequence are its last positions, whatever the pattern says of q_origin
+    scale, return_lse, out, lse, stream, arguments: as in heddle.attention; lse is fp32 [batch of q, heads, rows of q]
+
+    One new token, a tree of drafts and a piece of a prompt are all sequences of one call. On a GPU nothing waits for it and nothing is planned
+    on the host: lengths, offsets and tables are read by the launch, so a captured CUDA graph may be replayed after they have changed. Pages
+    that a pattern keeps nothing of are not read. Returns out, of the shape of q with value_dim. There are no gradients. In host memory lengths,
+    offsets and the pages that are read are checked; on a GPU they are the caller's word.
+    """
+    spec = PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments)
+    if type(pattern) is not Pattern:
+        spec = spec._replace(pattern=patterns.resolved(pattern))
+    if spec.pattern.also_of_calls:
+        spec.refuse_unclear("paged_attention", return_lse=return_lse or None)
+    spec = with_numbers(spec)
+    if _direct.is_torch(q):
+        if stream is not None:
+            raise _direct.no_stream("paged_attention")
+        from . import _torch_pages
+        return _torch_pages.attention(spec, return_lse)
+    from . import _generic
+    bound = _generic.Bound(spec)
+    bound.launch()
+    return (bound.out, bound.lse) if return_lse else bound.out

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Caches in pages: results of heddle.serve against fp64, graphs whose lengths and tables change (HEDDLE_REPLAYS of them, 10000),
+# the same bits in 1,000 runs. Needs a PyTorch for CUDA, and libheddle.so beside the folder of the binary or in HEDDLE_LIBRARY.
+# shellcheck disable=SC2317 # case by case
+. tests/device/long/cases.bash
+library=${HEDDLE_LIBRARY:-$(dirname "$HEDDLE")/../lib/libheddle.so}
+python=${HEDDLE_PYTHON:-python3}
+
+if [ -z "${HEDDLE_DEVICE_LIST:-}" ]; then
+  if [ ! -e "$library" ]; then
+    echo "skip serving: no $library"
+    exit 0
+  fi
+  if ! "$python" -c "import pytest, torch; assert torch.cuda.is_available()" 2>"$HEDDLE_SCRATCH/said"; then
+    echo "skip serving: $(tail -1 "$HEDDLE_SCRATCH/said")"
+    exit 0
+  fi
+fi
+
+if begins "caches in pages"; then
+  check "caches in pages" 900 env HEDDLE_LIBRARY="$library" HEDDLE_REPLAYS="${HEDDLE_REPLAYS:-10000}" PYTHONPATH=runtime/Python \
+    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_serving.py
+fi
+finish

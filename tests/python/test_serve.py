@@ -1,0 +1,112 @@
+"""heddle.serve in host memory: numpy arrays, against a dense call on the keys of each sequence, and what is refused."""
+import heddle
+import pytest
+from heddle import serve
+
+np = pytest.importorskip("numpy")
+pytestmark = pytest.mark.compiler
+
+
+class Cache:
+    def __init__(self, keys=(40, 0, 17), kv_heads=2, dim=32, page_size=16, heads_first=False):
+        random = np.random.default_rng(3)
+        needed = [-(-length // page_size) for length in keys]
+        order = random.permutation(sum(needed) + 2).astype(np.int32)
+        shape = (len(order), kv_heads, page_size, dim) if heads_first else (len(order), page_size, kv_heads, dim)
+        self.k, self.v = (random.standard_normal(shape).astype(np.float32) for _ in range(2))
+        if heads_first:
+            self.k, self.v = self.k.transpose(0, 2, 1, 3), self.v.transpose(0, 2, 1, 3)
+        self.table = np.full((len(keys), max(needed) + 1), -1, np.int32)
+        for row, count in zip(self.table, needed):
+            row[:count], order = order[:count], order[count:]
+        self.lengths = np.array(keys, np.int32)
+
+    def gathered(self, sequence):
+        pages = self.table[sequence, :-(-self.lengths[sequence] // self.k.shape[1])]
+        return [each[pages].reshape(1, -1, *each.shape[2:])[:, :self.lengths[sequence]] for each in (self.k, self.v)]
+
+    def arguments(self):
+        return self.k, self.v, self.table, self.lengths
+
+
+def queries(*shape):
+    return np.random.default_rng(5).standard_normal((*shape, 4, 32)).astype(np.float32)
+
+
+def dense(cache, sequence, q, pattern, **arguments):
+    """With positions of queries as a call on pages has them."""
+    text = heddle.pattern(pattern, q_origin="end") if not isinstance(pattern, str) else pattern
+    return heddle.attention(q, *cache.gathered(sequence), text, return_lse=True, **arguments)
+
+
+@pytest.mark.parametrize("heads_first", (False, True))
+def test_a_token_of_each_sequence(heads_first):
+    from heddle.words import window
+    cache, q = Cache(heads_first=heads_first), queries(3, 1)
+    out, lse = serve.paged_attention(q, *cache.arguments(), window(left=8, right=0), return_lse=True)
+    for sequence in range(3):
+        expected, logs = dense(cache, sequence, q[sequence:sequence + 1], window(left=8, right=0))
+        assert np.array_equal(out[sequence], expected[0]) and np.array_equal(lse[sequence], logs[0])
+    assert not out[1].any() and np.isneginf(lse[1]).all()
+
+
+def test_ragged_queries():
+    from heddle.words import causal
+    cache, cu = Cache(), np.array([0, 5, 5, 6], np.int32)
+    q = queries(1, 6)
+    out, lse = serve.paged_attention(q, *cache.arguments(), causal, cu_seqlens_q=cu, return_lse=True)
+    assert lse.shape == (1, 4, 6)
+    for sequence in (0, 2):
+        own = slice(cu[sequence], cu[sequence + 1])
+        expected, logs = dense(cache, sequence, q[:, own], causal)
+        assert np.array_equal(out[:, own], expected) and np.array_equal(lse[:, :, own], logs)
+
+
+def test_results_that_the_caller_brings_and_a_scale():
+    cache, q = Cache(), queries(3, 1)
+    out, lse = np.full_like(q, np.nan), np.full((3, 4, 1), np.nan, np.float32)
+    same = serve.paged_attention(q, *cache.arguments(), "full", scale=0.5, out=out, lse=lse)
+    assert same is out and np.isfinite(out).all()
+    assert np.array_equal(out[0], dense(cache, 0, q[:1], "full", scale=0.5)[0][0])
+
+
+def test_torch_tensors_are_the_same_call():
+    torch = pytest.importorskip("torch")
+    cache, q = Cache(), queries(3, 1)
+    expected, logs = serve.paged_attention(q, *cache.arguments(), "causal", return_lse=True)
+    tensors = [torch.from_numpy(each) for each in cache.arguments()]
+    for _ in range(2):  # the second one is kept for its sizes
+        out, lse = serve.paged_attention(torch.from_numpy(q), *tensors, "causal", return_lse=True)
+        assert np.array_equal(out.numpy(), expected) and np.array_equal(lse.numpy(), logs)
+    with pytest.raises(heddle.UnsupportedError, match="have no gradients"):
+        serve.paged_attention(torch.from_numpy(q).requires_grad_(), *tensors, "causal")
+
+
+def refused(match, error=heddle.InvalidArgumentError, q=None, pattern="causal", **changes):
+    cache = Cache()
+    given = dict(k_cache=cache.k, v_cache=cache.v, page_table=cache.table, seqused_k=cache.lengths)
+    with pytest.raises(error, match=match):
+        serve.paged_attention(queries(3, 1) if q is None else q, **{**given, **changes}, pattern=pattern)
+
+
+def test_what_is_wrong_is_named():
+    cache = Cache()
+    refused("seqused_k: sequence 1: expected 0 to 64 keys, 4 pages of 16, got 65", seqused_k=np.array([1, 65, 2], np.int32))
+    refused("seqused_k: sequence 2: expected 0 to 64 keys, 4 pages of 16, got -1", seqused_k=np.array([1, 5, -1], np.int32))
+    refused(r"seqused_k: expected row-major i32 of \[3\] \(sequences\), got i64", seqused_k=cache.lengths.astype(np.int64))
+    refused(r"seqused_k: expected row-major i32 of \[3\]", seqused_k=cache.lengths[:2])
+    refused(r"page_table: expected row-major i32 of \[3, 4\] \(sequences, max_pages\), got i32 of \[3, 4\] with strides", page_table=np.asfortranarray(cache.table))
+    refused("page_table: sequence 0, page 2: expected 0 to 6, got -1", page_table=np.where(np.arange(4) == 2, -1, cache.table).astype(np.int32))
+    refused("sequences: expected 2, the batch of q, or 0, got 3", q=queries(2, 1))
+    refused("q: size of batch: expected 1 beside cu_seqlens_q, got 3", cu_seqlens_q=np.array([0, 1, 2, 3], np.int32))
+    refused("cu_seqlens_q: offset 3: expected 3, got 2", q=queries(1, 3), cu_seqlens_q=np.array([0, 1, 2, 2], np.int32))
+    refused("v: size of page: expected 7, got 6", v_cache=cache.v[:6])
+    refused("v: size of row: expected 16, got 8", v_cache=cache.v[:, :8])
+    refused("k: size of row: expected pages of 1 to 256 keys, got 300", k_cache=np.zeros((7, 300, 2, 32), np.float32), v_cache=np.zeros((7, 300, 2, 32), np.float32))
+    refused("k: size of head: expected a divisor of the 4 query heads, got 3", k_cache=np.zeros((7, 16, 3, 32), np.float32),
+            v_cache=np.zeros((7, 16, 3, 32), np.float32))
+    bias = np.zeros((3, 4, 1, 64), np.float32)
+    from heddle.words import causal, scaled, tensor, union
+    pattern = heddle.pattern(union(causal, scores=scaled.bias(tensor("bias", "?x?x?x?xf32"))))
+    with pytest.raises(heddle.UnsupportedError, match="argument 0 of the pattern has elements for each query"):
+        serve.paged_attention(queries(3, 1), *cache.arguments(), pattern, bias=bias)

@@ -1,0 +1,90 @@
+// Sequences whose keys lie in pages, on the processors: each has the bits of a dense call on the same keys, and is what
+// the definition says; what lengths and tables must be.
+#include "support/PagedCall.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+Compiled compiledPattern(const std::string &name) {
+  Kernel kernel;
+  kernel.pattern = name;
+  return Compiled(fileOf(kernel));
+}
+
+void check(const Compiled &pattern, const PagedShape &shape) {
+  INFO("page size " << shape.pageSize << ", " << shape.heads << " heads on " << shape.kvHeads);
+  const PagedCall call(pattern, shape);
+  const RoleTensors results = call.onCpu();
+  for (size_t sequence = 0; sequence < shape.rows.size(); ++sequence)
+    if (shape.rows[sequence] > 0)
+      call.checkAgainst(results, sequence, call.dense(sequence));
+  const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 30);
+  REQUIRE(report.roles.size() == 2);
+  for (const oracle::RoleReport &role : report.roles)
+    CHECK(role.maxError <= role.allowedError);
+}
+
+PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads, int64_t pageSize) {
+  PagedShape shape;
+  shape.rows = std::move(rows), shape.keys = std::move(keys);
+  shape.heads = heads, shape.kvHeads = kvHeads, shape.pageSize = pageSize;
+  return shape;
+}
+
+PagedShape ragged(PagedShape shape) {
+  shape.isRagged = true;
+  return shape;
+}
+
+} // namespace
+
+TEST_CASE("pages of every size, in random order; lengths that end within a page, one key, none") {
+  const Compiled pattern = compiledPattern("causal");
+  for (int64_t pageSize : {1, 16, 48, 256})
+    check(pattern, shapeOf({1, 1, 1, 1}, {300, 0, 1, 130}, 4, 2, pageSize));
+}
+
+TEST_CASE("groups of 1 to 16 heads, 1 to 128 queries") {
+  const Compiled pattern = compiledPattern("causal");
+  for (int64_t kvHeads : {16, 4, 1})
+    check(pattern, shapeOf({2}, {90}, 16, kvHeads, 16));
+  check(pattern, shapeOf({128, 128}, {150, 100}, 2, 1, 16));
+}
+
+TEST_CASE("ragged queries: a token, a piece of a prompt, nothing, drafts") {
+  check(compiledPattern("causal"), ragged(shapeOf({1, 70, 0, 5}, {200, 170, 30, 64}, 4, 2, 16)));
+}
+
+TEST_CASE("patterns: positions are those of each sequence") {
+  for (const char *name : {"full", "sliding_window", "streaming", "dilated", "bigbird", "alibi", "softcap", "sink",
+                           "tree_decode", "prefix_lm", "longnet", "random_blocks", "sparse_fixed"}) {
+    INFO(name);
+    check(compiledPattern(name), ragged(shapeOf({3, 1, 20}, {150, 77, 90}, 6, 2, 16)));
+  }
+}
+
+TEST_CASE("types and head dims") {
+  for (DType dtype : {DType::fp16, DType::fp32}) {
+    PagedShape shape = shapeOf({2, 2}, {70, 33}, 4, 1, 16);
+    shape.dtype = dtype, shape.headDim = 128, shape.valueDim = 32;
+    check(compiledPattern("causal"), shape);
+  }
+}
+
+TEST_CASE("entries of pages that the pattern keeps nothing of are not looked at, others must name pages") {
+  const Compiled pattern = compiledPattern("sliding_window");
+  PagedCall call(pattern, shapeOf({1}, {300}, 1, 1, 16));
+  RoleTensors results = call.resultsBefore(DType::bf16);
+  const std::vector<std::byte> before = call.inputs.pageTable.data;
+  const auto run = [&](int64_t entry, int32_t page) {
+    call.inputs.pageTable.data = before;
+    std::memcpy(call.inputs.pageTable.data.data() + 4 * entry, &page, sizeof page);
+    return cpuFunctionOf(KindBase::decode)(call.cpuCall(results));
+  };
+  CHECK(run(0, -7).isOk()); // the window has 4 keys
+  const std::string said = run(18, 21).message();
+  CHECK(said == "attention arguments: page_table: sequence 0, page 18: expected 0 to 20, got 21");
+  CHECK(run(18, -1).code() == StatusCode::invalidArgument);
+}

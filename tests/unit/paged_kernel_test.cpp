@@ -1,0 +1,83 @@
+// The decode kernel without a GPU: its whole text on the host, a thread at a time, blocks one after the other; results
+// against the definition. Few processors, so that pieces end within units and units within pieces.
+#include "support/PagedCall.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+struct PagedKernel {
+  explicit PagedKernel(const std::string &name, const std::string &changes = "", DType dtype = DType::bf16,
+                       int64_t headDim = 64, int64_t valueDim = 64)
+      : kernel{name, headDim, valueDim, dtype, changes, "sm_80", kDecode}, pattern(fileOf(kernel)),
+        code(compiled(kernel, *pattern.file)) {}
+
+  RoleTensors run(const PagedCall &call, int64_t processors, BlockOrder order = BlockOrder::ascending) const {
+    RoleTensors results = call.resultsBefore(kernel.dtype);
+    code->run(call.hostCall(results, processors), order);
+    return results;
+  }
+
+  void check(PagedShape shape, int64_t processors) const {
+    shape.dtype = kernel.dtype, shape.headDim = kernel.headDim, shape.valueDim = kernel.valueDim;
+    INFO(kernel.pattern << kernel.changes << ", page size " << shape.pageSize << ", " << processors << " processors");
+    const PagedCall call(pattern, shape);
+    const RoleTensors results = run(call, processors);
+    const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 40);
+    REQUIRE(report.roles.size() == 2);
+    for (const oracle::RoleReport &role : report.roles) {
+      INFO(role.name() << " batch " << role.worst.batch << " head " << role.worst.head << " row " << role.worst.row);
+      CHECK(role.maxError <= role.allowedError);
+    }
+    const RoleTensors again = run(call, processors, BlockOrder::descending);
+    CHECK(again.out.data == results.out.data);
+    CHECK(again.lse.data == results.lse.data);
+  }
+
+  Kernel kernel;
+  Compiled pattern;
+  std::unique_ptr<HostKernel> code;
+};
+
+PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads, int64_t pageSize,
+                   bool isRagged = false) {
+  PagedShape shape;
+  shape.rows = std::move(rows), shape.keys = std::move(keys);
+  shape.heads = heads, shape.kvHeads = kvHeads, shape.pageSize = pageSize, shape.isRagged = isRagged;
+  return shape;
+}
+
+} // namespace
+
+TEST_CASE("lengths, pages of every size, groups of heads; units that one block has, that two share, that many share") {
+  const PagedKernel kernel("causal");
+  kernel.check(shapeOf({1}, {100}, 8, 1, 16), 3);
+  kernel.check(shapeOf({1, 1, 1}, {0, 1, 300}, 4, 4, 1), 4);
+  kernel.check(shapeOf({2, 2}, {600, 257}, 16, 1, 256), 2);
+  kernel.check(shapeOf({1}, {1500}, 2, 1, 48), 20); // 12 blocks in two steps
+}
+
+TEST_CASE("ragged queries, 1 to 128 of them; sequences without queries") {
+  const PagedKernel kernel("causal");
+  kernel.check(shapeOf({3, 0, 1, 40}, {50, 70, 200, 129}, 6, 2, 16, true), 3);
+  kernel.check(shapeOf({128}, {140}, 2, 1, 16), 2);
+}
+
+TEST_CASE("more sequences than a block has threads") {
+  std::vector<int> rows(150, 1), keys;
+  for (int i = 0; i < 150; ++i)
+    keys.push_back(i * 7 % 40);
+  PagedKernel("causal").check(shapeOf(rows, keys, 1, 1, 16), 2);
+}
+
+TEST_CASE("patterns: two ranges, branches, rates by head, lists, scores, sinks, trees") {
+  for (const char *name : {"streaming", "dilated", "bigbird", "softcap", "sink", "tree_decode"})
+    PagedKernel(name).check(shapeOf({3, 1, 9}, {150, 77, 300}, 6, 2, 16, true), 3);
+}
+
+TEST_CASE("types, head dims and configurations") {
+  const PagedShape shape = shapeOf({2, 2}, {333, 90}, 8, 2, 16);
+  PagedKernel("causal", ",stages=2,warps=2,min_blocks=1", DType::fp16, 128, 96).check(shape, 3);
+  PagedKernel("causal", ",chunk_n=32,stages=2,rescale_threshold=0,piece_tiles=1", DType::bf16, 32, 128).check(shape, 2);
+}

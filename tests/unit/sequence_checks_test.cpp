@@ -1,0 +1,131 @@
+//===- sequence_checks_test.cpp - what calls on pages must be ------------------===//
+// In the same words wherever a call comes in: kernels and the processors ask these checks.
+#include "runtime/Core/SequenceChecks.h"
+#include "runtime/Device/Arguments.h"
+#include "runtime/Device/Device.h"
+#include "runtime/Device/Kernel.h"
+
+#include <doctest/doctest.h>
+
+using namespace heddle;
+
+namespace {
+
+void *at(uintptr_t address) { return reinterpret_cast<void *>(address); }
+
+/// Three sequences of two queries, 4 heads on 2, 40 pages of 16 keys, at most 10 of them for a sequence.
+struct Call {
+  Call() {
+    args.q = args.out = contiguousTensor(at(0x1000000), DType::bf16, {3, 2, 4, 64});
+    args.out.ptr = at(0x2000000);
+    args.k = contiguousTensor(at(0x3000000), DType::bf16, {40, 16, 2, 64});
+    args.v = contiguousTensor(at(0x4000000), DType::bf16, {40, 16, 2, 64});
+    args.lse = static_cast<float *>(at(0x5000000));
+    args.page_table = static_cast<int32_t *>(at(0x6000000));
+    args.seqused_k = static_cast<int32_t *>(at(0x7000000));
+    args.max_pages = 10;
+  }
+  void makeRagged() {
+    args.q = args.out = contiguousTensor(at(0x1000000), DType::bf16, {1, 7, 4, 64});
+    args.out.ptr = at(0x2000000);
+    args.cu_seqlens_q = static_cast<int32_t *>(at(0x8000000));
+    args.sequences = 3;
+  }
+  Status check() {
+    CallRules rules(kind);
+    CallSizes sizes(symbols);
+    HEDDLE_TRY(checkForeign(kind, args));
+    return checkRoles(rules, args, sizes, symbols);
+  }
+  std::string refusal() { return check().message(); }
+
+  const Kind kind = {KindBase::decode};
+  AttentionArgs args = makeAttentionArgs();
+  LaunchSymbols symbols;
+};
+
+} // namespace
+
+TEST_CASE("sizes of a call on pages are those of its tensors, and how many pages a sequence has at most") {
+  Call call;
+  REQUIRE_MESSAGE(call.check().isOk(), call.refusal());
+  const std::pair<LaunchSymbol, int64_t> sizes[] = {{LaunchSymbol::batch, 3},     {LaunchSymbol::sequences, 3},
+                                                    {LaunchSymbol::pages, 40},    {LaunchSymbol::pageSize, 16},
+                                                    {LaunchSymbol::maxPages, 10}, {LaunchSymbol::seqlenK, 160}};
+  for (const auto &[symbol, value] : sizes)
+    CHECK(call.symbols[symbol] == value);
+  CHECK(elementsOf(specOf(Role::pageTable), call.symbols) == 30);
+  CHECK(elementsOf(specOf(Role::sequsedK), call.symbols) == 3);
+  call.makeRagged();
+  REQUIRE_MESSAGE(call.check().isOk(), call.refusal());
+  CHECK(call.symbols[LaunchSymbol::sequences] == 3);
+  CHECK(elementsOf(specOf(Role::cuSeqlensQ), call.symbols) == 4);
+  CHECK(elementsOf(specOf(Role::lse), call.symbols) == 28);
+}
+
+TEST_CASE("keys and heads of a page in any order, K and V in one tensor, page_size and sequences said or not") {
+  Call call;
+  std::swap(call.args.k.stride[1], call.args.k.stride[2]);
+  call.args.k.stride[1] = 64, call.args.k.stride[2] = 16 * 64;
+  call.args.v.ptr = at(0x3000000 + 16 * 2 * 64 * 2);
+  call.args.k.stride[0] = call.args.v.stride[0] = 2 * 16 * 2 * 64;
+  call.args.page_size = 16, call.args.sequences = 3;
+  CHECK(call.refusal() == "");
+}
+
+TEST_CASE("what does not fit is named") {
+  const std::string prefix = "attention arguments: ";
+  const std::pair<void (*)(Call &), const char *> cases[] = {
+      {[](Call &c) { c.args.v.size[0] = 39; }, "v: size of page: expected 40, got 39"},
+      {[](Call &c) { c.args.v.size[1] = 8; }, "v: size of row: expected 16, got 8"},
+      {[](Call &c) { c.args.k.size[1] = c.args.v.size[1] = 257; },
+       "k: size of row: expected pages of 1 to 256 keys, got 257"},
+      {[](Call &c) { c.args.k.size[1] = c.args.v.size[1] = 0; },
+       "k: size of row: expected pages of 1 to 256 keys, got 0"},
+      {[](Call &c) { c.args.k.size[2] = c.args.v.size[2] = 3; },
+       "k: size of head: expected a divisor of the 4 query heads, got 3"},
+      {[](Call &c) { c.args.page_size = 32; }, "page_size: expected 16, the rows of k, or 0, got 32"},
+      {[](Call &c) { c.args.max_pages = -1; },
+       "max_pages: expected 0 to 67108864 pages of 16 keys, as positions lie below 2^30, got -1"},
+      {[](Call &c) { c.args.max_pages = 1 << 27; },
+       "max_pages: expected 0 to 67108864 pages of 16 keys, as positions lie below 2^30, got 134217728"},
+      {[](Call &c) { c.args.sequences = 2; }, "sequences: expected 3, the batch of q, or 0, got 2"},
+      {[](Call &c) { c.args.q_origin = 5; },
+       "q_origin: expected 0, got 5; the queries of a sequence in pages are its last positions"},
+      {[](Call &c) { c.args.k_origin = 64; },
+       "k_origin: expected 0, got 64; the queries of a sequence in pages are its last positions"},
+      {[](Call &c) { c.args.page_table = nullptr; },
+       "page_table: address: expected device memory at a multiple of 4 bytes, got null"},
+      {[](Call &c) { c.args.seqused_k = static_cast<int32_t *>(at(0x7000002)); },
+       "seqused_k: address: expected device memory at a multiple of 4 bytes, got remainder 2"},
+      {[](Call &c) { c.args.cu_seqlens_q = static_cast<int32_t *>(at(0x8000000)); },
+       "q: size of batch: expected 1 beside cu_seqlens_q, got 3"},
+      {[](Call &c) { c.makeRagged(), c.args.sequences = 0; },
+       "sequences: expected how many cu_seqlens_q has the offsets of, at least 1, got 0"},
+      {[](Call &c) { c.args.carry_lse = static_cast<float *>(at(0x9000000)); },
+       "a call of kind decode has no carry_lse; leave it zero"}};
+  for (const auto &[change, message] : cases) {
+    Call call;
+    change(call);
+    CHECK(call.refusal() == prefix + message);
+  }
+}
+
+TEST_CASE("lengths and offsets in host memory") {
+  Call call;
+  call.makeRagged();
+  REQUIRE(call.check().isOk());
+  const auto refusal = [&](std::vector<int32_t> lengths, std::vector<int32_t> offsets) {
+    call.args.seqused_k = lengths.data();
+    call.args.cu_seqlens_q = offsets.data();
+    return checkSequenceValues(call.kind.roles(), call.args, call.symbols).message();
+  };
+  CHECK(refusal({0, 160, 7}, {0, 3, 3, 7}) == "");
+  CHECK(refusal({0, 161, 7}, {0, 3, 3, 7}) ==
+        "attention arguments: seqused_k: sequence 1: expected 0 to 160 keys, 10 pages of 16, got 161");
+  CHECK(refusal({0, 160, -1}, {0, 3, 3, 7}) ==
+        "attention arguments: seqused_k: sequence 2: expected 0 to 160 keys, 10 pages of 16, got -1");
+  CHECK(refusal({0, 1, 7}, {1, 3, 3, 7}) == "attention arguments: cu_seqlens_q: offset 0: expected 0, got 1");
+  CHECK(refusal({0, 1, 7}, {0, 3, 2, 7}) == "attention arguments: cu_seqlens_q: offset 2: expected 3 to 7, got 2");
+  CHECK(refusal({0, 1, 7}, {0, 3, 3, 6}) == "attention arguments: cu_seqlens_q: offset 3: expected 7, got 6");
+}

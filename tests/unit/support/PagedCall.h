@@ -1,0 +1,245 @@
+//===- PagedCall.h - a call on keys in pages with random inputs -*- C++ -*-===//
+// Owns how tests make calls of kind decode: sequences of given lengths, whose keys lie in pages in random order; what a
+// sequence is as a dense call; and the results of the processors and of a kernel on the host.
+//===----------------------------------------------------------------------===//
+#ifndef HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
+#define HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
+
+#include "support/KernelOnHost.h"
+
+#include <numeric>
+#include <random>
+
+namespace heddle::test {
+
+inline const Kind kDecode = {KindBase::decode};
+
+struct PagedShape {
+  std::vector<int> rows, keys; ///< of each sequence
+  int64_t heads = 1, kvHeads = 1, pageSize = 16, headDim = 64, valueDim = 64;
+  bool isRagged = false;
+  DType dtype = DType::bf16;
+};
+
+inline HostTensor integers(std::vector<int64_t> shape, const std::vector<int32_t> &values) {
+  HostTensor tensor = HostTensor::zeros(DType::i32, std::move(shape));
+  std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
+  return tensor;
+}
+
+struct PagedCall {
+  PagedCall(const Compiled &given, const PagedShape &asked) : file(given.file.get()), jit(given.jit), asked(asked) {
+    const int64_t count = int64_t(asked.rows.size());
+    const int most = *std::max_element(asked.rows.begin(), asked.rows.end());
+    shape.batch = count, shape.heads = asked.heads, shape.kvHeads = asked.kvHeads;
+    shape.seqlenQ = std::max(most, 1), shape.seqlenK = std::max(1, mostKeys());
+    shape.parameters = sizesFrom(*file, 3);
+    for (unsigned i = 0; i < file->pattern().getNumArguments(); ++i)
+      if (file->pattern().isRealParameter(i))
+        shape.parameters[i] = file->pattern().getParameterDefault(i).value_or(0);
+    REQUIRE(bindOperands(*file, {{}, {}, OperandSources::Missing::make, 1}, shape).isOk());
+    makeTables();
+    makeTensors();
+  }
+
+  int mostKeys() const { return *std::max_element(asked.keys.begin(), asked.keys.end()); }
+  int64_t firstRow(size_t sequence) const {
+    return asked.isRagged ? std::accumulate(asked.rows.begin(), asked.rows.begin() + long(sequence), int64_t(0)) : 0;
+  }
+
+  oracle::KindCall kindCall() const {
+    oracle::Problem problem;
+    problem.heads = asked.heads, problem.parameters = shape.parameters, problem.operands = shape.operands;
+    return {file->pattern(), problem, inputs, scale};
+  }
+
+  /// What is not written stays NaN.
+  RoleTensors resultsBefore(DType outDType) const {
+    RoleTensors results = heddle::resultsBefore(inputs, outDType);
+    for (Role role : {Role::out, Role::lse})
+      std::fill(results.of(role).data.begin(), results.of(role).data.end(), std::byte(0xff));
+    return results;
+  }
+
+  CpuCall cpuCall(RoleTensors &results) const {
+    CpuCall call;
+    call.pattern = jit.get();
+    call.elements = CallElements(asked.dtype);
+    for (const KindRole &role : kDecode.roles())
+      if (const HostTensor &tensor = results.isGiven(role.role) ? results.of(role.role) : inputs.of(role.role);
+          !tensor.shape.empty())
+        call.give(role.role, tensor.data.data());
+    setSizes(inputs.sizes, call);
+    call.sequences = int32_t(asked.rows.size());
+    call.scale = float(scale);
+    giveArguments(call);
+    return call;
+  }
+  RoleTensors onCpu() const {
+    RoleTensors results = resultsBefore(asked.dtype);
+    const Status status = cpuFunctionOf(KindBase::decode)(cpuCall(results));
+    REQUIRE_MESSAGE(status.isOk(), status.message());
+    return results;
+  }
+
+  /// A sequence as a forward call on its keys, which are gathered, with a tile of as many queries.
+  RoleTensors dense(size_t sequence) const {
+    AttentionSizes sizes = inputs.sizes;
+    sizes.batch = 1, sizes.seqlenQ = asked.rows[sequence], sizes.seqlenK = asked.keys[sequence];
+    RoleTensors tensors;
+    tensors.q = HostTensor::zeros(asked.dtype, sizes.shapeOf(specOf(Role::q)));
+    std::memcpy(tensors.q.data.data(), inputs.q.data.data() + rowBytes(sequence, asked.headDim), tensors.q.data.size());
+    for (Role role : {Role::k, Role::v})
+      tensors.of(role) = gathered(role, sequence, sizes);
+    RoleTensors results = emptyResultsOf(kForward, sizes, CallElements(asked.dtype));
+    CpuCall call;
+    call.pattern = jit.get();
+    call.elements = CallElements(asked.dtype);
+    setSizes(sizes, call);
+    call.sequence = int32_t(sequence);
+    call.qOrigin = asked.keys[sequence] - asked.rows[sequence], call.scale = float(scale);
+    call.blockM = std::clamp(asked.rows[sequence], 1, call.blockM);
+    for (Role role : {Role::q, Role::k, Role::v})
+      call.give(role, tensors.of(role).data.data());
+    for (Role role : {Role::out, Role::lse})
+      call.give(role, results.of(role).data.data());
+    giveArguments(call);
+    const Status status = cpuFunctionOf(KindBase::forward)(call);
+    REQUIRE_MESSAGE(status.isOk(), status.message());
+    return results;
+  }
+
+  /// Rows of a sequence in the results of the call are those of its dense call, bit by bit.
+  void checkAgainst(const RoleTensors &results, size_t sequence, const RoleTensors &expected) const {
+    const size_t first = rowBytes(sequence, asked.valueDim);
+    CHECK(std::equal(expected.out.data.begin(), expected.out.data.end(), results.out.data.begin() + long(first)));
+    const int64_t rows = asked.rows[sequence], of = inputs.sizes.seqlenQ, batch = asked.isRagged ? 0 : int64_t(sequence);
+    for (int64_t head = 0; head < asked.heads; ++head)
+      for (int64_t row = 0; row < rows; ++row) {
+        const float own = results.lse.get((batch * asked.heads + head) * of + firstRow(sequence) + row);
+        const float wanted = expected.lse.get(head * rows + row);
+        CHECK(std::memcmp(&own, &wanted, sizeof own) == 0);
+      }
+  }
+
+  HostCall hostCall(RoleTensors &results, int64_t processors) const {
+    HostCall host;
+    const AttentionSizes &s = inputs.sizes;
+    host.scaleLog2 = float(scale / std::log(2.0));
+    const std::pair<LaunchSymbol, int64_t> sizes[] = {{LaunchSymbol::batch, s.batch},
+                                                      {LaunchSymbol::heads, s.heads},
+                                                      {LaunchSymbol::kvHeads, s.kvHeads},
+                                                      {LaunchSymbol::seqlenQ, s.seqlenQ},
+                                                      {LaunchSymbol::sequences, int64_t(asked.rows.size())},
+                                                      {LaunchSymbol::pageSize, s.pageSize},
+                                                      {LaunchSymbol::maxPages, s.maxPages},
+                                                      {LaunchSymbol::smCount, processors}};
+    for (const auto &[symbol, value] : sizes)
+      host.symbols[symbol] = value;
+    host.symbols.params = shape.parameters.data();
+    host.symbols.paramCount = int64_t(shape.parameters.size());
+    const auto tensorOf = [this, &results](Role role) -> const HostTensor & {
+      return results.isGiven(role) ? results.of(role) : inputs.of(role);
+    };
+    for (Role role : {Role::q, Role::k, Role::v, Role::out}) {
+      const std::vector<int64_t> &extents = tensorOf(role).shape;
+      host.symbols[strideOf(role, StrideDim::batch)] = extents[1] * extents[2] * extents[3];
+      host.symbols[strideOf(role, StrideDim::row)] = extents[2] * extents[3];
+      host.symbols[strideOf(role, StrideDim::head)] = extents[3];
+    }
+    host.address = [this, tensorOf](const PointerSource &source) -> const void * {
+      if (source.kind == PointerSource::Kind::operand)
+        return shape.operands[size_t(source.index)].address();
+      const HostTensor &tensor = tensorOf(Role(source.index));
+      return tensor.shape.empty() ? nullptr : tensor.data.data();
+    };
+    return host;
+  }
+
+  const PatternFile *file;
+  std::shared_ptr<const JitPattern> jit;
+  PagedShape asked;
+  ProblemShape shape;
+  AttentionInputs inputs;
+  double scale = 0.125;
+
+private:
+  void giveArguments(CpuCall &call) const {
+    call.params.assign(shape.parameters.begin(), shape.parameters.end());
+    for (const OperandTensor &tensor : shape.operands)
+      if (tensor)
+        call.operands.push_back(tensor.address());
+  }
+
+  size_t rowBytes(size_t sequence, int64_t dim) const {
+    const int64_t row = asked.isRagged ? firstRow(sequence) : int64_t(sequence) * inputs.sizes.seqlenQ;
+    return size_t(row * asked.heads * dim * dtypeBytes(asked.dtype));
+  }
+
+  /// Entries that no key needs name no page.
+  void makeTables() {
+    AttentionSizes &sizes = inputs.sizes;
+    const int64_t count = int64_t(asked.rows.size());
+    sizes.pageSize = asked.pageSize;
+    sizes.maxPages = (mostKeys() + asked.pageSize - 1) / asked.pageSize + 1;
+    std::vector<int32_t> needed;
+    for (int keys : asked.keys)
+      needed.push_back(int32_t((keys + asked.pageSize - 1) / asked.pageSize));
+    sizes.pages = std::accumulate(needed.begin(), needed.end(), 2);
+    std::vector<int32_t> order(size_t(sizes.pages)), table(size_t(count * sizes.maxPages), -1), offsets = {0};
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(11));
+    auto page = order.begin();
+    for (size_t s = 0; s < needed.size(); ++s) {
+      std::copy_n(page, needed[s], table.begin() + long(s) * long(sizes.maxPages));
+      page += needed[s];
+      offsets.push_back(offsets.back() + asked.rows[s]);
+    }
+    inputs.pageTable = integers({count, sizes.maxPages}, table);
+    inputs.sequsedK = integers({count}, asked.keys);
+    if (asked.isRagged)
+      inputs.cuSeqlensQ = integers({count + 1}, offsets);
+  }
+
+  /// Keys behind the lengths are NaN.
+  void makeTensors() {
+    AttentionSizes &sizes = inputs.sizes;
+    inputs.kind = kDecode;
+    sizes.batch = asked.isRagged ? 1 : int64_t(asked.rows.size());
+    sizes.seqlenQ = asked.isRagged ? firstRow(asked.rows.size()) : asked.rows.front();
+    sizes.heads = asked.heads, sizes.kvHeads = asked.kvHeads;
+    sizes.headDim = asked.headDim, sizes.valueDim = asked.valueDim;
+    for (const auto &[role, name] : {std::pair(Role::q, "q"), {Role::k, "k"}, {Role::v, "v"}})
+      inputs.of(role) = randomNormalTensor(asked.dtype, sizes.shapeOf(specOf(*kDecode.find(role))), 5, name);
+    std::vector<bool> isUsed(size_t(sizes.pages * sizes.pageSize), false);
+    for (size_t s = 0; s < asked.keys.size(); ++s)
+      for (int64_t key = 0; key < asked.keys[s]; ++key)
+        isUsed[size_t(placeOf(s, key))] = true;
+    for (Role role : {Role::k, Role::v}) {
+      HostTensor &tensor = inputs.of(role);
+      const int64_t perKey = tensor.shape[2] * tensor.shape[3];
+      for (size_t place = 0; place < isUsed.size(); ++place)
+        for (int64_t i = 0; !isUsed[place] && i < perKey; ++i)
+          tensor.set(int64_t(place) * perKey + i, NAN);
+    }
+  }
+
+  /// Of a key among those of all pages.
+  int64_t placeOf(size_t sequence, int64_t key) const {
+    const int64_t size = inputs.sizes.pageSize, entry = int64_t(sequence) * inputs.sizes.maxPages + key / size;
+    return int64_t(inputs.pageTable.get(entry)) * size + key % size;
+  }
+
+  HostTensor gathered(Role role, size_t sequence, const AttentionSizes &sizes) const {
+    HostTensor tensor = HostTensor::zeros(asked.dtype, sizes.shapeOf(specOf(role)));
+    const size_t perKey = size_t(tensor.shape[2] * tensor.shape[3] * dtypeBytes(asked.dtype));
+    for (int64_t key = 0; key < sizes.seqlenK; ++key)
+      std::memcpy(tensor.data.data() + size_t(key) * perKey,
+                  inputs.of(role).data.data() + size_t(placeOf(sequence, key)) * perKey, perKey);
+    return tensor;
+  }
+};
+
+} // namespace heddle::test
+
+#endif
