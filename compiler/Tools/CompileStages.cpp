@@ -28,7 +28,7 @@ bool isBinary(EmitStage stage) { return stage == EmitStage::cubin; }
 void CompileOptions::add(CLI::App &command) {
   pattern.add(command);
   addArchOption(command, archs);
-  shape.add(command);
+  shape.add(command, /*withPages=*/true);
   shape.addQueries(command);
   addValue(command, "--emit", emit, "STAGE",
            "Stage to stop at: ast, analysis, schedule, config, cuda, ptx, cubin or record")

@@ -81,7 +81,8 @@ struct ShapeOptions {
   std::string dtype = dtypeName(kDefaultDType), outDtype;
   Precision precision = Precision::exact;
   GradientsOption gradientsOf;
-  void add(CLI::App &command);
+  /// `withPages`: --kind=decode, too.
+  void add(CLI::App &command, bool withPages = false);
   /// --seqlen, for verbs that know no call.
   void addQueries(CLI::App &command);
   /// invalidArgument if out is neither of the type of q nor fp32.

@@ -96,7 +96,7 @@ Action addConfigs(CLI::App &command) {
   auto options = std::make_shared<ConfigsOptions>();
   options->pattern.add(command);
   addArchOption(command, options->archs); // without it: this machine's GPU
-  options->shape.add(command);
+  options->shape.add(command, /*withPages=*/true);
   options->shape.addQueries(command);
   options->config.addSkeleton(command);
   addCount(command, "--sample", options->sample, "N",

@@ -10,6 +10,7 @@
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/ParallelFor.h"
 #include "runtime/Core/ParseCount.h"
+#include "runtime/Core/SequenceChecks.h"
 
 #include <CLI/CLI.hpp>
 
@@ -25,7 +26,7 @@ namespace {
 
 struct MakeInputsOptions {
   AttentionSizes sizes;
-  int64_t seqlenK = -1, kvHeads = 0, valueDim = 0;
+  int64_t seqlenK = -1, kvHeads = 0, valueDim = 0, pageSize = 16;
   std::vector<std::string> with;
   Kind kind = {};
   std::string dtype = dtypeName(kDefaultDType), output, patternFile, patternName;
@@ -76,7 +77,7 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
   for (const std::string &name : options.with) {
     std::string known;
     for (const KindRole &role : options.kind.roles())
-      if (role.presence == Presence::optional) {
+      if (role.presence == Presence::optional && specOf(role.role).form != RoleForm::offsets) {
         known += (known.empty() ? "" : ", ") + std::string(specOf(role.role).name);
         if (name == specOf(role.role).name)
           roles.push_back(role.role);
@@ -97,7 +98,8 @@ Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputs
   HEDDLE_ASSIGN(AttentionInputs inputs, std::move(made));
   if (options.scale != 1)
     for (const RoleSpec &role : inputs.given())
-      HEDDLE_TRY(multiply(inputs.of(role.role), options.scale));
+      if (role.element != RoleElement::i32)
+        HEDDLE_TRY(multiply(inputs.of(role.role), options.scale));
   if (options.spikes.count > 0)
     HEDDLE_TRY(plantSpikes(inputs, options.spikes, options.seed));
   if (std::optional<KeySpan> span = parseKeySpan(options.sunkKeys))
@@ -126,13 +128,22 @@ int runMakeInputs(const MakeInputsOptions &options) {
   const std::string pattern = PatternOptions{options.patternFile, options.patternName}.path();
   if (Status output = checkOutput("-o", options.output, {pattern}); !output.isOk())
     return fail(output);
-  if ((options.spikes.count > 0 || !options.sunkKeys.empty()) && !options.kind.walksPattern())
-    return failUsage(Status::invalidArgument("--spikes and --minus-inf are about scores, which calls of kind " +
+  const bool hasScores = options.kind.walksPattern() && !options.kind.hasPages();
+  if ((options.spikes.count > 0 || !options.sunkKeys.empty()) && !hasScores)
+    return failUsage(Status::invalidArgument("--spikes and --minus-inf are about scores of keys in rows, which calls of "
+                                             "kind " +
                                              options.kind.name() + " have none of"));
   AttentionSizes sizes = options.sizes;
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;
   sizes.valueDim = options.valueDim > 0 ? options.valueDim : sizes.headDim;
+  if (options.kind.hasPages()) { // room for the keys of every sequence, and each page once
+    sizes.pageSize = options.pageSize;
+    sizes.maxPages = (sizes.seqlenK + sizes.pageSize - 1) / sizes.pageSize;
+    sizes.pages = sizes.batch * sizes.maxPages;
+  } else if (options.pageSize != MakeInputsOptions().pageSize) {
+    return failUsage(Status::invalidArgument("--page-size is of --kind=decode, whose keys lie in pages"));
+  }
   const Result<std::vector<Role>> also = optionalRoles(options);
   if (!also)
     return failUsage(also.status());
@@ -174,6 +185,10 @@ Action addMakeInputs(CLI::App &command) {
       ->required()
       ->check(lengths);
   addCount(command, "--seqlen-k", options->seqlenK, "M", "Keys [as --seqlen]")->check(lengths);
+  addCount(command, "--page-size", options->pageSize, "N",
+           "Of --kind=decode: keys of a page; sequences have random lengths, the first one as many keys as there may be")
+      ->check(CLI::Range(int64_t(1), kMostKeysOfPage))
+      ->capture_default_str();
   addCount(command, "--heads", options->sizes.heads, "H", "Query heads")->check(counts)->capture_default_str();
   addCount(command, "--kv-heads", options->kvHeads, "H", "Heads of k and v [as --heads]")->check(counts);
   addCount(command, "--head-dim", options->sizes.headDim, "D", "Channels of q and k")

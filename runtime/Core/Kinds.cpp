@@ -53,12 +53,12 @@ RolesOfKinds addedTo(RolesOfKinds kinds, Adds adds) {
 
 const std::vector<Kind> &Kind::all() {
   static const std::vector<Kind> list = [] {
-    std::vector<Kind> kinds;
-#define HEDDLE_ADD_KIND(identifier, ...) kinds.push_back({KindBase::identifier});
+    std::vector<Kind> bases, kinds;
+#define HEDDLE_ADD_KIND(identifier, ...) bases.push_back({KindBase::identifier});
     HEDDLE_KINDS(HEDDLE_ADD_KIND)
 #undef HEDDLE_ADD_KIND
-    const std::vector<Kind> bases = kinds;
-    for (const Kind &base : bases)
+    for (const Kind &base : bases) {
+      kinds.push_back(base);
       if (base.isBackward())
         for (const auto &[adds, isDeterministic] : {std::pair(Adds::all, false),
                                                     {Adds::keys, false},
@@ -66,6 +66,7 @@ const std::vector<Kind> &Kind::all() {
                                                     {Adds::all, true},
                                                     {Adds::keys, true}})
           kinds.push_back({base.base, adds, isDeterministic});
+    }
     return kinds;
   }();
   return list;

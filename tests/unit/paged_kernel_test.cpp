@@ -62,6 +62,7 @@ TEST_CASE("ragged queries, 1 to 128 of them; sequences without queries") {
   const PagedKernel kernel("causal");
   kernel.check(shapeOf({3, 0, 1, 40}, {50, 70, 200, 129}, 6, 2, 16, true), 3);
   kernel.check(shapeOf({128}, {140}, 2, 1, 16), 2);
+  kernel.check(shapeOf({19}, {1100}, 4, 1, 16), 12); // 76 rows: both units are shared, the last row group of one is empty
 }
 
 TEST_CASE("more sequences than a block has threads") {
@@ -78,6 +79,6 @@ TEST_CASE("patterns: two ranges, branches, rates by head, lists, scores, sinks, 
 
 TEST_CASE("types, head dims and configurations") {
   const PagedShape shape = shapeOf({2, 2}, {333, 90}, 8, 2, 16);
-  PagedKernel("causal", ",stages=2,warps=2,min_blocks=1", DType::fp16, 128, 96).check(shape, 3);
+  PagedKernel("causal", ",stages=2,min_blocks=1", DType::fp16, 128, 96).check(shape, 3);
   PagedKernel("causal", ",chunk_n=32,stages=2,rescale_threshold=0,piece_tiles=1", DType::bf16, 32, 128).check(shape, 2);
 }

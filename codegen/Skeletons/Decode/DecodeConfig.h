@@ -8,13 +8,13 @@ namespace heddle {
 struct DecodeConfig {
   int64_t chunkN = 16;          ///< keys of a warp in one key tile
   int64_t stages = 3;           ///< slices of key tiles in each warp's ring
-  int64_t warps = 4;            ///< warps of one block, which share each key tile
   int64_t minBlocks = 2;        ///< blocks of one SM: that the registers must allow, and of the grid
   int64_t pieceTiles = 2;       ///< fewest key tiles of a block
   int64_t rescaleThreshold = 8; ///< growth of a row's maximum, in log2 units, that is tolerated before a rescale
 
-  int64_t threads() const { return 32 * warps; }
-  int64_t blockN() const { return chunkN * warps; }
+  static constexpr int64_t kWarps = 4; ///< of a block: decode::kGroups
+  int64_t threads() const { return 32 * kWarps; }
+  int64_t blockN() const { return chunkN * kWarps; }
 
   DecodeConfig() = default;
   DecodeConfig(const KernelConfig &config) { readFields(config, *this); }
@@ -26,7 +26,6 @@ struct DecodeConfig {
     static const FieldsOf<C> list = {"portable_decode",
                                      {{"chunk_n", &C::chunkN, 16, 32},
                                       {"stages", &C::stages, 2, 4},
-                                      {"warps", &C::warps, 1, 8}, // sums of the warps of a block fill its words
                                       {"min_blocks", &C::minBlocks, 1, kLargestField},
                                       {"piece_tiles", &C::pieceTiles, 1, kLargestField},
                                       {"rescale_threshold", &C::rescaleThreshold, 0, kMostThreshold}}};

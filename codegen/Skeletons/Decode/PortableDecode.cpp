@@ -20,6 +20,8 @@
 namespace heddle {
 namespace {
 
+static_assert(DecodeConfig::kWarps == decode::kGroups, "each warp has a group of a tall unit");
+
 using Reason = std::optional<std::string>;
 
 constexpr int64_t kMmaKeys = 16, kHeadDimStep = 32, kMaxHeadDim = 128;
@@ -33,7 +35,7 @@ int64_t rowBytes(const KernelRequest &request, int64_t dim) {
 
 SmemLayout layoutOf(const KernelRequest &request, const DecodeConfig &config) {
   SmemLayout layout;
-  layout.append("q", decode::kRows * rowBytes(request, request.headDim));
+  layout.append("q", decode::kGroups * decode::kRows * rowBytes(request, request.headDim));
   layout.append("k", config.blockN() * rowBytes(request, request.headDim), config.stages);
   layout.append("v", config.blockN() * rowBytes(request, request.valueDim), config.stages);
   layout.append("control", decode::kControlBytes);
@@ -51,12 +53,12 @@ Reason checkKeys(const KernelRequest &, const DecodeConfig &config) {
 }
 
 Reason checkStates(const KernelRequest &request, const DecodeConfig &config) {
-  const int64_t need = config.warps * decode::stateBytes(request.valueDim);
+  const int64_t need = config.kWarps * decode::stateBytes(request.valueDim);
   const int64_t have =
       config.stages * config.blockN() * (rowBytes(request, request.headDim) + rowBytes(request, request.valueDim));
   if (need <= have)
     return std::nullopt;
-  return "states of " + number(config.warps) + " warps need " + number(need) + " B, keys and values have " +
+  return "states of " + number(config.kWarps) + " warps need " + number(need) + " B, keys and values have " +
          number(have) + " B";
 }
 
@@ -129,7 +131,6 @@ std::vector<Knob> PortableDecode::knobs(const KernelRequest &) const {
   return {
       {"chunk_n", "keys of a warp in one key tile: fewer waits, more shared memory", {16, 32}},
       {"stages", "slices of key tiles in each warp's ring: more bytes under way", {2, 3, 4}},
-      {"warps", "warps of one block, which share each key tile", {2, 4, 8}},
       {"min_blocks", "blocks per SM: more bytes under way, fewer registers", {1, 2, 3, 4}},
       {"piece_tiles", "fewest key tiles of a block: less to join, fewer blocks at work", {1, 2, 4, 8}},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
@@ -191,7 +192,7 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks, slots = blocks * decode::kSlotsOfBlock;
   const LaunchExpr words = slots * decode::kArrivalSteps;
   const PointerSource arrivals = plan.appendRegion("arrivals", words * int64_t(sizeof(uint32_t)));
-  const PointerSource states = plan.appendRegion("states", slots * decode::stateBytes(request.valueDim));
+  const PointerSource states = plan.appendRegion("states", slots * (decode::kGroups * decode::stateBytes(request.valueDim)));
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = blocks;
   launch.block = config.threads();
@@ -218,6 +219,7 @@ std::string PortableDecode::traits(const KernelRequest &request, const KernelCon
   TraitsPrinter printer;
   printer.request(request);
   printer.config(given);
+  printer.constant("kWarps", config.kWarps);
   printer.constant("kBlockM", decode::kRows);
   printer.constant("kBlockN", config.blockN());
   printer.constant("kRowWarps", 1);

@@ -4,8 +4,10 @@
 namespace heddle {
 namespace decode {
 
-constexpr int kRows = 16;        // packed rows of a unit: those of one mma
-constexpr int kControlBytes = 64; // of shared memory: what the threads of a block tell each other
+constexpr int kRows = 16; // packed rows of a group: those of one mma
+// Groups of a tall unit, one for each warp. The warps of another one have the same rows and share the keys of a tile.
+constexpr int kGroups = 4;
+constexpr int kControlBytes = 256; // of shared memory: what the threads of a block tell each other, or keep there
 
 // The state of 16 rows: for each half of them, 8 rows, the pairs of value tiles, 16 bytes a lane, then row maxima and
 // sums, 8 bytes a lane.
@@ -13,7 +15,7 @@ constexpr int kPairBytes = 32 * 16, kEndBytes = 32 * 8;
 template <class Int> constexpr Int halfBytes(Int valueDim) { return valueDim / 16 * kPairBytes + kEndBytes; }
 template <class Int> constexpr Int stateBytes(Int valueDim) { return 2 * halfBytes(valueDim); }
 
-// A block leaves at most two states: of the unit that its piece begins within, and of the one that its piece ends within.
+// A block leaves states of at most two units: of the one that its piece begins within, and of the one that it ends within.
 constexpr int kSlotsOfBlock = 2;
 // States are joined by so many; those that come of it in one further step.
 constexpr int kFanIn = 8;

@@ -1,6 +1,6 @@
 // How much work there is. A line is a sequence, with one head where heads do not keep the same pairs; its units are 16
-// packed rows of one kv head, or of its head, and one residue class of rows: query after query, of each the heads that
-// share keys. All units of a line count as many key tiles as its longest class visits: the count deals out work, a unit
+// packed rows, or 64 where it has more than 16, of one kv head, or of its head, and one residue class of rows: query after
+// query, of each the heads that share keys. All units of a line count as many key tiles as its longest class visits: the count deals out work, a unit
 // walks what the pattern names.
 #pragma once
 
@@ -20,6 +20,7 @@ DEV int32_t linesOfSequence(const KernelParams &p) { return kPacksHeads ? 1 : p.
 struct Line {
   Sequence sequence;
   int32_t head, variant, rate;
+  int32_t rowsOfUnit;
   int32_t tilesOfClass; // units of one class of rows and one kv head
   int32_t units, keyTiles;
 
@@ -55,7 +56,9 @@ DEV Line readLine(const KernelParams &p, int32_t number) {
   line.variant = Pattern::variant(context);
   line.rate = Pattern::queryRate(line.variant);
   const int32_t classes = min(line.rate, line.sequence.rows);
-  line.tilesOfClass = ceilDiv(line.rowsOfClass(0) * headsOfUnit(p), decode::kRows);
+  const int32_t packed = line.rowsOfClass(0) * headsOfUnit(p);
+  line.rowsOfUnit = packed > decode::kRows ? decode::kRows * decode::kGroups : decode::kRows;
+  line.tilesOfClass = ceilDiv(packed, line.rowsOfUnit);
   line.units = classes * line.tilesOfClass * (kPacksHeads ? p.kvHeads : 1);
   line.keyTiles = 1; // a unit without any has rows to write
 #pragma unroll 1

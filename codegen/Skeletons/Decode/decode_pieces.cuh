@@ -26,7 +26,28 @@ public:
 private:
   uint32_t address;
 };
-static_assert(KernelTraits::kWarps * 8 <= decode::kControlBytes, "each warp has a sum of 64 bits");
+constexpr int kParkedWord = 8; // words from here on are those of parked structs
+static_assert(KernelTraits::kWarps <= kParkedWord, "each warp has a sum of 64 bits");
+
+// What is the same in all threads and not looked at for long, in shared memory instead of registers. Barriers lie between
+// two uses, and between park() and unpark().
+template <class T> DEV void park(uint32_t address, const T &what) {
+  static_assert(sizeof(T) % 8 == 0 && kParkedWord * 8 + sizeof(T) <= decode::kControlBytes, "words of 64 bits, as many as fit");
+  const int32_t *const words = reinterpret_cast<const int32_t *>(&what);
+  if (threadIdx.x == 0)
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 8); ++i)
+      ptx::storeShared8(address + (kParkedWord + i) * 8, words[2 * i], words[2 * i + 1]);
+}
+template <class T> DEV void unpark(uint32_t address, T &what) {
+  int32_t *const words = reinterpret_cast<int32_t *>(&what);
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(T) / 8); ++i) {
+    int32_t pair[2];
+    ptx::loadShared8(address + (kParkedWord + i) * 8, pair);
+    words[2 * i] = pair[0], words[2 * i + 1] = pair[1];
+  }
+}
 
 // What the threads before this one have, and all together.
 struct BlockSum {
@@ -61,9 +82,10 @@ struct Piece {
   int32_t count, line, lines;
 
   DEV bool isEmpty() const { return count <= 0; }
-  // The block whose piece a tile lies in.
-  DEV int32_t blockOf(int64_t tile) const { return static_cast<int32_t>(tile / quota); }
 };
+
+// The block whose piece a tile lies in.
+DEV int32_t blockOf(int64_t tile, int64_t quota) { return static_cast<int32_t>(tile / quota); }
 
 // Of the line with this number; none where it is behind the last one. All threads of the block call.
 DEV int64_t workOfLine(const KernelParams &p, int32_t number, int32_t lines) {

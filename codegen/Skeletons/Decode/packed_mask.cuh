@@ -12,18 +12,16 @@ namespace heddle {
 
 static_assert(kRowTiles == 1 && kChunkN == KernelTraits::kBlockN / KernelTraits::kWarps, "a warp scores its own keys");
 
-// Rows of this lane, and its first column in a tile.
+// Rows of this lane in a group, and its first column in a slice of a tile.
 struct LaneScope {
   const PatternContext &context;
   int32_t variant, column;
   PackedRow row[2];
 
-  DEV LaneScope(const PatternContext &context, const Unit &unit)
-      : context(context), variant(unit.variant),
-        row{PackedRow(unit, rowOfLane(0)), PackedRow(unit, rowOfLane(1))} {
-    const int32_t thread = ptx::rereadThreadIndex();
-    column = thread / 32 * kChunkN + thread % 4 * 2;
-  }
+  DEV LaneScope(const PatternContext &context, const Unit &unit, int32_t group)
+      : context(context), variant(unit.variant), column(ptx::rereadThreadIndex() % 4 * 2),
+        row{PackedRow(unit, group * decode::kRows + rowOfLane(0)),
+            PackedRow(unit, group * decode::kRows + rowOfLane(1))} {}
 
   DEV int32_t position(int half) const { return context.qOrigin + row[half].index; }
   DEV PatternContext contextOf(int half) const {
@@ -34,10 +32,10 @@ struct LaneScope {
 };
 
 // From q . k to natural units and through the chain.
-DEV void applyScores(Scores &scores, const LaneScope &lane, const KeyTile &tile, float scaleLog2) {
+DEV void applyScores(Scores &scores, const LaneScope &lane, const KeyTile &tile, int32_t slice, float scaleLog2) {
   const float scale = scaleLog2 * kLogOf2;
   const int32_t rate = Pattern::keyRate(lane.variant, Pattern::kBranchCount == 1 ? 0 : tile.branch);
-  const int32_t first = lane.context.kOrigin + tile.firstKey + rate * lane.column;
+  const int32_t first = lane.context.kOrigin + tile.firstKey + rate * (slice * kChunkN + lane.column);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const PatternContext context = lane.contextOf(half);
@@ -56,8 +54,9 @@ DEV void applyScores(Scores &scores, const LaneScope &lane, const KeyTile &tile,
 }
 
 // A bit for each of the lane's columns: the key exists and is kept.
-template <int Branch, class P = Pattern> DEV uint32_t keptOf(const LaneScope &lane, const KeyTile &tile, int half) {
-  const int32_t rate = P::keyRate(lane.variant, Branch), key = tile.firstKey + rate * lane.column;
+template <int Branch, class P = Pattern> DEV uint32_t keptOf(const LaneScope &lane, const KeyTile &tile, int32_t slice, int half) {
+  const int32_t rate = P::keyRate(lane.variant, Branch);
+  const int32_t key = tile.firstKey + rate * (slice * kChunkN + lane.column);
   const PatternContext context = lane.contextOf(half);
   const int32_t first = context.kOrigin + key;
   if constexpr (P::kHasKeptColumns[Branch]) {
@@ -77,14 +76,15 @@ template <int Branch, class P = Pattern> DEV uint32_t keptOf(const LaneScope &la
   }
 }
 
-template <int Branch = 0> DEV void maskScores(Scores &scores, const LaneScope &lane, const KeyTile &tile) {
+template <int Branch = 0>
+DEV void maskScores(Scores &scores, const LaneScope &lane, const KeyTile &tile, int32_t slice) {
   if constexpr (Branch + 1 < Pattern::kBranchCount) {
     if (tile.branch != Branch)
-      return maskScores<Branch + 1>(scores, lane, tile);
+      return maskScores<Branch + 1>(scores, lane, tile, slice);
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const uint32_t kept = keptOf<Branch>(lane, tile, half);
+    const uint32_t kept = keptOf<Branch>(lane, tile, slice, half);
 #pragma unroll
     for (int bit = 0; bit < kScoreTiles * 2; ++bit) {
       float &score = scores[0][bit / 2][half * 2 + bit % 2];

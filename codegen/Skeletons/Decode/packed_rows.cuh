@@ -1,4 +1,4 @@
-// The 16 rows of a unit: which query of which head each of them is.
+// The rows of a unit: which query of which head each of them is.
 #pragma once
 
 #include "Decode/decode_lines.cuh"
@@ -12,6 +12,7 @@ struct Unit {
   int32_t variant, rate, rho;
   int32_t firstHead, kvHead, heads; // of the rows, side by side
   int32_t firstRow, rows;           // by their number in the class: packed rows, those that there are
+  bool isTall;                      // each warp has 16 rows of its own
 
   DEV Unit(const KernelParams &p, const Line &line, int32_t number)
       : sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit(p)) {
@@ -20,22 +21,24 @@ struct Unit {
     rho = rest % classes;
     kvHead = kPacksHeads ? rest / classes : line.head / (p.heads / p.kvHeads);
     firstHead = kPacksHeads ? kvHead * heads : line.head;
-    firstRow = tile * decode::kRows;
+    firstRow = tile * line.rowsOfUnit;
     rows = line.rowsOfClass(rho) * heads;
+    isTall = line.rowsOfUnit > decode::kRows;
   }
 
   DEV bool hasRows() const { return firstRow < rows; }
-  // Rows 8 and on.
-  DEV bool hasUpperHalf() const { return firstRow + 8 < rows; }
+  DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), decode::kGroups) : 1; }
+  // Rows 8 and on of a group.
+  DEV bool hasUpperHalf(int32_t group) const { return firstRow + group * decode::kRows + 8 < rows; }
   DEV int32_t indexOf(int32_t packed) const { return rho + rate * (packed / heads); }
   // Of the rows that there are.
   DEV RowSpan span() const {
-    const int32_t last = min(firstRow + decode::kRows, rows) - 1;
+    const int32_t last = min(firstRow + (isTall ? decode::kGroups : 1) * decode::kRows, rows) - 1;
     return {sequence.origin() + indexOf(firstRow), sequence.origin() + indexOf(last)};
   }
 };
 
-// One row of a lane: number lane / 4, and 8 more.
+// Of a lane in its group: number lane / 4, and 8 more.
 struct PackedRow {
   bool exists;
   int32_t index, head; // of one that does not exist, those of the last one

@@ -1,6 +1,7 @@
-// K and V of a unit, for each warp by itself: a ring of kStages slices of key tiles, filled by asynchronous copies ahead of
-// use. A warp has 1 / kWarps of the keys of every tile, so warps wait for nobody until the unit ends. Rows are found
-// through the table of pages, whose entries are asked for a tile before they are used.
+// K and V of a unit: a ring of kStages key tiles, filled by asynchronous copies ahead of use. A warp copies its slice of
+// each tile, 1 / kWarps of the keys. Of a unit whose rows all warps have, it uses only this, and waits for nobody until the
+// unit ends; of a tall one it uses all slices. Rows are found through the table of pages, whose entries are asked for a
+// tile before they are used.
 #pragma once
 
 #include "Decode/packed_rows.cuh"
@@ -39,7 +40,7 @@ private:
     const int32_t rate = columnRate(), firstKey = at.residue + rate * number * KernelTraits::kBlockN;
     const bool isFull = number >= range.fullBegin && number < range.fullEnd;
     const bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
-    return KeyTile{firstKey, at.branch, !isFull || reachesEnd};
+    return KeyTile{firstKey, Pattern::kBranchCount == 1 ? 0 : at.branch, !isFull || reachesEnd};
   }
 };
 
@@ -73,9 +74,8 @@ public:
         variant(unit.variant), walk(context, unit), slot(kStages - 1) {
     keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kElementBytes;
     valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kElementBytes;
-    const int32_t warp = threadIdx.x / 32;
-    keySlots = shared + KernelTraits::kSmemK + warp * kKeySliceBytes;
-    valueSlots = shared + KernelTraits::kSmemV + warp * kValueSliceBytes;
+    keySlots = shared + KernelTraits::kSmemK;
+    valueSlots = shared + KernelTraits::kSmemV;
   }
 
   // From tile number `first` of the unit on, at most `count` tiles.
@@ -92,10 +92,14 @@ public:
     }
   }
 
-  // Waits for the next tile, then refills what this warp no longer uses. All lanes of the warp call.
-  DEV KeyTile advance() {
+  // Waits for the next tile, then refills what nobody uses any more: this warp or, of tall units, the block, which calls
+  // together.
+  template <bool IsTall> DEV KeyTile advance() {
     ptx::waitCopies<kStages - 2>();
-    __syncwarp();
+    if constexpr (IsTall)
+      __syncthreads();
+    else
+      __syncwarp();
 #pragma unroll
     for (int i = 0; i + 1 < kStages; ++i)
       pending[i] = pending[i + 1];
@@ -107,9 +111,13 @@ public:
     return pending[0];
   }
 
-  // Shared addresses of this warp's slice of the tile that advance() returned last.
-  DEV uint32_t keysOfTile() const { return keySlots + slot * KernelTraits::kSmemStageBytesK; }
-  DEV uint32_t valuesOfTile() const { return valueSlots + slot * KernelTraits::kSmemStageBytesV; }
+  // Shared addresses of a slice of the tile that advance() returned last.
+  DEV uint32_t keysOfSlice(int32_t slice) const {
+    return keySlots + slot * KernelTraits::kSmemStageBytesK + slice * kKeySliceBytes;
+  }
+  DEV uint32_t valuesOfSlice(int32_t slice) const {
+    return valueSlots + slot * KernelTraits::kSmemStageBytesV + slice * kValueSliceBytes;
+  }
 
 private:
   DEV int32_t rate() const { return Pattern::keyRate(variant, Pattern::kBranchCount == 1 ? 0 : coming.branch); }
@@ -139,8 +147,10 @@ private:
         key[j] = keyBase + (isPresent[j] ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kElementBytes;
         value[j] = valueBase + (isPresent[j] ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kElementBytes;
       }
-      KeysOfSlice::load(keySlots + into * KernelTraits::kSmemStageBytesK, key, isPresent);
-      ValuesOfSlice::load(valueSlots + into * KernelTraits::kSmemStageBytesV, value, isPresent);
+      const int32_t warp = ptx::rereadThreadIndex() / 32;
+      KeysOfSlice::load(keySlots + into * KernelTraits::kSmemStageBytesK + warp * kKeySliceBytes, key, isPresent);
+      ValuesOfSlice::load(valueSlots + into * KernelTraits::kSmemStageBytesV + warp * kValueSliceBytes, value,
+                          isPresent);
     }
     ptx::commitCopies();
   }

@@ -1,19 +1,19 @@
 // The portable decode skeleton: softmax(Q K^T) V for sequences of any lengths whose keys lie in pages, on any GPU of
 // compute capability 8.0 or later. A persistent grid: the key tiles of all rows of all sequences are dealt out to its
 // blocks in equal pieces, from the lengths that the launch finds in memory and the ranges that the generated Pattern
-// names, so the host plans nothing. 16 rows at a time, of the queries and the heads that share keys (packed_rows.cuh);
-// the warps of a block share each key tile. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct
+// names, so the host plans nothing. Units of 16 or 64 rows, of the queries and the heads that share keys (packed_rows.cuh):
+// of 16 the warps of a block share each key tile, of 64 its rows. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct
 // Pattern (docs/architecture.md sections 2 and 3).
 //
 // KernelTraits, all `static constexpr int`:
-//   kWarps               warps of a block, each with kChunkN keys of a tile
+//   kWarps               warps of a block, 4, each with kChunkN keys of a tile
 //   kChunkN, kBlockN     keys of a warp, a multiple of 16 up to 32, and of a tile: kWarps * kChunkN
 //   kStages              slices of key tiles in each warp's ring, 2..4
 //   kMinBlocks           blocks of an SM: what the registers must allow, and of the grid
 //   kPieceTiles          fewest key tiles of a block: below, fewer blocks have work
 //   kPacksHeads          1: the heads that share keys keep the same pairs, and are packed into the same rows
 //   kRescaleThreshold    0: rescale after every tile; n: only when a score exceeds row_max by n in log2
-//   kBlockM, kRowWarps, kQueryInRegisters      16, 1 and 1: all warps have the same rows
+//   kBlockM, kRowWarps, kQueryInRegisters      16, 1 and 1: where rows of a warp lie, this file says
 //   kHeadDim, kValueDim  multiples of 32
 //   Element              of q, k and v, two in a register; kElementBytes, kMmaStep, kLargestExponent are its numbers
 //   kOutFloat32          1: out is fp32, 0: out has the type of q
@@ -36,11 +36,12 @@
 
 namespace heddle {
 
-static_assert(KernelTraits::kBlockM == decode::kRows && KernelTraits::kRowWarps == 1, "all warps have the same rows");
+static_assert(KernelTraits::kBlockM == decode::kRows && KernelTraits::kRowWarps == 1, "a warp has 16 rows");
+static_assert(KernelTraits::kWarps == decode::kGroups, "each warp has a group of a tall unit");
 static_assert(kElementBytes == 2, "elements are two in a register");
 static_assert(kStateBytes * KernelTraits::kWarps <= KernelTraits::kSmemControl - KernelTraits::kSmemK,
               "states fit where keys and values were");
-static_assert(areApart({{KernelTraits::kSmemQ, decode::kRows * KernelTraits::kSmemRowBytesQK},
+static_assert(areApart({{KernelTraits::kSmemQ, decode::kGroups * decode::kRows * KernelTraits::kSmemRowBytesQK},
                         {KernelTraits::kSmemK, kStages * KernelTraits::kSmemStageBytesK},
                         {KernelTraits::kSmemV, kStages * KernelTraits::kSmemStageBytesV},
                         {KernelTraits::kSmemControl, decode::kControlBytes}},
@@ -57,55 +58,88 @@ struct UnitPart {
   DEV bool isWhole() const { return first == 0 && end == tiles; }
 };
 
-// One warp's keys of a part.
-DEV void walkTiles(RowState &rows, PageRing &ring, const QueryOperand &query, const LaneScope &lane, float dotScale) {
+// One slice of a tile for the 16 rows of this warp.
+DEV void addSlice(RowState &rows, const PageRing &ring, const QueryOperand &query, const LaneScope &lane,
+                  const KeyTile &tile, int32_t slice, float dotScale) {
   const float scaleLog2 = Pattern::kHasScore ? kLog2OfE : dotScale; // from scores to log2 units
-  const uint32_t keyLane = laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK);
-  const uint32_t valueLane = laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV);
+  Scores scores;
+  RowValues largest, factor;
+  Probabilities probabilities;
+  WarpProducts<Element>::queryKey(scores, query,
+                                  ring.keysOfSlice(slice) + laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK));
+  if constexpr (Pattern::kHasScore)
+    applyScores(scores, lane, tile, slice, dotScale);
+  if (tile.isMasked)
+    maskScores(scores, lane, tile, slice);
+  laneMax(largest, scores);
+  if (raiseRowMax(rows, largest, scaleLog2, factor))
+    scaleOutput(rows, factor);
+  addWeights(rows, probabilities, scores, scaleLog2);
+  WarpProducts<Element>::probabilityValue(
+      rows.out, probabilities, ring.valuesOfSlice(slice) + laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV));
+}
+
+// The keys of a part: of each tile this warp's slice, or all of them where it has rows of its own.
+DEV void walkTiles(RowState &rows, PageRing &ring, const QueryOperand &query, const LaneScope &lane, float dotScale) {
+  const int32_t warp = ptx::rereadThreadIndex() / 32;
 #pragma unroll 1
   for (;;) {
-    const KeyTile tile = ring.advance();
+    const KeyTile tile = ring.advance<false>();
     if (!tile.exists())
       return;
-    Scores scores;
-    RowValues largest, factor;
-    Probabilities probabilities;
-    WarpProducts<Element>::queryKey(scores, query, ring.keysOfTile() + keyLane);
-    if constexpr (Pattern::kHasScore)
-      applyScores(scores, lane, tile, dotScale);
-    if (tile.isMasked)
-      maskScores(scores, lane, tile);
-    laneMax(largest, scores);
-    if (raiseRowMax(rows, largest, scaleLog2, factor))
-      scaleOutput(rows, factor);
-    addWeights(rows, probabilities, scores, scaleLog2);
-    WarpProducts<Element>::probabilityValue(rows.out, probabilities, ring.valuesOfTile() + valueLane);
+    addSlice(rows, ring, query, lane, tile, warp, dotScale);
   }
 }
 
-// The block's part of a unit, joined over its warps. All threads call.
-DEV void computePart(ColumnShare &share, const KernelParams &p, const Unit &unit, const UnitPart &part,
-                     uint32_t shared) {
+DEV void walkTallTiles(RowState &rows, PageRing &ring, const QueryOperand &query, const LaneScope &lane, float dotScale,
+                       bool hasRows) {
+#pragma unroll 1
+  for (;;) {
+    const KeyTile tile = ring.advance<true>();
+    if (!tile.exists())
+      return;
+    if (hasRows)
+#pragma unroll 1
+      for (int32_t slice = 0; slice < KernelTraits::kWarps; ++slice)
+        addSlice(rows, ring, query, lane, tile, slice, dotScale);
+  }
+}
+
+// The block's part of a unit: states of its warps, where keys and values were. All threads call.
+DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const UnitPart &part, uint32_t shared) {
   const PatternContext context = unit.sequence.context(p, unit.firstHead);
-  QueryOperand query(shared + KernelTraits::kSmemQ);
+  const int32_t warp = threadIdx.x / 32, group = unit.isTall ? warp : 0;
+  const bool hasRows = group < unit.groups();
+  QueryOperand query(shared + KernelTraits::kSmemQ + group * decode::kRows * KernelTraits::kSmemRowBytesQK);
   loadQueries(p, unit, shared + KernelTraits::kSmemQ);
   ptx::commitCopies();
   PageRing ring(p, context, unit, shared);
   ring.prime(part.first, part.count());
   RowState rows;
   clearRows(rows);
-  if (Pattern::kHasSink && part.first == 0 && threadIdx.x < 32)
-    startFromSinks(rows, p, unit);
+  if (Pattern::kHasSink && part.first == 0 && (unit.isTall || warp == 0))
+    startFromSinks(rows, p, unit, group);
   ptx::waitCopies<kStages - 1>();
   __syncthreads();
   query.keepInRegisters();
-  walkTiles(rows, ring, query, LaneScope(context, unit), p.scaleLog2);
+  const LaneScope lane(context, unit, group);
+  if (unit.isTall)
+    walkTallTiles(rows, ring, query, lane, p.scaleLog2, hasRows);
+  else
+    walkTiles(rows, ring, query, lane, p.scaleLog2);
   ptx::waitCopies<0>();
   __syncthreads();
   const SharedStates states = {shared + KernelTraits::kSmemK};
-  storeRows(states, threadIdx.x / 32, rows, unit.hasUpperHalf());
+  if (hasRows)
+    storeRows(states, warp, rows, unit.hasUpperHalf(group));
   __syncthreads();
-  joinStates(share, states, KernelTraits::kWarps, unit.hasUpperHalf());
+  return states;
+}
+
+// What the warps left of a group: one of them, or all.
+DEV void joinWarps(ColumnShare &share, const Unit &unit, const SharedStates &states, int32_t group) {
+  const SharedStates own = {states.base + group * kStateBytes};
+  joinStates(share, own, unit.isTall ? 1 : KernelTraits::kWarps, unit.hasUpperHalf(group));
 }
 
 // This block's arrival where `count` blocks arrive. True for the last one, which sees what the others stored and leaves
@@ -125,64 +159,115 @@ DEV bool arrivesLast(uint32_t *arrivals, int32_t count, const BlockWords &words)
   return isLast;
 }
 
-// Leaves the block's part of a unit in the workspace; whoever is last joins what the blocks of eight neighbouring pieces
-// left, and whoever is last of these what came of it. True: `share` has all parts.
-DEV bool joinParts(ColumnShare &share, const KernelParams &p, const UnitPart &part, const Piece &piece,
-                   bool hasUpperHalf, const BlockWords &words) {
-  const int32_t block = piece.blockOf(part.unitFirst);
-  const int32_t blocks = piece.blockOf(part.unitFirst + part.tiles - 1) - block + 1, own = blockIdx.x - block;
-  const int32_t group = own / decode::kFanIn * decode::kFanIn, groups = ceilDiv(blocks, decode::kFanIn);
-  const int32_t members = min(decode::kFanIn, blocks - group);
-  uint32_t *const second = p.arrivals + decode::kSlotsOfBlock * ptx::rereadGridSize();
-  share.store(BlockStates{p.states, block, own, 1}, hasUpperHalf);
-  if (!arrivesLast(p.arrivals + BlockStates::slotOf(block, group), members, words))
-    return false;
-  joinStates(share, BlockStates{p.states, block, group, 1}, members, hasUpperHalf);
-  if (groups == 1)
-    return true;
-  __syncthreads();
-  share.store(BlockStates{p.states, block, group, 1}, hasUpperHalf);
-  if (!arrivesLast(second + BlockStates::slotOf(block, 0), groups, words))
-    return false;
-  joinStates(share, BlockStates{p.states, block, 0, decode::kFanIn}, groups, hasUpperHalf);
-  return true;
+// Blocks that share a unit: how many, from which one on, and which of them this one is.
+struct UnitBlocks {
+  int32_t first, count, own;
+
+  DEV UnitBlocks(const UnitPart &part, int64_t quota) : first(blockOf(part.unitFirst, quota)) {
+    count = blockOf(part.unitFirst + part.tiles - 1, quota) - first + 1;
+    own = blockIdx.x - first;
+  }
+  // Of the first step: neighbours that one of them joins.
+  DEV int32_t team() const { return own / decode::kFanIn * decode::kFanIn; }
+  DEV int32_t teams() const { return ceilDiv(count, decode::kFanIn); }
+  DEV int32_t members() const { return min(decode::kFanIn, count - team()); }
+};
+
+// Joins the states of `count` blocks, group by group, and writes the rows, or leaves what came of them where the first of
+// these states was.
+DEV void joinBlocks(const KernelParams &p, const Unit &unit, BlockStates from, int32_t count, bool isAll) {
+#pragma unroll 1
+  for (from.group = 0; from.group < unit.groups(); ++from.group) {
+    ColumnShare share;
+    joinStates(share, from, count, unit.hasUpperHalf(from.group));
+    if (isAll) {
+      writeRows(p, unit, share, from.group);
+    } else {
+      __syncthreads(); // all warps have read row maxima and sums
+      share.store(from, unit.hasUpperHalf(from.group));
+    }
+  }
 }
 
-DEV void computeUnit(const KernelParams &p, const Line &line, int32_t number, const UnitPart &part, const Piece &piece,
+// Leaves the block's part of a unit in the workspace; whoever is last joins what the blocks of eight neighbouring pieces
+// left, and whoever is last of these what came of it.
+DEV void shareUnit(const KernelParams &p, const Unit &unit, const SharedStates &states, const UnitBlocks &blocks,
+                   const BlockWords &words) {
+#pragma unroll 1
+  for (int32_t group = 0; group < unit.groups(); ++group) {
+    ColumnShare share;
+    joinWarps(share, unit, states, group);
+    share.store(BlockStates{p.states, blocks.first, blocks.own, 1, group}, unit.hasUpperHalf(group));
+  }
+  const int32_t team = blocks.team(), teams = blocks.teams();
+  if (!arrivesLast(p.arrivals + BlockStates::slotOf(blocks.first, team), blocks.members(), words))
+    return;
+  joinBlocks(p, unit, BlockStates{p.states, blocks.first, team, 1, 0}, blocks.members(), teams == 1);
+  if (teams == 1)
+    return;
+  uint32_t *const second = p.arrivals + decode::kSlotsOfBlock * ptx::rereadGridSize();
+  if (arrivesLast(second + BlockStates::slotOf(blocks.first, 0), teams, words))
+    joinBlocks(p, unit, BlockStates{p.states, blocks.first, 0, decode::kFanIn, 0}, teams, true);
+}
+
+DEV void computeUnit(const KernelParams &p, const Line &line, int32_t number, const UnitPart &part, int64_t quota,
                      uint32_t shared, const BlockWords &words) {
   const Unit unit(p, line, number);
+  const UnitBlocks blocks(part, quota);
   if (!unit.hasRows())
-    return;
-  ColumnShare share;
-  computePart(share, p, unit, part, shared);
-  if (part.isWhole() || joinParts(share, p, part, piece, unit.hasUpperHalf(), words))
-    writeRows(p, unit, share);
+    return __syncthreads();
+  const SharedStates states = computePart(p, unit, part, shared);
+  if (part.isWhole()) {
+#pragma unroll 1
+    for (int32_t group = 0; group < unit.groups(); ++group) {
+      ColumnShare share;
+      joinWarps(share, unit, states, group);
+      writeRows(p, unit, share, group);
+    }
+  } else {
+    shareUnit(p, unit, states, blocks, words);
+  }
   __syncthreads();
 }
 
+// Where a block stands in its piece.
+struct Cursor {
+  Piece piece;
+  Line line;
+  int32_t left;
+  int64_t lineFirst, at; // number of the line's first tile; tile of the line
+
+  DEV UnitPart part(int32_t unit) const {
+    const int64_t first = static_cast<int64_t>(unit) * line.keyTiles;
+    UnitPart part = {lineFirst + first, static_cast<int32_t>(at - first), 0, line.keyTiles};
+    part.end = min(part.tiles, part.first + left);
+    return part;
+  }
+};
+
 DEV void computePiece(const KernelParams &p, const Piece &piece, uint32_t shared, const BlockWords &words) {
-  int64_t lineFirst = piece.lineFirst;
-  int32_t left = piece.count, number = piece.line;
-  int64_t at = piece.first - lineFirst; // in the line
+  const uint32_t parked = shared + KernelTraits::kSmemControl;
+  Cursor cursor;
+  cursor.piece = piece;
+  cursor.left = piece.count;
+  cursor.lineFirst = piece.lineFirst;
+  cursor.at = piece.first - piece.lineFirst;
+  cursor.line = readLine(p, piece.line);
 #pragma unroll 1
-  while (left > 0) {
-    const Line line = readLine(p, number);
-#pragma unroll 1
-    while (left > 0 && at < line.work()) {
-      const int32_t unit = static_cast<int32_t>(at / line.keyTiles);
-      const int64_t unitFirst = static_cast<int64_t>(unit) * line.keyTiles;
-      UnitPart part;
-      part.unitFirst = lineFirst + unitFirst;
-      part.tiles = line.keyTiles;
-      part.first = static_cast<int32_t>(at - unitFirst);
-      part.end = min(part.tiles, part.first + left);
-      computeUnit(p, line, unit, part, piece, shared, words);
-      left -= part.end - part.first;
-      at += part.end - part.first;
+  while (cursor.left > 0) {
+    while (cursor.at >= cursor.line.work()) {
+      cursor.lineFirst += cursor.line.work();
+      cursor.at -= cursor.line.work();
+      cursor.line = readLine(p, ++cursor.piece.line);
     }
-    lineFirst += line.work();
-    at = 0;
-    ++number;
+    const int32_t unit = static_cast<int32_t>(cursor.at / cursor.line.keyTiles);
+    const UnitPart part = cursor.part(unit);
+    cursor.left -= part.end - part.first;
+    cursor.at += part.end - part.first;
+    __syncthreads();
+    park(parked, cursor);
+    computeUnit(p, cursor.line, unit, part, cursor.piece.quota, shared, words);
+    unpark(parked, cursor);
   }
 }
 

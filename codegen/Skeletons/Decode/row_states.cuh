@@ -1,5 +1,5 @@
-// States of the 16 rows of a unit, what parts of its keys made of them, and how they become one: warps of a block leave
-// theirs in shared memory, blocks in the workspace. States are joined in the order of the keys, whoever made them, by all
+// States of the 16 rows of a group, what parts of its keys made of them, and how they become one: warps of a block leave
+// theirs in shared memory, blocks in the workspace, where a slot has those of all groups of a unit. States are joined in the order of the keys, whoever made them, by all
 // warps of a block, each some columns: results do not depend on the timing.
 #pragma once
 
@@ -48,17 +48,18 @@ struct SharedStates {
   }
 };
 
-// In the workspace: of the blocks from `block` on that share a unit, every `step`-th.
+// In the workspace: of one group, of the blocks from `block` on that share a unit, every `step`-th from `first` on.
 struct BlockStates {
   char *states;
-  int32_t block, first, step;
+  int32_t block, first, step, group;
 
   // The first block of a unit ends within it, the others begin within it.
   DEV static int32_t slotOf(int32_t block, int32_t number) {
     return decode::kSlotsOfBlock * (block + number) + (number == 0);
   }
   DEV char *at(int32_t state, int32_t offset) const {
-    return states + static_cast<int64_t>(slotOf(block, first + state * step)) * kStateBytes + offset;
+    const int64_t slot = slotOf(block, first + state * step);
+    return states + (slot * decode::kGroups + group) * kStateBytes + offset;
   }
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
     ptx::loadGlobal16(at(state, offset), values);

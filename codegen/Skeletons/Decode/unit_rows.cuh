@@ -13,7 +13,7 @@ namespace heddle {
 DEV void loadQueries(const KernelParams &p, const Unit &unit, uint32_t tile) {
   constexpr int kPieces = KernelTraits::kHeadDim / kPieceElements;
 #pragma unroll 1
-  for (int32_t place = ptx::rereadThreadIndex(); place < decode::kRows * kPieces; place += kThreads) {
+  for (int32_t place = ptx::rereadThreadIndex(); place < unit.groups() * decode::kRows * kPieces; place += kThreads) {
     const int32_t number = place / kPieces, piece = place % kPieces;
     const PackedRow row(unit, number);
     const int64_t element = unit.sequence.batch * p.qStride[0] +
@@ -27,19 +27,19 @@ DEV void loadQueries(const KernelParams &p, const Unit &unit, uint32_t tile) {
 constexpr float kSinkHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
 
 // A key of this score without a value, -inf: none. `rows` must be clear.
-DEV void startFromSinks(RowState &rows, const KernelParams &p, const Unit &unit) {
+DEV void startFromSinks(RowState &rows, const KernelParams &p, const Unit &unit, int32_t group) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float sink = Pattern::sink(unit.sequence.context(p, PackedRow(unit, rowOfLane(half)).head));
+    const float sink = Pattern::sink(unit.sequence.context(p, PackedRow(unit, group * decode::kRows + rowOfLane(half)).head));
     const bool isKey = sink != -INFINITY;
     rows.rowMax[0][half] = isKey ? sink * kLog2OfE - kSinkHeadroom : kNoRowMax;
     rows.sum[0][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kSinkHeadroom) : 0.f;
   }
 }
 
-DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &share, int half) {
+DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group, int half) {
   constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
-  const PackedRow row(unit, rowOfLane(half));
+  const PackedRow row(unit, group * decode::kRows + rowOfLane(half));
   const RowSum sum = rowSum(share.rowMax[half], share.sum[half]);
   const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
   const int32_t index = unit.sequence.firstRow + row.index;
@@ -65,10 +65,10 @@ DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &s
   ptx::storeGlobal4(p.lse + place, row.exists & (thread < 32) & (thread % 4 == 0), __float_as_uint(lse));
 }
 
-DEV void writeRows(const KernelParams &p, const Unit &unit, const ColumnShare &share) {
-  writeHalf(p, unit, share, 0);
-  if (unit.hasUpperHalf())
-    writeHalf(p, unit, share, 1);
+DEV void writeRows(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group) {
+  writeHalf(p, unit, share, group, 0);
+  if (unit.hasUpperHalf(group))
+    writeHalf(p, unit, share, group, 1);
 }
 
 } // namespace heddle

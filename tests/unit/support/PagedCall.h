@@ -5,6 +5,7 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
 
+#include "compiler/Io/RandomTensor.h"
 #include "support/KernelOnHost.h"
 
 #include <numeric>
