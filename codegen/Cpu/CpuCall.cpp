@@ -4,8 +4,8 @@
 namespace heddle {
 
 int32_t &CpuCall::sizeOf(RoleExtent extent) {
-  int32_t *const sizes[] = {&seqlenQ, &seqlenK,   &heads, &kvHeads,  &headDim, &valueDim,
-                            nullptr,  &batch,     &sequences, &pages, &pageSize, &maxPages};
+  int32_t *const sizes[] = {&seqlenQ, &seqlenK, &heads,     &kvHeads, &headDim,  &valueDim,
+                            nullptr,  &batch,   &sequences, &pages,   &pageSize, &maxPages};
   return *sizes[size_t(extent)];
 }
 

@@ -59,7 +59,8 @@ struct CpuCall {
   CpuStrides stridesOf(Role wanted) const;
   /// In k or v, whose strides these are, to a key of a kv head, in elements.
   int64_t offsetOfKey(const CpuStrides &strides, int32_t ofBatch, int64_t index, int32_t head) const {
-    const int64_t lead = pagesOfKeys ? pagesOfKeys[index / pageSize] : ofBatch, row = pagesOfKeys ? index % pageSize : index;
+    const int64_t lead = pagesOfKeys ? pagesOfKeys[index / pageSize] : ofBatch,
+                  row = pagesOfKeys ? index % pageSize : index;
     return lead * strides[0] + row * strides[1] + head * strides[2];
   }
 };

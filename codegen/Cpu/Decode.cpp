@@ -19,8 +19,8 @@ CpuStrides stridesInPages(const CpuCall &call, Role role, int64_t dim) {
 }
 
 void move(CpuCall &call, Role role, int64_t elements) {
-  call.role[size_t(role)] = call.as<char>(role) ? call.as<char>(role) + elements * dtypeBytes(call.elementOf(role))
-                                                : nullptr;
+  call.role[size_t(role)] =
+      call.as<char>(role) ? call.as<char>(role) + elements * dtypeBytes(call.elementOf(role)) : nullptr;
 }
 
 // Entries of the table that the pattern's ranges name, each looked at once.

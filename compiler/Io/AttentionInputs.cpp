@@ -156,9 +156,8 @@ static std::vector<RoleSpec> rolesToCheck(const AttentionInputs &inputs) {
 // one size is 0, files of few bytes have others that no memory holds.
 static Status checkCounts(const AttentionSizes &sizes, const Kind &kind) {
   constexpr int64_t kMostSize = int64_t(1) << 31, kMostElements = int64_t(1) << 40;
-  for (int64_t size :
-       {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim, sizes.valueDim, sizes.pages,
-        sizes.pageSize, sizes.maxPages})
+  for (int64_t size : {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim,
+                       sizes.valueDim, sizes.pages, sizes.pageSize, sizes.maxPages})
     if (size < 0 || size > kMostSize)
       return Status::invalidArgument("size " + std::to_string(size) + " is not in [0, 2^31]");
   for (const KindRole &role : kind.roles()) {
@@ -264,10 +263,10 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
         random.progress((made + share * own) / all);
     };
     tensors.of(role.role) =
-        role.role == Role::pageTable  ? randomPageTable(pageSizesOf(sizes), seed)
-        : role.role == Role::sequsedK ? randomLengths(pageSizesOf(sizes), seed)
-                                      : randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role),
-                                                           seed, role.name, show);
+        role.role == Role::pageTable ? randomPageTable(pageSizesOf(sizes), seed)
+        : role.role == Role::sequsedK
+            ? randomLengths(pageSizesOf(sizes), seed)
+            : randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role), seed, role.name, show);
     made += own;
   }
   addScales(tensors, sizes, dtype, seed, kind);

@@ -84,8 +84,8 @@ public:
       problem.seqlenQ = sequence.rows, problem.seqlenK = sequence.keys;
       problem.qOrigin = sequence.keys - sequence.rows, problem.kOrigin = 0;
       const AttentionOracle definition(call.pattern, problem, sequences.rowsOf(sequence), call.scale);
-      parts.push_back({sequence, forwardReference(definition, rowsOf[number],
-                                                  call.outDType.value_or(call.inputs.dtype()))});
+      parts.push_back(
+          {sequence, forwardReference(definition, rowsOf[number], call.outDType.value_or(call.inputs.dtype()))});
     }
   }
 
@@ -94,8 +94,8 @@ public:
     for (const auto &[sequence, reference] : parts) {
       const Sequence &own = sequence;
       join(all, reference->compare({[&](Role role, const RowId &id) {
-             return produced.rows(role, {own.batch, id.head, own.firstRow + id.row});
-           }}));
+        return produced.rows(role, {own.batch, id.head, own.firstRow + id.row});
+      }}));
     }
     return all;
   }

@@ -130,9 +130,10 @@ int runMakeInputs(const MakeInputsOptions &options) {
     return fail(output);
   const bool hasScores = options.kind.walksPattern() && !options.kind.hasPages();
   if ((options.spikes.count > 0 || !options.sunkKeys.empty()) && !hasScores)
-    return failUsage(Status::invalidArgument("--spikes and --minus-inf are about scores of keys in rows, which calls of "
-                                             "kind " +
-                                             options.kind.name() + " have none of"));
+    return failUsage(
+        Status::invalidArgument("--spikes and --minus-inf are about scores of keys in rows, which calls of "
+                                "kind " +
+                                options.kind.name() + " have none of"));
   AttentionSizes sizes = options.sizes;
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;
@@ -185,8 +186,9 @@ Action addMakeInputs(CLI::App &command) {
       ->required()
       ->check(lengths);
   addCount(command, "--seqlen-k", options->seqlenK, "M", "Keys [as --seqlen]")->check(lengths);
-  addCount(command, "--page-size", options->pageSize, "N",
-           "Of --kind=decode: keys of a page; sequences have random lengths, the first one as many keys as there may be")
+  addCount(
+      command, "--page-size", options->pageSize, "N",
+      "Of --kind=decode: keys of a page; sequences have random lengths, the first one as many keys as there may be")
       ->check(CLI::Range(int64_t(1), kMostKeysOfPage))
       ->capture_default_str();
   addCount(command, "--heads", options->sizes.heads, "H", "Query heads")->check(counts)->capture_default_str();

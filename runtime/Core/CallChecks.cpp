@@ -56,9 +56,9 @@ Status checkOrigins(const OriginRules &rules, const heddle_attention_args &args,
 //===-- tensors and arrays ---------------------------------------------------===//
 
 LaunchSymbol symbolOf(RoleExtent extent) {
-  constexpr LaunchSymbol symbols[] = {LaunchSymbol::seqlenQ, LaunchSymbol::seqlenK, LaunchSymbol::heads,
-                                      LaunchSymbol::kvHeads, LaunchSymbol::headDim, LaunchSymbol::valueDim,
-                                      LaunchSymbol::batch,   LaunchSymbol::batch,   LaunchSymbol::sequences,
+  constexpr LaunchSymbol symbols[] = {LaunchSymbol::seqlenQ, LaunchSymbol::seqlenK,  LaunchSymbol::heads,
+                                      LaunchSymbol::kvHeads, LaunchSymbol::headDim,  LaunchSymbol::valueDim,
+                                      LaunchSymbol::batch,   LaunchSymbol::batch,    LaunchSymbol::sequences,
                                       LaunchSymbol::pages,   LaunchSymbol::pageSize, LaunchSymbol::maxPages};
   return symbols[int(extent)]; // what stands for `one` is no size of it
 }

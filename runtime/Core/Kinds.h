@@ -81,8 +81,8 @@ struct RoleSpec {
 // In the order of Role.
 constexpr RoleSpec kRoles[] = {
 #define HEDDLE_ROLE_SPEC(identifier, name, form, element, lead, rows, heads, dim)                                      \
-  {Role::identifier,  #name,           RoleForm::form,    RoleElement::element,                                         \
-   RoleExtent::lead, RoleExtent::rows, RoleExtent::heads, RoleExtent::dim},
+  {Role::identifier,  #name,          RoleForm::form, RoleElement::element, RoleExtent::lead, RoleExtent::rows,        \
+   RoleExtent::heads, RoleExtent::dim},
     HEDDLE_ROLES(HEDDLE_ROLE_SPEC)
 #undef HEDDLE_ROLE_SPEC
 };

@@ -13,9 +13,9 @@ namespace {
 using Op = LaunchExpr::Op;
 
 constexpr const char *kSizeNames[int(LaunchSymbol::firstStride)] = {
-    "batch",    "heads",    "kv_heads", "seqlen_q",    "seqlen_k",   "head_dim", "value_dim",
-    "q_origin", "k_origin", "sm_count", "round_first", "round_rows", "lse_rows", "carry_rows",
-    "sequences", "pages", "page_size", "max_pages"};
+    "batch",     "heads",      "kv_heads",  "seqlen_q", "seqlen_k",    "head_dim",
+    "value_dim", "q_origin",   "k_origin",  "sm_count", "round_first", "round_rows",
+    "lse_rows",  "carry_rows", "sequences", "pages",    "page_size",   "max_pages"};
 constexpr const char *kStrideNames[kStrideDims] = {"_stride_batch", "_stride_row", "_stride_head"};
 
 std::array<std::string, kLaunchSymbolCount> allSymbolNames() {

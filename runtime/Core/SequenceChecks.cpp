@@ -10,8 +10,7 @@ namespace {
 std::string num(int64_t value) { return std::to_string(value); }
 
 bool hasPages(const std::vector<KindRole> &roles) {
-  return std::any_of(roles.begin(), roles.end(),
-                     [](const KindRole &known) { return known.role == Role::pageTable; });
+  return std::any_of(roles.begin(), roles.end(), [](const KindRole &known) { return known.role == Role::pageTable; });
 }
 
 Status checkSequenceCount(const heddle_attention_args &args, LaunchSymbols &symbols) {
@@ -80,7 +79,8 @@ Status checkOffsets(const int32_t *offsets, const LaunchSymbols &symbols) {
 
 } // namespace
 
-Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_attention_args &args, const LaunchSymbols &symbols) {
+Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_attention_args &args,
+                           const LaunchSymbols &symbols) {
   if (!hasPages(roles))
     return {};
   HEDDLE_TRY(checkLengths(args.seqused_k, symbols));

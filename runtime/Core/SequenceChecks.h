@@ -16,7 +16,8 @@ constexpr int64_t kMostKeysOfPage = 256;
 Status checkSequences(const std::vector<KindRole> &roles, const heddle_attention_args &args, LaunchSymbols &symbols);
 // The integers of a checked call in host memory: lengths and offsets. Entries of page_table are looked at where they are
 // read.
-Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_attention_args &args, const LaunchSymbols &symbols);
+Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_attention_args &args,
+                           const LaunchSymbols &symbols);
 // Of a sequence whose keys do not fit into so many pages, or that has a negative length.
 Status badLength(int64_t sequence, int64_t length, int64_t maxPages, int64_t pageSize);
 // Of entry `number` of a sequence in page_table, which names page `page` of so many.

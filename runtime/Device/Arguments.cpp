@@ -21,7 +21,7 @@ bool hasWork(const CallRequirements &needs, const CallInputs &inputs) {
 
 Status checkServed(const CallRequirements &needs, const CallInputs &inputs) {
   for (const KindRole &known : needs.shape.kind.roles())
-    if (inputs.address(known.role) && !needs.serves.has(known.role))
+    if (known.presence != Presence::scale && inputs.address(known.role) && !needs.serves.has(known.role))
       return Status::unsupported("attention arguments: this kernel does not take " +
                                  std::string(specOf(known.role).name) + "; leave it null");
   return {};

@@ -138,8 +138,8 @@ typedef struct heddle_attention_args {
   int64_t q_origin, k_origin;
   /* Kind "decode", else null: see below. cu_seqlens_k is not served yet. */
   const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;
-  int32_t page_size;                                                   /* kind "decode": keys of a page, or 0 */
-  float scale;                                                         /* of q . k; 0 means 1 / sqrt(head_dim) */
+  int32_t page_size; /* kind "decode": keys of a page, or 0 */
+  float scale;       /* of q . k; 0 means 1 / sqrt(head_dim) */
   /* Beside q, k and v of e4m3, null elsewhere: what their elements are multiplied by, a positive number for each (batch,
    * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]. Null: 1. They lie where the tensors do, and their
    * values are the caller's word. */
@@ -196,7 +196,8 @@ typedef struct heddle_kernel_query {
   uint32_t struct_size;
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
-  const char *kind; /* null means "forward"; "decode"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
+  const char *
+      kind; /* null means "forward"; "decode"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_fp32_out" behind each: out is fp32;
                      * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */
   int64_t head_dim, value_dim;

@@ -1,7 +1,7 @@
 //===- assemble_patterns_test.cpp - every pattern for every GPU -----------===//
 // The shipped default of every pattern file assembles for every architecture with the preferred skeleton, without
 // spills and without a note of lost performance. NVRTC needs no GPU. HEDDLE_TEST_ALL=1 assembles every pair of pattern
-// and target; else each pattern takes every ninth target, another one than the pattern before it.
+// and target; else each pattern takes every thirteenth target, another one than the pattern before it.
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
@@ -29,6 +29,7 @@ struct Target {
   const GpuArch *arch;
   int64_t headDim;
   int64_t valueDim;
+  DType dtype = kDefaultDType;
 };
 
 struct Job {
@@ -37,7 +38,7 @@ struct Job {
   std::string changes = {}; // of the configuration
 };
 
-constexpr size_t kSampling = 9;
+constexpr size_t kSampling = 13;
 
 std::vector<Target> targets() {
   std::vector<Target> list;
@@ -49,6 +50,10 @@ std::vector<Target> targets() {
     for (auto [headDim, valueDim] : kHopperDims)
       if (sm90ForwardSkeleton().servesArch(**findGpuArch(name)))
         list.push_back({*findGpuArch(name), headDim, valueDim});
+  for (const std::string &name : gpuArchNames())
+    for (int64_t headDim : {64, 96, 128, 192})
+      if (sm90ForwardSkeleton().servesArch(**findGpuArch(name)))
+        list.push_back({*findGpuArch(name), headDim, headDim, DType::e4m3});
   return list;
 }
 
@@ -85,6 +90,7 @@ std::string assemble(const Job &job) {
   shape.arch = job.target.arch;
   shape.headDim = job.target.headDim;
   shape.valueDim = job.target.valueDim;
+  shape.elements = CallElements(job.target.dtype);
   const std::string where = job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) +
                             "/" + std::to_string(shape.valueDim) + " " + job.changes + ": ";
   auto variant = compileVariant(*job.pattern, shape, job.changes); // refuses spills and lost performance

@@ -276,7 +276,6 @@ TEST_CASE("gradients of q, k and v in one tensor of all three are apart, and row
 
 TEST_CASE("[3] what no kernel serves must be zero") {
   static int32_t number = 0;
-  static float scale = 0;
   checkCases(
       {{[](ForwardCall &c) { c.args.flags = 2; }, "no kernel serves flags yet"},
        {[](ForwardCall &c) { c.args.cu_seqlens_q = &number; }, "a call of kind forward has no cu_seqlens_q"},
@@ -286,14 +285,21 @@ TEST_CASE("[3] what no kernel serves must be zero") {
        {[](ForwardCall &c) { c.args.page_size = 16; }, "a call of kind forward has no page_size"},
        {[](ForwardCall &c) { c.args.sequences = 1; }, "a call of kind forward has no sequences"},
        {[](ForwardCall &c) { c.args.max_pages = 1; }, "a call of kind forward has no max_pages"},
-       {[](ForwardCall &c) { c.args.descale_q = &scale; }, "no kernel serves descale_q yet"},
        {[](ForwardCall &c) { c.args.descale_k_stride[1] = 1; }, "no kernel serves descale_k yet"},
-       {[](ForwardCall &c) { c.args.descale_v = &scale; }, "no kernel serves descale_v yet"},
        {[](ForwardCall &c) { c.args.rng_seed = 1; }, "no kernel serves rng_seed yet"},
        {[](ForwardCall &c) { c.args.rng_offset = 1; }, "no kernel serves rng_offset yet"},
        {[](ForwardCall &c) { c.args.k.reserved = 1; }, "the reserved field of a tensor is not zero"},
        {[](ForwardCall &c) { c.operands[0].kind = heddle_operand_kind(4); }, "no kernel takes operands of kind 4"}},
       StatusCode::unsupported);
+}
+
+TEST_CASE("[1] elements that have no scales are given none") {
+  static float scale = 0;
+  checkCases({{[](ForwardCall &c) { c.args.descale_q = &scale; },
+               "descale_q: expected null beside q of bf16, which has no scales"},
+              {[](ForwardCall &c) { c.args.descale_v = &scale; },
+               "descale_v: expected null beside q of bf16, which has no scales"}},
+             StatusCode::invalidArgument);
 }
 
 TEST_CASE("[3] fields of a newer version of the struct must be zero") {

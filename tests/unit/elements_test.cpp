@@ -50,10 +50,12 @@ TEST_CASE("names and numbers lead back to their element alone") {
 }
 
 TEST_CASE("lists of elements are those of the table, and refusals name them with their numbers") {
-  CHECK(elementList(&ElementTraits::isOfCalls) == "bf16, fp16 or fp32");
+  CHECK(elementList(&ElementTraits::isOfCalls) == "bf16, fp16, fp32 or e4m3");
   CHECK(elementList(&ElementTraits::isPacked, &ElementTraits::name, "and") == "bf16 and fp16");
-  CHECK(elementList(&ElementTraits::isKnown, &ElementTraits::mlirName) == "bf16, f16, f32, i32 or i64");
-  CHECK(elementNames(&ElementTraits::isComputed) == std::vector<std::string>{"bf16", "fp16", "fp32"});
+  CHECK(elementList(&ElementTraits::isKnown, &ElementTraits::mlirName) == "bf16, f16, f32, f8E4M3FN, i32 or i64");
+  CHECK(elementNames(&ElementTraits::isComputed) == std::vector<std::string>{"bf16", "fp16", "fp32", "e4m3"});
+  CHECK(elementNames(&ElementTraits::isOfWarps) == std::vector<std::string>{"bf16", "fp16", "fp32"});
+  CHECK(elementNames(&ElementTraits::isOfWarpgroups) == std::vector<std::string>{"bf16", "fp16", "e4m3"});
   CHECK(expectedElement(&ElementTraits::isPacked, 7) == "dtype: expected bf16 (1) or fp16 (2), got 7");
 }
 
@@ -69,13 +71,39 @@ TEST_CASE("reals: the range and the steps of the table are those of the bits") {
     CHECK(stored(element.least / 4) == 0);
     CHECK(stored(1 + step / 4) == 1);
     CHECK(stored(1 + 3 * step / 4) == 1 + step);
-    CHECK(std::isinf(stored(element.largest * 1.5)));
-    CHECK(std::isinf(stored(std::ldexp(1.0, int(element.largestExponent()) + 1))));
+    for (double beyond : {element.largest * 1.5, std::ldexp(1.0, int(element.largestExponent()) + 1)})
+      CHECK((element.dtype == DType::e4m3 ? stored(beyond) == element.largest : std::isinf(stored(beyond))));
     CHECK(stored(std::ldexp(1.0, int(element.largestExponent()))) == std::ldexp(1.0, int(element.largestExponent())));
     CHECK(std::isnan(stored(std::nan(""))));
     CHECK(throughMemory(element.dtype, -1.5f) == -1.5f);
     CHECK(throughMemory(element.dtype, 0.75) == 0.75);
   }
+}
+
+TEST_CASE("e4m3 in all of its 256 numbers, and between them") {
+  std::vector<float> numbers;
+  for (int byte = 0; byte < 256; ++byte) {
+    const float number = e4m3ToFloat(uint8_t(byte));
+    const int exponent = byte >> 3 & 15, fraction = byte & 7;
+    const double expected = exponent ? std::ldexp(1 + fraction / 8.0, exponent - 7) : std::ldexp(fraction / 8.0, -6);
+    CAPTURE(byte);
+    CHECK(std::signbit(number) == (byte > 127));
+    CHECK(std::isnan(number) == ((byte & 127) == 127));
+    if (!std::isnan(number)) {
+      CHECK(std::abs(number) == expected);
+      CHECK(floatToE4m3(number) == byte);
+      if (byte < 127)
+        numbers.push_back(number);
+    }
+  }
+  for (size_t i = 0; i + 1 < numbers.size(); ++i) { // ties go to the even one
+    const float middle = (numbers[i] + numbers[i + 1]) / 2;
+    CHECK(floatToE4m3(middle) == i + i % 2);
+    CHECK(floatToE4m3(std::nextafter(middle, 0.0f)) == i);
+    CHECK(floatToE4m3(std::nextafter(-middle, -1000.0f)) == (i + 1 | 128));
+  }
+  CHECK(e4m3ToFloat(floatToE4m3(INFINITY)) == 448);
+  CHECK(e4m3ToFloat(floatToE4m3(-1e30f)) == -448);
 }
 
 TEST_CASE("integers come back, and as many bytes are written as the table says") {
@@ -114,7 +142,7 @@ TEST_CASE("tensor files name every element, and hand out those of calls") {
     if (tensor)
       CHECK(tensor->toFloats() == std::vector<float>{1, -2, 3});
     else
-      CHECK(tensor.status().message().find("is " + std::string(element.fileName) + "; expected BF16, F16 or F32") !=
+      CHECK(tensor.status().message().find("is " + std::string(element.fileName) + "; expected BF16, F16, F32 or F8_E4M3") !=
             std::string::npos);
   }
 }
@@ -157,7 +185,7 @@ TEST_CASE("plans and stores keep the elements of calls by name, and refuse other
     CHECK(LaunchPlan::parse(text)->str() == text);
     std::string other = text;
     other.replace(other.find(element.name), std::string(element.name).size(), "i32");
-    CHECK(LaunchPlan::parse(other).status().message().find("expected bf16, fp16 or fp32, got 'i32'") !=
+    CHECK(LaunchPlan::parse(other).status().message().find("expected bf16, fp16, fp32 or e4m3, got 'i32'") !=
           std::string::npos);
   }
 }
@@ -179,6 +207,9 @@ TEST_CASE("kernels compute with what has a struct of the device, and with nothin
     TraitsPrinter printer;
     printer.request(request);
     CHECK(printer.str().find("using Element = heddle::" + std::string(element.deviceName) + ";") != std::string::npos);
+    const DType out = element.isScaled() ? DType::bf16 : element.dtype;
+    CHECK(printer.str().find("using OutElement = heddle::" + std::string(traitsOf(out).deviceName) + ";") !=
+          std::string::npos);
     CHECK(printer.str().find("kElementBytes = " + std::to_string(element.bytes) + ";") != std::string::npos);
   }
 }
@@ -207,6 +238,7 @@ TEST_CASE("the tables that leave the library have every element") {
                                     {"torch", element.torchName},
                                     {"number", element.code},
                                     {"bytes", element.bytes},
-                                    {"dlpack", element.dlpackCode}});
+                                    {"dlpack", element.dlpackCode},
+                                    {"out", dtypeName(CallElements::outOf(element.dtype))}});
   }
 }

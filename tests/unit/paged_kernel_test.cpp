@@ -62,7 +62,8 @@ TEST_CASE("ragged queries, 1 to 128 of them; sequences without queries") {
   const PagedKernel kernel("causal");
   kernel.check(shapeOf({3, 0, 1, 40}, {50, 70, 200, 129}, 6, 2, 16, true), 3);
   kernel.check(shapeOf({128}, {140}, 2, 1, 16), 2);
-  kernel.check(shapeOf({19}, {1100}, 4, 1, 16), 12); // 76 rows: both units are shared, the last row group of one is empty
+  kernel.check(shapeOf({19}, {1100}, 4, 1, 16),
+               12); // 76 rows: both units are shared, the last row group of one is empty
 }
 
 TEST_CASE("more sequences than a block has threads") {

@@ -192,15 +192,15 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks, slots = blocks * decode::kSlotsOfBlock;
   const LaunchExpr words = slots * decode::kArrivalSteps;
   const PointerSource arrivals = plan.appendRegion("arrivals", words * int64_t(sizeof(uint32_t)));
-  const PointerSource states = plan.appendRegion("states", slots * (decode::kGroups * decode::stateBytes(request.valueDim)));
+  const PointerSource states =
+      plan.appendRegion("states", slots * (decode::kGroups * decode::stateBytes(request.valueDim)));
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = blocks;
   launch.block = config.threads();
   launch.sharedBytes = smemBytes(request, config);
   launch.clears.push_back({arrivals, 0, words, 0});
   appendOperands(launch, request);
-  for (Role role :
-       {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ})
+  for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ})
     launch.appendPointer(role);
   launch.appendPointer(arrivals);
   launch.appendPointer(states);

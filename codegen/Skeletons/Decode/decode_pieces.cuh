@@ -32,7 +32,8 @@ static_assert(KernelTraits::kWarps <= kParkedWord, "each warp has a sum of 64 bi
 // What is the same in all threads and not looked at for long, in shared memory instead of registers. Barriers lie between
 // two uses, and between park() and unpark().
 template <class T> DEV void park(uint32_t address, const T &what) {
-  static_assert(sizeof(T) % 8 == 0 && kParkedWord * 8 + sizeof(T) <= decode::kControlBytes, "words of 64 bits, as many as fit");
+  static_assert(sizeof(T) % 8 == 0 && kParkedWord * 8 + sizeof(T) <= decode::kControlBytes,
+                "words of 64 bits, as many as fit");
   const int32_t *const words = reinterpret_cast<const int32_t *>(&what);
   if (threadIdx.x == 0)
 #pragma unroll

@@ -54,7 +54,8 @@ DEV void applyScores(Scores &scores, const LaneScope &lane, const KeyTile &tile,
 }
 
 // A bit for each of the lane's columns: the key exists and is kept.
-template <int Branch, class P = Pattern> DEV uint32_t keptOf(const LaneScope &lane, const KeyTile &tile, int32_t slice, int half) {
+template <int Branch, class P = Pattern>
+DEV uint32_t keptOf(const LaneScope &lane, const KeyTile &tile, int32_t slice, int half) {
   const int32_t rate = P::keyRate(lane.variant, Branch);
   const int32_t key = tile.firstKey + rate * (slice * kChunkN + lane.column);
   const PatternContext context = lane.contextOf(half);

@@ -83,7 +83,7 @@ template <class States> DEV void storeRows(const States &to, int32_t state, cons
       return;
 #pragma unroll
     for (int pair = 0; pair < kValuePairs; ++pair) {
-      const float(&low)[4] = rows.out[0][2 * pair], (&high)[4] = rows.out[0][2 * pair + 1];
+      const float (&low)[4] = rows.out[0][2 * pair], (&high)[4] = rows.out[0][2 * pair + 1];
       to.store16(state, pairOffset(half, pair) + lanePlace(16), low[2 * half], low[2 * half + 1], high[2 * half],
                  high[2 * half + 1]);
     }
@@ -150,8 +150,7 @@ template <class States> DEV void joinHalf(ColumnShare &share, const States &from
 }
 
 // `count` states as one. All warps of the block call.
-template <class States>
-DEV void joinStates(ColumnShare &share, const States &from, int32_t count, bool hasUpperHalf) {
+template <class States> DEV void joinStates(ColumnShare &share, const States &from, int32_t count, bool hasUpperHalf) {
   joinHalf(share, from, count, 0);
   if (hasUpperHalf)
     joinHalf(share, from, count, 1);

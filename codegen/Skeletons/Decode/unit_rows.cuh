@@ -16,8 +16,8 @@ DEV void loadQueries(const KernelParams &p, const Unit &unit, uint32_t tile) {
   for (int32_t place = ptx::rereadThreadIndex(); place < unit.groups() * decode::kRows * kPieces; place += kThreads) {
     const int32_t number = place / kPieces, piece = place % kPieces;
     const PackedRow row(unit, number);
-    const int64_t element = unit.sequence.batch * p.qStride[0] +
-                            (unit.sequence.firstRow + row.index) * p.qStride[1] + row.head * p.qStride[2];
+    const int64_t element = unit.sequence.batch * p.qStride[0] + (unit.sequence.firstRow + row.index) * p.qStride[1] +
+                            row.head * p.qStride[2];
     ptx::copyAsync16OrZero(tile + number * KernelTraits::kSmemRowBytesQK + (piece ^ number % 8) * kPieceBytes,
                            static_cast<const char *>(p.q) + element * kElementBytes + piece * kPieceBytes, row.exists);
   }
@@ -30,7 +30,8 @@ constexpr float kSinkHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.
 DEV void startFromSinks(RowState &rows, const KernelParams &p, const Unit &unit, int32_t group) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float sink = Pattern::sink(unit.sequence.context(p, PackedRow(unit, group * decode::kRows + rowOfLane(half)).head));
+    const float sink =
+        Pattern::sink(unit.sequence.context(p, PackedRow(unit, group * decode::kRows + rowOfLane(half)).head));
     const bool isKey = sink != -INFINITY;
     rows.rowMax[0][half] = isKey ? sink * kLog2OfE - kSinkHeadroom : kNoRowMax;
     rows.sum[0][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kSinkHeadroom) : 0.f;
@@ -43,8 +44,9 @@ DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &s
   const RowSum sum = rowSum(share.rowMax[half], share.sum[half]);
   const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
   const int32_t index = unit.sequence.firstRow + row.index;
-  char *const to = static_cast<char *>(p.out) +
-                   (unit.sequence.batch * p.outStride[0] + index * p.outStride[1] + row.head * p.outStride[2]) * kOutBytes;
+  char *const to =
+      static_cast<char *>(p.out) +
+      (unit.sequence.batch * p.outStride[0] + index * p.outStride[1] + row.head * p.outStride[2]) * kOutBytes;
 #pragma unroll
   for (int i = 0; i < kPairsOfWarp; ++i) {
     if (!ColumnShare::hasPair(i))

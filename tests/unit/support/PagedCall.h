@@ -114,7 +114,8 @@ struct PagedCall {
   void checkAgainst(const RoleTensors &results, size_t sequence, const RoleTensors &expected) const {
     const size_t first = rowBytes(sequence, asked.valueDim);
     CHECK(std::equal(expected.out.data.begin(), expected.out.data.end(), results.out.data.begin() + long(first)));
-    const int64_t rows = asked.rows[sequence], of = inputs.sizes.seqlenQ, batch = asked.isRagged ? 0 : int64_t(sequence);
+    const int64_t rows = asked.rows[sequence], of = inputs.sizes.seqlenQ,
+                  batch = asked.isRagged ? 0 : int64_t(sequence);
     for (int64_t head = 0; head < asked.heads; ++head)
       for (int64_t row = 0; row < rows; ++row) {
         const float own = results.lse.get((batch * asked.heads + head) * of + firstRow(sequence) + row);
@@ -187,7 +188,7 @@ private:
     for (int keys : asked.keys)
       needed.push_back(int32_t((keys + asked.pageSize - 1) / asked.pageSize));
     sizes.pages = std::accumulate(needed.begin(), needed.end(), 2);
-    std::vector<int32_t> order(size_t(sizes.pages)), table(size_t(count * sizes.maxPages), -1), offsets = {0};
+    std::vector<int32_t> order(size_t(sizes.pages)), table(size_t(count * sizes.maxPages), -1), offsets = { 0 };
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), std::mt19937(11));
     auto page = order.begin();

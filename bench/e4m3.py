@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Forward calls of e4m3 beside those of bf16, on one Hopper GPU, launched in turn in one process:
+
+    PYTHONPATH=runtime/Python HEDDLE_LIBRARY=build/lib/libheddle.so python3 bench/e4m3.py [--rounds=N] [NAME...]
+
+Medians of N (30) launches between events, the L2 flushed before each; standard normal inputs, those of e4m3 with a scale for each head.
+Rates count kept pairs. FlashAttention-3's e4m3 stands beside where $FA3_SO names its library (bench/fa3_plugin.py) and has the pattern.
+`error`: e4m3's out against bf16's of the same numbers, root mean square, relative.
+"""
+import argparse
+import os
+import statistics
+import sys
+
+import heddle
+import torch
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fa3_plugin  # noqa: E402
+from peers import workloads  # noqa: E402
+from peers.reference import tensor_of  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+NAMES = ("dense_8k_d128", "causal_8k_d128", "causal_32k_d128", "dense_8k_d64", "causal_8k_d64", "win1k_32k", "dilwin_32k", "fkodom_32k", "bsparse10_32k",
+         "document_32k")
+FLUSHED_MIB = 128
+
+
+def arguments_of(workload):
+    """Of the pattern, which is read from its file."""
+    tensors = {name: tensor_of(operand, "cuda") for name, operand in workload.operands.items()}
+    return {"pattern": heddle.load(os.path.join(ROOT, workload.pattern)), **dict(workload.sizes), **tensors}
+
+
+def scaled(tensor):
+    """As e4m3, and what its heads are multiplied by: their largest element becomes 448."""
+    scale = tensor.float().abs().amax(dim=(1, 3)) / 448
+    return (tensor.float() / scale[:, None, :, None]).to(torch.float8_e4m3fn), scale
+
+
+def of_bf16(low, scale):
+    return (low.float() * scale[:, None, :, None]).bfloat16()
+
+
+class Clock:
+    def __init__(self):
+        self.flushed = torch.empty(FLUSHED_MIB << 20, dtype=torch.uint8, device="cuda")
+
+    def time(self, call):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self.flushed.zero_()
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end)
+
+
+def fa3_call(workload, tensors, scales, out, lse):
+    """None where it has no such pattern, or is not there."""
+    if "FA3_SO" not in os.environ or (mask := fa3_plugin._mask(workload)) is None:
+        return None
+    fa3 = fa3_plugin._fa3()
+    q_scale = scales[0].reshape(*scales[1].shape, -1)[..., 0].contiguous()  # one for a group of heads
+    return lambda: fa3.fa3_fwd_e4m3(*tensors, mask.get("causal", False), mask.get("window"), q_scale, *scales[1:], out=out, lse=lse)
+
+
+def measure(name, rounds, clock):
+    workload = workloads.find(name)
+    shape = (workload.batch, workload.seqlen, workload.heads, workload.head_dim)
+    low, scales = zip(*(scaled(torch.randn(shape, device="cuda")) for _ in range(3)))
+    high = [of_bf16(*each) for each in zip(low, scales)]
+    arguments = arguments_of(workload)
+    calls = {"bf16": heddle.prepare(*high, **arguments), "e4m3": heddle.prepare(*low, descale=scales, **arguments)}
+    wanted, got = (calls[each]().float() for each in ("bf16", "e4m3"))
+    error = ((got - wanted).square().mean() / wanted.square().mean()).sqrt().item()
+    peer = fa3_call(workload, low, scales, torch.empty_like(high[0]), torch.empty(shape[0], shape[2], shape[1], device="cuda"))
+    if peer is not None:
+        calls["fa3"] = peer
+    times = {each: [] for each in calls}
+    for number in range(rounds + 3):
+        for each, call in calls.items():
+            ms = clock.time(call)
+            if number >= 3:
+                times[each].append(ms)
+    ms = {each: statistics.median(values) for each, values in times.items()}
+    rate = {each: workload.flops / value / 1e9 for each, value in ms.items()}
+    fa3 = f"{rate['fa3']:.0f} | {rate['e4m3'] / rate['fa3']:.2f} x" if "fa3" in rate else "- | -"
+    print(f"| {name} | {ms['bf16']:.3f} | {ms['e4m3']:.3f} | {rate['e4m3']:.0f} | {ms['bf16'] / ms['e4m3']:.2f} x | {fa3} | {error:.1e} |", flush=True)
+
+
+def main():
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("names", nargs="*", metavar="NAME", help=f"workloads of bench/peers.py [{' '.join(NAMES)}]")
+    made.add_argument("--rounds", type=int, default=30)
+    options = made.parse_args()
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
+    print("| workload | bf16, ms | e4m3, ms | TFLOP/s | beside bf16 | FA3's e4m3, TFLOP/s | beside it | error |\n|---|---|---|---|---|---|---|---|")
+    clock = Clock()
+    for name in options.names or NAMES:
+        measure(name, options.rounds, clock)
+
+
+if __name__ == "__main__":
+    main()
