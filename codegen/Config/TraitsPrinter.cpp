@@ -51,4 +51,9 @@ void TraitsPrinter::smem(const SmemLayout &layout) {
   constant("kSmemBytes", layout.totalBytes());
 }
 
+void TraitsPrinter::noSmem(const std::string &region) {
+  constant(deviceConstantName("smem_" + region), 0);
+  constant(deviceConstantName("smem_stage_bytes_" + region), 0);
+}
+
 } // namespace heddle

@@ -31,6 +31,8 @@ public:
   void config(const KernelConfig &config);
   /// For every region x its offset kSmemX, its bytes per stage kSmemStageBytesX; and kSmemBytes.
   void smem(const SmemLayout &layout);
+  /// The same constants of a region that the kernel has not.
+  void noSmem(const std::string &region);
 
   /// The struct's text, ending with a newline.
   std::string str() const { return "struct KernelTraits {\n" + body + "};\n"; }

@@ -171,7 +171,7 @@ Status checkStrides(const KindRole &known, const heddle_tensor &tensor, const Ca
 // Nobody steps along a dimension of size 1 or in an empty tensor, so any stride is accepted there; kernels and tensor
 // maps see one that is valid.
 void setStrides(LaunchSymbols &symbols, Role role, const heddle_tensor &tensor) {
-  constexpr int64_t kUnusedStride = 8; // elements; 16 bytes of the smallest type
+  constexpr int64_t kUnusedStride = 16; // elements; 16 bytes of the smallest type
   for (int i = 0; i < kStrideDims; ++i)
     symbols[strideOf(role, StrideDim(i))] = tensor.size[i] == 1 || isEmpty(tensor) ? kUnusedStride : tensor.stride[i];
 }

@@ -16,7 +16,10 @@ void *at(uintptr_t address) { return reinterpret_cast<void *>(address); }
 
 /// Forward calls whose rows are dense, ragged (form 1) or used in part (form 2), with scales of keys.
 std::vector<KindRole> rolesWithForms() {
-  std::vector<KindRole> roles = Kind().roles();
+  std::vector<KindRole> roles;
+  for (const KindRole &known : Kind().roles())
+    if (known.presence != Presence::scale)
+      roles.push_back(known);
   roles.push_back({Role::cuSeqlensQ, Access::read, Presence::together, 1});
   roles.push_back({Role::cuSeqlensK, Access::read, Presence::together, 1});
   roles.push_back({Role::sequsedK, Access::read, Presence::optional, 2});

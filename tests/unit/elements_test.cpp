@@ -109,7 +109,7 @@ TEST_CASE("e4m3 in all of its 256 numbers, and between them") {
 TEST_CASE("integers come back, and as many bytes are written as the table says") {
   for (const ElementTraits &element : kElements) {
     CAPTURE(element.name);
-    for (int64_t value : {0, 1, -7, 100})
+    for (int64_t value : {0, 1, -7, 96})
       CHECK(throughMemory(element.dtype, value) == value);
     std::vector<std::byte> memory(64, std::byte(0x5a));
     const std::vector<float> ones(3, 1);
@@ -142,8 +142,8 @@ TEST_CASE("tensor files name every element, and hand out those of calls") {
     if (tensor)
       CHECK(tensor->toFloats() == std::vector<float>{1, -2, 3});
     else
-      CHECK(tensor.status().message().find("is " + std::string(element.fileName) + "; expected BF16, F16, F32 or F8_E4M3") !=
-            std::string::npos);
+      CHECK(tensor.status().message().find("is " + std::string(element.fileName) +
+                                           "; expected BF16, F16, F32 or F8_E4M3") != std::string::npos);
   }
 }
 

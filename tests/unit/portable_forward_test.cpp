@@ -264,7 +264,8 @@ std::vector<Variant> shippedDefaults() {
       variants.push_back({requestFor(arch, dim, DType::fp16, kCausal), kCausal});
       variants.push_back({requestFor(arch, dim, DType::fp16, kTwoLattices), kTwoLattices});
       const bool isOfFloats = &arch == &baselineGpuArch() || std::getenv("HEDDLE_TEST_ALL"); // which take the longest
-      for (Precision precision : isOfFloats ? std::vector{Precision::exact, Precision::tf32} : std::vector<Precision>()) {
+      for (Precision precision :
+           isOfFloats ? std::vector{Precision::exact, Precision::tf32} : std::vector<Precision>()) {
         variants.push_back({requestFor(arch, dim, DType::fp32, kCausal), kCausal});
         variants.back().request.elements.precision = precision;
       }

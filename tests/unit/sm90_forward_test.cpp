@@ -19,7 +19,7 @@ TEST_CASE("the skeleton serves Hopper, both half types and every multiple of 8 u
   CHECK(refusal(requestFor(64, 64)) == "");
   CHECK(refusal(requestFor(60, 64)) == "sm90_forward: serves head dims that are multiples of 8 up to 256, not 60");
   CHECK(refusal(requestFor(64, 264)) == "sm90_forward: serves head dims that are multiples of 8 up to 256, not 264");
-  CHECK(refusal(requestFor(64, 64, DType::fp32)) == "sm90_forward: serves bf16 and fp16, not fp32");
+  CHECK(refusal(requestFor(64, 64, DType::fp32)) == "sm90_forward: serves bf16, fp16 and e4m3, not fp32");
   for (const GpuArch &arch : gpuArchs()) {
     KernelRequest request = requestFor(64, 64);
     request.arch = &arch;
@@ -110,6 +110,8 @@ TEST_CASE("every constraint refuses something, and says why") {
        "parts of long items are shared by blocks that stay, which a block for every item does not"},
       {"turns", bf16, [](Sm90Config &c) { c.blockM = 64, c.warps = 8, c.turnTaking = 1, c.consumerRegisters = 240; },
        "turns need at least two consuming warpgroups, block_m=64 has one"},
+      {"flush", bf16, [](Sm90Config &c) { c.flushTiles = 4, c.stages = 1; },
+       "sums of products of bf16 are fp32, there is nothing to flush"},
       {"chained", bf16, [](Sm90Config &c) { c.chainedMib = 32; },
        "the pattern is computed in one pass: its passes are not known"},
       {"ranges", bf16, [](Sm90Config &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},
@@ -187,6 +189,18 @@ TEST_CASE("every value of every knob is feasible with some head dim") {
       }
       CHECK_MESSAGE(isFeasible, knob.name << "=" << value);
     }
+}
+
+TEST_CASE("values of e4m3 lie twice, in a ring with a slot less, and totals behind them") {
+  const KernelRequest request = requestFor(128, 128, DType::e4m3);
+  const Sm90Config config = defaultFor(request);
+  const SmemLayout layout = sm90ForwardSkeleton().planSmem(request, config);
+  REQUIRE(layout.find("totals"));
+  CHECK(layout.find("v")->stages == config.stages - 1);
+  CHECK(layout.find("v")->stageBytes == (128 + 8) * 128);
+  CHECK(layout.find("raw")->bytes() == 2 * config.blockN * 128);
+  CHECK(layout.find("totals")->bytes() == config.blockM * (128 + 8) * 4);
+  CHECK(layout.totalBytes() <= request.arch->smemPerBlockBytes);
 }
 
 TEST_CASE("tiles lie at multiples of 1024 bytes, each large enough") {

@@ -53,8 +53,10 @@ SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
   const bool areTurned = request.element().isScaled();
   const int64_t arriving = tileBytes(config.blockN, request.valueDim, request.element().bytes);
   layout.append("v", areTurned ? turnedBytes(request.valueDim) : arriving, valueStages(config.stages, areTurned));
-  layout.append("raw", areTurned ? arriving : 0, kRawStages);
-  layout.append("totals", config.flushTiles ? totalBytes(config.blockM, request.valueDim) : 0);
+  if (areTurned)
+    layout.append("raw", arriving, kRawStages);
+  if (config.flushTiles)
+    layout.append("totals", totalBytes(config.blockM, request.valueDim));
   if (request.searchesLists)
     layout.append("cells", kCellBytes);
   return layout;

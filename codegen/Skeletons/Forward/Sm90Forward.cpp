@@ -123,9 +123,6 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
       {"raster_reversed", "query tiles in descending order, longest first under causal masks", {0, 1}, kRest},
       {"query_stages", "query tiles in shared memory: with two, the next item arrives beside this one", {1, 2}, kTiles},
       {"turn_taking", "warpgroups issue their products in turn", {0, 1}, kTiles},
-      {"flush_tiles",
-       "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
-       request.element().isScaled() ? std::vector<int64_t>{0, 4, 8, 20, 40} : std::vector<int64_t>{0}, kTiles},
       {"grid",
        "a block for every item, or one per SM that takes items at a stride or from a counter",
        {kGridTile, kGridStride, kGridDynamic},
@@ -142,6 +139,11 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
        {4, 16, kAllHeadsMib},
        kRest},
   };
+  if (request.element().isScaled())
+    knobs.push_back({"flush_tiles",
+                     "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
+                     {4, 8, 20},
+                     kTiles});
   appendChainedKnob(knobs, request, kRest);
   appendDocumentKnob(knobs, request, kRest);
   return knobs;
@@ -220,7 +222,11 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   printer.request(request);
   printer.config(config);
   printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
-  printer.smem(sm90Smem(request, config));
+  const SmemLayout smem = sm90Smem(request, config);
+  printer.smem(smem);
+  for (const char *region : {"raw", "totals"}) // of e4m3
+    if (!smem.find(region))
+      printer.noSmem(region);
   printer.constant("kMapsPerRate", rates.mapsPerRate());
   printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));

@@ -6,6 +6,7 @@
 
 #include "Forward/online_softmax.cuh"
 #include "Forward/sm90_shared.cuh"
+#include "Ptx/wide_memory.cuh"
 
 namespace heddle {
 
@@ -52,9 +53,9 @@ private:
 
     DEV explicit Ends(uint32_t pieces) { ptx::loadShared16(pieces + kValueTiles * kPieceOfAllBytes, at); }
     DEV static void store(uint32_t pieces, const RowState &rows) {
-      const float ends[4] = {rows.rowMax[0][0], rows.rowMax[0][1], rows.out[0][kOutputTiles - 1][0],
-                             rows.out[0][kOutputTiles - 1][2]};
-      ptx::storeShared16(pieces + kValueTiles * kPieceOfAllBytes, ends);
+      const auto &sums = rows.out[0][kOutputTiles - 1];
+      ptx::storeShared16(pieces + kValueTiles * kPieceOfAllBytes, rows.rowMax[0][0], rows.rowMax[0][1], sums[0],
+                         sums[2]);
     }
     DEV void findFactor(float (&factor)[2], const RowState &rows) const {
 #pragma unroll
@@ -96,7 +97,7 @@ private:
       auto &out = rows.out[0][n];
       if constexpr (HasTotals)
         addTotal(out, at + n * kPieceOfAllBytes, factor);
-      ptx::storeShared16(at + n * kPieceOfAllBytes, out);
+      ptx::storeShared16(at + n * kPieceOfAllBytes, out[0], out[1], out[2], out[3]);
     }
     clearOutput(rows);
   }

@@ -11,6 +11,7 @@
 
 #include "Forward/sm90_shared.cuh"
 #include "Ptx/matrix.cuh"
+#include "Ptx/wide_memory.cuh"
 
 namespace heddle {
 

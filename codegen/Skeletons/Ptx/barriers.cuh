@@ -12,9 +12,6 @@ DEV void initBarrier(uint32_t barrier, uint32_t arrivals) {
 // Makes initialised barriers visible to the asynchronous proxy; a block barrier must follow.
 DEV void fenceBarrierInit() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-// What this thread stored to shared memory before is seen by asynchronous copies and wgmma that follow.
-DEV void fenceShared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
 DEV void arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }

@@ -20,13 +20,6 @@ DEV void loadMatrix4Transposed(uint32_t (&fragment)[4], uint32_t address) {
                : "r"(address));
 }
 
-// Stores four 8x8 matrices as loadMatrix4 loads them (compute_90).
-DEV void storeMatrix4(uint32_t address, const uint32_t (&fragment)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(fragment[0]),
-               "r"(fragment[1]), "r"(fragment[2]), "r"(fragment[3])
-               : "memory");
-}
-
 // sum += a * b, a 16x16 and b 16x8 elements.
 template <class Element> DEV void mma(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 

@@ -11,7 +11,7 @@ _TYPES = {"int32_t": C.c_int32, "uint32_t": C.c_uint32, "int64_t": C.c_int64, "u
           "int": C.c_int, "heddle_status": C.c_int, "heddle_task_done": C.c_void_p, "heddle_drift_found": C.c_void_p, "heddle_arena_pressure": C.c_void_p,
           "void": None}
 _DECLARATION = re.compile(r"(?:const )?(\w+)\s+(.*)", re.S)
-_DECLARATOR = re.compile(r"\s*(\**)(\w+)(?:\[(\d+)\])?")
+_DECLARATOR = re.compile(r"\s*(\**)\s*(\w+)(?:\[(\d+)\])?")
 _declared: dict = {}
 
 

@@ -24,6 +24,9 @@ inline void unpackFp16(uint32_t pair, float &low, float &high) {
   high = host_gpu::bitsAs<_Float16>(uint16_t(pair >> 16));
 }
 
+// No host kernel computes with it.
+inline uint32_t packE4m3(float, float, float, float) { return 0; }
+
 inline uint32_t roundTf32(float value) {
   const uint32_t bits = __float_as_uint(value);
   return std::isfinite(value) ? (bits + 0x1000u) & ~0x1fffu : bits;
