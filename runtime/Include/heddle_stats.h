@@ -1,7 +1,7 @@
 /*===- heddle_stats.h - what a running process says of itself -------------------===
  * Counters of the library, from its start: they never go down, and closing kernels leaves them. The promises of heddle.h
  * and what it says of all functions hold here too. docs/operations.md is the guide. And:
- * 14. Counting takes no lock, no memory, and at most ten instructions of a prepared call's launch, which takes some 200,
+ * 14. Counting takes no lock, no memory, and at most ten instructions of a prepared call's launch, which takes some 130,
  *     and thousands in the driver.
  *===------------------------------------------------------------------------===*/
 #ifndef HEDDLE_STATS_H
