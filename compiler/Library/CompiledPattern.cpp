@@ -12,7 +12,6 @@
 #include "dialect/IR/Operands.h"
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
-
 #include "llvm/Support/raw_ostream.h"
 
 #include <charconv>

@@ -48,8 +48,8 @@ def test_pytorch(element):
 
 
 def test_numbers_are_those_of_the_header():
-    assert _elements.numbers() == {"bf16": _structs.BF16, "fp16": _structs.FP16, "fp32": _structs.FP32}
-    assert _elements.listed() == "bf16, fp16 or fp32"
+    assert _elements.numbers() == {"bf16": _structs.BF16, "fp16": _structs.FP16, "fp32": _structs.FP32, "e4m3": _structs.E4M3}
+    assert _elements.listed() == "bf16, fp16, fp32 or e4m3"
 
 
 def test_types_that_are_not_in_the_table_keep_a_name():

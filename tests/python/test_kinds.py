@@ -22,7 +22,8 @@ def test_roles_are_fields_of_the_struct():
     for kind in _kinds.kinds().values():
         for role in kind.roles:
             assert (fields[role.name] is _structs.Tensor) == role.is_tensor
-    assert [role.name for role in _kinds.forward().roles] == ["q", "k", "v", "out", "lse", "carry_out", "carry_lse"]
+    assert [role.name for role in _kinds.forward().roles] == ["q", "k", "v", "out", "lse", "carry_out", "carry_lse", "descale_q",
+                                                              "descale_k", "descale_v"]
     assert _kinds.forward().roles[4].extents == ("batch", "heads", "seqlen_q")
 
 
@@ -46,7 +47,7 @@ def test_another_kind_is_checked_by_its_own_roles():
     (dict(d_out=view("fp32", 2, 5, 3, 4)), "d_out: size of dim: expected 8, got 4"),
     (dict(d_out=view("fp32", 2, 5, 3)), "d_out: expected 4 dimensions (batch, row, head, dim), got 3"),
     (dict(d_out=view("bf16", 2, 5, 3, 8)), "d_out: dtype: expected fp32 as out, got bf16"),
-    (dict(out=view("i32", 2, 5, 3, 8)), "out: dtype: expected bf16, fp16 or fp32, got i32"),
+    (dict(out=view("i32", 2, 5, 3, 8)), "out: dtype: expected bf16, fp16, fp32 or e4m3, got i32"),
 ])
 def test_what_does_not_fit_is_named(change, message):
     with pytest.raises(heddle.InvalidArgumentError) as raised:

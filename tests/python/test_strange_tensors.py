@@ -64,7 +64,7 @@ def test_masked_arrays():
 
 def test_types_without_a_name_here_are_called_as_numpy_does():
     q, k, v = (each.astype([("x", np.float32)]) for each in draw())
-    refused(heddle.InvalidArgumentError, "dtype: expected bf16, fp16 or fp32, got [('x', '<f4')]", lambda: heddle.attention(q, k, v, "causal"))
+    refused(heddle.InvalidArgumentError, "dtype: expected bf16, fp16, fp32 or e4m3, got [('x', '<f4')]", lambda: heddle.attention(q, k, v, "causal"))
 
 
 def test_bf16_of_ml_dtypes():

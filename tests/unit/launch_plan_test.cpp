@@ -337,7 +337,7 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 3\nlaunch k\ntensor_map k bf16 offset 0 swizzle 7 dims 1 box 1\n",
              "swizzle 0, 32, 64 or 128"},
         Case{"heddle-plan 3\nlaunch k\ntensor_map k int8 offset 0 swizzle 0 dims 1 box 1\n",
-             "expected bf16, fp16 or fp32"},
+             "expected bf16, fp16, fp32 or e4m3,"},
         Case{"heddle-plan 3\nlaunch k\ntensor_map k bf16 offset 0 swizzle 0 dims 1 2 box 1 2\n", "rank - 1 strides"},
         Case{"heddle-plan 3\nlaunch\n", "entry name without spaces"},
         Case{"heddle-plan 3\nlaunch k\nround_rows 8\n", "line 3: expected grid"},

@@ -39,6 +39,8 @@ int64_t registersAtLaunch(const GpuArch &arch, const Sm90Config &config) {
 
 int64_t sm90Warps(int64_t blockM) { return blockM / kWarpRows + kProducerWarps; }
 
+int64_t sm90KeyStep(const KernelRequest &request) { return std::max<int64_t>(kKeyStep, request.element().mmaStep); }
+
 int64_t sm90OutputDim(const KernelRequest &request) {
   return request.valueDim + (request.element().isScaled() ? kOnesRows : 0);
 }
@@ -88,7 +90,7 @@ Reason checkQueryTile(const KernelRequest &, const Sm90Config &config) {
 }
 
 Reason checkKeyTile(const KernelRequest &request, const Sm90Config &config) {
-  const int64_t step = std::max<int64_t>(kKeyStep, request.element().mmaStep);
+  const int64_t step = sm90KeyStep(request);
   if (config.blockN % step != 0)
     return "block_n is " + number(config.blockN) + ", expected a multiple of " + number(step);
   return std::nullopt;

@@ -28,6 +28,9 @@ const std::vector<Constraint> &sm90Constraints();
 /// lists.
 SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config);
 
+/// Keys of a tile are a multiple of it.
+int64_t sm90KeyStep(const KernelRequest &request);
+
 /// Columns of the product with the values: of scaled elements, sums of the weights are among them.
 int64_t sm90OutputDim(const KernelRequest &request);
 

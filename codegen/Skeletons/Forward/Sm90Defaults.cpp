@@ -127,6 +127,8 @@ constexpr Rule kRules[] = {
     {192, isScaled, Tiles{128, 64, 2, 1, 1, 40}},
     {128, isScaled, Tiles{192, 96, 3, 1, 1, 32}},
     {64, isScaled, Tiles{192, 128, 3, 2, 1, 32}},
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.isInBlocks; }, Tiles{192, 64, 3, 1, 1, 56}},
+    {128, [](const Asked &asked) { return isScaled(asked) && isOfFew(asked); }, Tiles{64, 64, 3, 1, 0, 56}},
     {kAny, isScaled, {{{&C::rescaleThreshold, 4}, {&C::softmax, kSoftmaxOnline}, {&C::flushTiles, 20}}}},
     {128,
      [](const Asked &asked) { return isScaled(asked) && asked.balance.hasEqualTiles && sm90CanSplit(asked.request); },

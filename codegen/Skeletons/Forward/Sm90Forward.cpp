@@ -140,10 +140,11 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
        kRest},
   };
   if (request.element().isScaled())
-    knobs.push_back({"flush_tiles",
-                     "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
-                     {4, 8, 20},
-                     kTiles});
+    knobs.push_back(
+        {"flush_tiles",
+         "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
+         {4, 8, 20},
+         kTiles});
   appendChainedKnob(knobs, request, kRest);
   appendDocumentKnob(knobs, request, kRest);
   return knobs;
@@ -180,7 +181,7 @@ std::vector<KernelConfig> Sm90Forward::fallbackConfigs(const KernelRequest &requ
   // every score of a tile may wait for an element of a tensor
   const int64_t mostSteps = request.operands.empty() ? 2 : 4;
   for (int64_t step = 1; step <= mostSteps; ++step)
-    add(base.blockM, base.blockN - step * kKeyStep, kAmpleProducer);
+    add(base.blockM, base.blockN - step * sm90KeyStep(request), kAmpleProducer);
   return fallbacks;
 }
 
