@@ -1,4 +1,5 @@
 //===- HostGroupApi.cpp - plans over ranks, and ranks that are threads ----===//
+#include "compiler/Library/CarriedTransport.h"
 #include "compiler/Library/HostShard.h"
 #include "runtime/Api/GroupHandles.h"
 #include "runtime/Distributed/GroupCall.h"
@@ -68,6 +69,21 @@ heddle_status heddle_group_plan_make(const heddle_pattern *pattern, const heddle
     HEDDLE_TRY(checkOptions(what, known));
     HEDDLE_ASSIGN(GroupPlan made, pattern->pattern->groupPlan(known));
     *plan = new heddle_group_plan(std::move(made));
+    return {};
+  });
+}
+
+heddle_status heddle_group_open_carried(int32_t rank, int32_t ranks, heddle_exchange exchange, void *context,
+                                        heddle_group **group) {
+  constexpr const char *what = "open a group of processes";
+  return guarded([&]() -> Status {
+    if (!exchange || !group)
+      return missing(what, exchange ? "group" : "exchange");
+    if (ranks < 1 || rank < 0 || rank >= ranks)
+      return Status::invalidArgument(std::string(what) + ": rank: expected one of " + std::to_string(ranks) +
+                                     " ranks, got " + std::to_string(rank));
+    *group =
+        new heddle_group{std::make_unique<CarriedTransport>(CarriedTransport::Carrier{exchange, context}, rank, ranks)};
     return {};
   });
 }

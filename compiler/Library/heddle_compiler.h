@@ -119,8 +119,25 @@ enum {
  * UNSUPPORTED: what heddle_pattern_part says; a tensor that masks read is not given. */
 HEDDLE_API heddle_status heddle_group_plan_make(const heddle_pattern *pattern, const heddle_group_options *options,
                                                 heddle_group_plan **plan);
-/* One rank's share on this machine's processors, of a group of threads (heddle_group_open_local): every rank calls it,
- * with the pattern of parts. args: as heddle_group_launch says, in host memory; workspace is not looked at. */
+/* Memory that a rank sends to another one, or that takes what another one sends. */
+typedef struct heddle_message {
+  int32_t peer, reserved;
+  void *data;
+  uint64_t bytes; /* 1 or more */
+} heddle_message;
+
+/* Carries a step's messages of one rank, whatever with: MPI, sockets, torch.distributed. All are under way together; those
+ * between two ranks match in the order in which each of them lists them, over all steps. On return the memory may be used.
+ * 0, or another number and why, as a text of at most why_bytes: the group is over then. Called by the thread that calls
+ * heddle_group_run. How long it waits for others is its own. */
+typedef int32_t (*heddle_exchange)(void *context, const heddle_message *sends, int32_t send_count,
+                                   const heddle_message *receives, int32_t receive_count, char *why,
+                                   uint64_t why_bytes);
+/* One rank of a group of processes that compute on processors. */
+HEDDLE_API heddle_status heddle_group_open_carried(int32_t rank, int32_t ranks, heddle_exchange exchange, void *context,
+                                                   heddle_group **group);
+/* One rank's share on this machine's processors, of a group of threads (heddle_group_open_local) or of processes: every
+ * rank calls it, with the pattern of parts. args: as heddle_group_launch says, in host memory; workspace is not looked at. */
 HEDDLE_API heddle_status heddle_group_run(heddle_group *group, const heddle_group_plan *plan,
                                           const heddle_pattern *part, const char *kind,
                                           const heddle_attention_args *args, int32_t threads);

@@ -1,4 +1,6 @@
-"""heddle.distributed: calls over ranks that are threads, against one call; plans; what is refused."""
+"""heddle.distributed: calls over ranks that are threads, against one call; plans; what is refused; whose messages others carry."""
+import ctypes
+import queue
 import threading
 
 import pytest
@@ -14,9 +16,9 @@ if not heddle.has_compiler():
 ROWS = 150
 
 
-def over_ranks(plan, q, k, v, d_out, **arguments):
+def over_ranks(plan, q, k, v, d_out, groups=None, **arguments):
     """out, d_q, d_k and d_v of all rows."""
-    groups, results = distributed.Group.local(plan.ranks), [None] * plan.ranks
+    groups, results = groups or distributed.Group.local(plan.ranks), [None] * plan.ranks
 
     def run(rank):
         shards = [plan.shard(x.detach(), rank).requires_grad_() for x in (q, k, v)]
@@ -72,6 +74,53 @@ def test_kernels_of_gradients_are_those_that_launches_ask_for(monkeypatch, dtype
     over_ranks(plan, q, k, v, d_out)
     is_written = form == "gather" and dtype != torch.float32
     assert asked == {("backward", "backward_accumulate_keys" if is_written else "backward_accumulate")}
+
+
+class Post:
+    """Carries messages between threads."""
+
+    def __init__(self, rank, boxes):
+        self.rank, self.boxes = rank, boxes
+        self.function = distributed._carrier._EXCHANGE(self.exchange)
+
+    def exchange(self, _, sends, send_count, receives, receive_count, why, why_bytes):
+        for message in sends[:send_count]:
+            self.boxes[self.rank, message.peer].put(ctypes.string_at(message.data, message.bytes))
+        for message in receives[:receive_count]:
+            came = self.boxes[message.peer, self.rank].get(timeout=60)
+            assert len(came) == message.bytes
+            ctypes.memmove(message.data, came, message.bytes)
+        return 0
+
+    def group(self, ranks):
+        handle = distributed._library.library().opened("heddle_group_open_carried", self.rank, ranks, self.function, None)
+        return distributed.Group(handle, self.rank, ranks, None, self)
+
+
+class Strike(Post):
+    def exchange(self, _, sends, send_count, receives, receive_count, why, why_bytes):
+        ctypes.memmove(why, b"the post is on strike", 22)
+        return 1
+
+
+def test_messages_that_are_carried():
+    torch.manual_seed(3)
+    q, k, v, d_out = (torch.randn(1, ROWS, heads, 16) for heads in (4, 2, 2, 4))
+    plan = distributed.plan("sliding_window", left=20, seqlen=ROWS, heads=4, kv_heads=2, ranks=3, form="ring")
+    boxes = {(a, b): queue.Queue() for a in range(3) for b in range(3)}
+    carried = over_ranks(plan, q, k, v, d_out, [Post(rank, boxes).group(3) for rank in range(3)])
+    for got, expected in zip(carried, over_ranks(plan, q, k, v, d_out)):
+        assert torch.equal(got, expected)
+
+
+def test_messages_that_nobody_carries():
+    plan, group = distributed.plan("causal", seqlen=64, heads=4, ranks=2), Strike(1, {}).group(2)
+    q = torch.randn(1, 32, 4, 16)
+    for _ in range(2):
+        with pytest.raises(heddle.UnavailableError, match="rank 1 left: its messages are not carried: the post is on strike"):
+            distributed.attention(q, q, q, plan, group)
+    with pytest.raises(heddle.InvalidArgumentError, match="expected one of 2 ranks, got 5"):
+        Strike(5, {}).group(2)
 
 
 def test_a_plan_says_what_travels():

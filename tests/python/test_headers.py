@@ -50,7 +50,7 @@ def test_every_struct_and_function_of_the_headers_is_read(root):
         assert functions <= set(_structs.compiler_functions if "compiler" in header else _structs.runtime_functions)
         total += len(functions)
     assert total == len(_structs.compiler_functions) + len(_structs.runtime_functions)
-    assert len(STRUCTS) == 18
+    assert len(STRUCTS) == 19
     assert _structs.MATCH_NAMES == ("exact", "nearest bucket", "same architecture", "untuned default", "none")
     with pytest.raises(AttributeError, match="declare no Nothing"):
         _structs.Nothing

@@ -9,7 +9,7 @@ from typing import Any
 
 _TYPES = {"int32_t": C.c_int32, "uint32_t": C.c_uint32, "int64_t": C.c_int64, "uint64_t": C.c_uint64, "float": C.c_float, "double": C.c_double,
           "int": C.c_int, "heddle_status": C.c_int, "heddle_task_done": C.c_void_p, "heddle_drift_found": C.c_void_p, "heddle_arena_pressure": C.c_void_p,
-          "void": None}
+          "heddle_exchange": C.c_void_p, "void": None}
 _DECLARATION = re.compile(r"(?:const )?(\w+)\s+(.*)", re.S)
 _DECLARATOR = re.compile(r"\s*(\**)\s*(\w+)(?:\[(\d+)\])?")
 _declared: dict = {}

@@ -13,7 +13,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 
-from . import _call, _engine, _library, _shares, _torch, patterns
+from . import _call, _carrier, _engine, _library, _shares, _torch, patterns
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
@@ -93,16 +93,21 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
 class Group:
     """One rank's end of a group: `rank`, `ranks`, `device` (the number of its GPU, None: processors)."""
 
-    def __init__(self, handle, rank: int, ranks: int, device: Optional[int]):
-        self.handle, self.rank, self.ranks, self.device = handle, rank, ranks, device
+    def __init__(self, handle, rank: int, ranks: int, device: Optional[int], carrier=None):
+        self.handle, self.rank, self.ranks, self.device, self._carrier = handle, rank, ranks, device, carrier
         self.shares = {}  # of calls with the sizes of earlier ones
 
     @staticmethod
-    def of(process_group=None, device: Optional[int] = None, limit: float = 0) -> "Group":
+    def of(process_group=None, device: "Optional[int | str]" = None, limit: float = 0) -> "Group":
         """The ranks of a group of torch.distributed, a GPU each (None: the current one), over NCCL. Collective. `limit`: seconds that a rank
-        waits for others (0: 30)."""
+        waits for others (0: 30). Without GPUs, or device="cpu": processes that compute on processors; the process group, of gloo, carries
+        their messages."""
         from torch import distributed
         rank, ranks = distributed.get_rank(process_group), distributed.get_world_size(process_group)
+        if device == "cpu" or (device is None and not torch.cuda.is_available()):
+            carrier = _carrier.Carrier(process_group, limit or 30)
+            loaded = _library.compiler_library("a call over processes without GPUs")
+            return Group(loaded.opened("heddle_group_open_carried", rank, ranks, carrier.address, None), rank, ranks, None, carrier)
         loaded, identity = _library.library(), C.create_string_buffer(S.GROUP_ID_BYTES)
         if rank == 0:
             loaded.call("heddle_group_make_id", identity)
