@@ -3,6 +3,7 @@ import doctest
 import importlib
 import os
 import re
+import runpy
 import subprocess
 import sys
 
@@ -75,3 +76,31 @@ def test_byte_model(root):
     said = run(root, "byte_model.py", "--steps", "40", "--length", "300", "--dim", "64", "--layers", "2", "--rate", "0.003")
     losses = [float(each) for each in re.findall(r"loss ([\d.]+) nats a byte", said)]
     assert len(losses) == 3 and 5 < losses[0] < 6.5 and max(losses[1:]) < losses[0] - 1.5
+
+
+@pytest.mark.compiler
+def test_long_context(root, tmp_path):
+    """Two processes learn what one does."""
+    pytest.importorskip("torch")
+    fsdp = pytest.importorskip("torch.distributed.fsdp")
+    if not hasattr(fsdp, "fully_shard"):
+        pytest.skip("torch.distributed.fsdp has no fully_shard")
+    import torch
+    words = ["--length=150", "--steps=2", "--dim=16", "--layers=1", "--limit=600"]
+    program = os.path.join(root, "examples", "python", "long_context.py")
+    script = ("import runpy, sys, torch\n"
+              "run = runpy.run_path(sys.argv[1])\n"
+              "torch.distributed.init_process_group('gloo', init_method='file://' + sys.argv[2], rank=int(sys.argv[3]), world_size=2)\n"
+              "run['train'](run['options_of'](sys.argv[4:]), torch.device('cpu'))\n"
+              "torch.distributed.destroy_process_group()\n")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]))
+    both = [subprocess.Popen([sys.executable, "-c", script, program, str(tmp_path / "meet"), str(rank), *words], stdout=subprocess.PIPE, text=True,
+                             env=environment) for rank in range(2)]
+    run = runpy.run_path(program)
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    alone = run["train"](run["options_of"](words), torch.device("cpu"))
+    torch.distributed.destroy_process_group()
+    said = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    losses = [float(each) for each in re.findall(r"([\d.]+) nats a byte", said[0])]
+    assert losses == pytest.approx(alone, abs=2e-4) and alone[1] < alone[0]
