@@ -55,14 +55,20 @@ struct BlockSum {
   int64_t before, all;
 };
 
-DEV BlockSum sumOfBlock(const BlockWords &words, int64_t own) {
-  const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int64_t sum = own;
+// Of this lane and those before it.
+DEV int64_t sumOfWarp(int64_t own) {
+  const int32_t lane = threadIdx.x % 32;
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
-    const int64_t other = __shfl_sync(kWholeWarp, sum, max(lane - distance, 0));
-    sum += lane >= distance ? other : 0;
+    const int64_t other = __shfl_sync(kWholeWarp, own, max(lane - distance, 0));
+    own += lane >= distance ? other : 0;
   }
+  return own;
+}
+
+DEV BlockSum sumOfBlock(const BlockWords &words, int64_t own) {
+  const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t sum = sumOfWarp(own);
   __syncthreads();
   if (lane == 31)
     words.store(warp, sum);
@@ -77,37 +83,58 @@ DEV BlockSum sumOfBlock(const BlockWords &words, int64_t own) {
   return result;
 }
 
+// Of numbers that fit 32 bits, nearly always, in a fifth of the instructions.
+DEV int64_t quotient(int64_t a, int64_t b) {
+  if ((a | b) >> 32 == 0)
+    return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+  return a / b;
+}
+
 // The tiles of this block: from `first` on, `count` of them, the first one in line `line`, which begins at `lineFirst`.
 struct Piece {
   int64_t quota, first, lineFirst;
   int32_t count, line, lines;
 
   DEV bool isEmpty() const { return count <= 0; }
+  // With `all` tiles to deal out.
+  DEV void deal(int64_t all) {
+    const int64_t blocks = ptx::rereadGridSize();
+    quota = max(quotient(all + blocks - 1, blocks), static_cast<int64_t>(KernelTraits::kPieceTiles));
+    first = blockIdx.x * quota;
+    count = static_cast<int32_t>(max(min(quota, all - first), static_cast<int64_t>(0)));
+  }
 };
 
 // The block whose piece a tile lies in.
-DEV int32_t blockOf(int64_t tile, int64_t quota) { return static_cast<int32_t>(tile / quota); }
+DEV int32_t blockOf(int64_t tile, int64_t quota) { return static_cast<int32_t>(quotient(tile, quota)); }
 
-// Of the line with this number; none where it is behind the last one. All threads of the block call.
+// Of the line with this number; none where it is behind the last one. All lanes of a warp call.
 DEV int64_t workOfLine(const KernelParams &p, int32_t number, int32_t lines) {
   const int64_t work = readLine(p, min(number, lines - 1)).work();
   return number < lines ? work : 0;
 }
 
-DEV Piece findPiece(const KernelParams &p, const BlockWords &words) {
-  Piece piece = {1, 0, 0, 0, 0, p.sequences * linesOfSequence(p)};
+// Every warp by itself: there are at most as many lines as lanes.
+DEV void findInWarp(const KernelParams &p, Piece &piece) {
+  const int32_t lane = threadIdx.x % 32;
+  const int64_t own = workOfLine(p, lane, piece.lines), sum = sumOfWarp(own);
+  piece.deal(__shfl_sync(kWholeWarp, sum, 31));
+  const bool isHere = sum - own <= piece.first && piece.first < sum;
+  piece.line = max(__ffs(__ballot_sync(kWholeWarp, isHere)) - 1, 0); // no lane: nothing is left for this block
+  piece.lineFirst = __shfl_sync(kWholeWarp, sum - own, piece.line);
+}
+
+// All threads of the block call.
+DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piece) {
   const int32_t thread = threadIdx.x;
   int64_t own = 0, last = 0;
 #pragma unroll 1
   for (int32_t first = 0; first < piece.lines; first += kThreads)
     own += last = workOfLine(p, first + thread, piece.lines);
   BlockSum sum = sumOfBlock(words, own);
-  const int64_t all = sum.all, blocks = ptx::rereadGridSize();
-  piece.quota = max((all + blocks - 1) / blocks, static_cast<int64_t>(KernelTraits::kPieceTiles));
-  piece.first = blockIdx.x * piece.quota;
-  piece.count = static_cast<int32_t>(max(min(piece.quota, all - piece.first), static_cast<int64_t>(0)));
+  piece.deal(sum.all);
   if (piece.isEmpty())
-    return piece;
+    return;
   int64_t passed = 0;
 #pragma unroll 1
   for (int32_t first = 0; passed <= piece.first; first += kThreads) {
@@ -126,7 +153,14 @@ DEV Piece findPiece(const KernelParams &p, const BlockWords &words) {
   __syncthreads();
   piece.lineFirst = words.load(0);
   piece.line = static_cast<int32_t>(words.load(1));
-  __syncthreads();
+}
+
+DEV Piece findPiece(const KernelParams &p, const BlockWords &words) {
+  Piece piece = {1, 0, 0, 0, 0, p.sequences * linesOfSequence(p)};
+  if (piece.lines > 32)
+    findInBlock(p, words, piece);
+  else if (piece.lines > 0)
+    findInWarp(p, piece);
   return piece;
 }
 

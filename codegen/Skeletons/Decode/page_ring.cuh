@@ -57,8 +57,9 @@ template <int Dim, int SharedRowBytes> struct KeySlice {
     for (int j = 0; j < kRowsOfLane; ++j)
 #pragma unroll
       for (int i = 0; i < kPieces / 4; ++i)
-        ptx::copyAsync16OrZero((first ^ (i % 2 * 4 * kPieceBytes)) + i / 2 * 8 * kPieceBytes + j * 8 * SharedRowBytes,
-                               from[j] + (piece + i * 4) * kPieceBytes, isPresent[j]);
+        ptx::copyAsync16OfLineOrZero((first ^ (i % 2 * 4 * kPieceBytes)) + i / 2 * 8 * kPieceBytes +
+                                         j * 8 * SharedRowBytes,
+                                     from[j] + (piece + i * 4) * kPieceBytes, isPresent[j]);
   }
 };
 

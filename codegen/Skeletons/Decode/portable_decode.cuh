@@ -145,18 +145,17 @@ DEV void joinWarps(ColumnShare &share, const Unit &unit, const SharedStates &sta
 // This block's arrival where `count` blocks arrive. True for the last one, which sees what the others stored and leaves
 // the counter at zero. All threads call.
 DEV bool arrivesLast(uint32_t *arrivals, int32_t count, const BlockWords &words) {
-  ptx::fenceGlobal();
   __syncthreads();
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == 0) { // its fences are those of the block, which the barriers order before and behind
+    ptx::fenceGlobal();
     const bool isLast = static_cast<int32_t>(ptx::addGlobal(arrivals, 1)) + 1 == count;
+    ptx::fenceGlobal();
     words.store(0, isLast);
     if (isLast)
       ptx::storeCoherent4(arrivals, 0);
   }
   __syncthreads();
-  const bool isLast = words.load(0) != 0;
-  ptx::fenceGlobal();
-  return isLast;
+  return words.load(0) != 0;
 }
 
 // Blocks that share a unit: how many, from which one on, and which of them this one is.
@@ -260,7 +259,7 @@ DEV void computePiece(const KernelParams &p, const Piece &piece, uint32_t shared
       cursor.at -= cursor.line.work();
       cursor.line = readLine(p, ++cursor.piece.line);
     }
-    const int32_t unit = static_cast<int32_t>(cursor.at / cursor.line.keyTiles);
+    const int32_t unit = static_cast<int32_t>(quotient(cursor.at, cursor.line.keyTiles));
     const UnitPart part = cursor.part(unit);
     cursor.left -= part.end - part.first;
     cursor.at += part.end - part.first;

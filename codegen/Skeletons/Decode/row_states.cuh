@@ -23,6 +23,7 @@ DEV int32_t endOffset(int half) { return half * kHalfBytes + kValuePairs * decod
 
 // In shared memory, one behind the other.
 struct SharedStates {
+  static constexpr int kStatesAtOnce = 2;
   uint32_t base;
 
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
@@ -50,6 +51,7 @@ struct SharedStates {
 
 // In the workspace: of one group, of the blocks from `block` on that share a unit, every `step`-th from `first` on.
 struct BlockStates {
+  static constexpr int kStatesAtOnce = decode::kFanIn;
   char *states;
   int32_t block, first, step, group;
 
@@ -115,7 +117,39 @@ struct ColumnShare {
   }
 };
 
+DEV void scaleShare(ColumnShare &share, int half, float factor) {
+  share.sum[half] *= factor;
+#pragma unroll
+  for (int i = 0; i < kPairsOfWarp; ++i)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      share.out[half][i][e] *= factor;
+}
+
+DEV void addState(ColumnShare &share, int half, float weight, float sum, const float (&values)[kPairsOfWarp][4]) {
+  share.sum[half] = fmaf(sum, weight, share.sum[half]);
+#pragma unroll
+  for (int i = 0; i < kPairsOfWarp; ++i)
+    if (ColumnShare::hasPair(i))
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        share.out[half][i][e] = fmaf(values[i][e], weight, share.out[half][i][e]);
+}
+
+// What this lane has of a state.
+template <class States>
+DEV void loadState(const States &from, int32_t state, int half, float (&end)[2], float (&values)[kPairsOfWarp][4]) {
+  from.load8(state, endOffset(half) + lanePlace(8), end);
+#pragma unroll
+  for (int i = 0; i < kPairsOfWarp; ++i)
+    if (ColumnShare::hasPair(i))
+      from.load16(state, pairOffset(half, ColumnShare::pairOf(i)) + lanePlace(16), values[i]);
+}
+
+// Row maxima become whole numbers, so that factors between them are exact. Of kStatesAtOnce states all is on its way
+// before the first is used; behind the last one it is that again, which counts nothing.
 template <class States> DEV void joinHalf(ColumnShare &share, const States &from, int32_t count, int half) {
+  constexpr int kAtOnce = States::kStatesAtOnce;
   share.rowMax[half] = kNoRowMax;
   share.sum[half] = 0.f;
 #pragma unroll
@@ -123,29 +157,21 @@ template <class States> DEV void joinHalf(ColumnShare &share, const States &from
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       share.out[half][i][e] = 0.f;
-#pragma unroll 4
-  for (int32_t state = 0; state < count; ++state) {
-    float end[2];
-    from.load8(state, endOffset(half) + lanePlace(8), end);
-    share.rowMax[half] = fmaxf(share.rowMax[half], end[0]);
-  }
-  share.rowMax[half] = ceilf(share.rowMax[half]);
-#pragma unroll 4
-  for (int32_t state = 0; state < count; ++state) {
-    float end[2], values[kPairsOfWarp][4];
-    from.load8(state, endOffset(half) + lanePlace(8), end);
+#pragma unroll 1
+  for (int32_t first = 0; first < count; first += kAtOnce) {
+    float end[kAtOnce][2], values[kAtOnce][kPairsOfWarp][4], whole = share.rowMax[half];
 #pragma unroll
-    for (int i = 0; i < kPairsOfWarp; ++i)
-      if (ColumnShare::hasPair(i))
-        from.load16(state, pairOffset(half, ColumnShare::pairOf(i)) + lanePlace(16), values[i]);
-    const float weight = weightOfState(end[0], share.rowMax[half]);
-    share.sum[half] = fmaf(end[1], weight, share.sum[half]);
+    for (int i = 0; i < kAtOnce; ++i)
+      loadState(from, min(first + i, count - 1), half, end[i], values[i]);
 #pragma unroll
-    for (int i = 0; i < kPairsOfWarp; ++i)
-      if (ColumnShare::hasPair(i))
+    for (int i = 0; i < kAtOnce; ++i)
+      whole = fmaxf(whole, end[i][0]);
+    whole = ceilf(whole);
+    scaleShare(share, half, weightOfState(share.rowMax[half], whole));
+    share.rowMax[half] = whole;
 #pragma unroll
-        for (int e = 0; e < 4; ++e)
-          share.out[half][i][e] = fmaf(values[i][e], weight, share.out[half][i][e]);
+    for (int i = 0; i < kAtOnce; ++i)
+      addState(share, half, first + i < count ? weightOfState(end[i][0], whole) : 0.f, end[i][1], values[i]);
   }
 }
 

@@ -16,6 +16,13 @@ DEV void copyAsync16OrZero(uint32_t shared, const void *global, bool isPresent) 
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(sourceBytes) : "memory");
 }
 
+// The same of a part of a row whose other parts follow: the L2 takes the whole line of 128 bytes at once.
+DEV void copyAsync16OfLineOrZero(uint32_t shared, const void *global, bool isPresent) {
+  int sourceBytes = isPresent ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(sourceBytes)
+               : "memory");
+}
+
 DEV void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Returns when at most Pending of this thread's newest groups are incomplete.

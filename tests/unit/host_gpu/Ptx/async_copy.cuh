@@ -12,6 +12,9 @@ inline void copyAsync16OrZero(uint32_t shared, const void *global, bool isPresen
       std::memset(::sharedMemory + shared, 0, 16);
   });
 }
+inline void copyAsync16OfLineOrZero(uint32_t shared, const void *global, bool isPresent) {
+  copyAsync16OrZero(shared, global, isPresent);
+}
 inline void copyAsync16(uint32_t shared, const void *global) { copyAsync16OrZero(shared, global, true); }
 
 inline void commitCopies() {
