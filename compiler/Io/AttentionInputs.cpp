@@ -216,7 +216,9 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
     const bool mayLack = role.presence != Presence::required || kind.takesFromForward(role.role);
     if (!includes(role.access, Access::read) || (mayLack && file.entries().count(name) == 0))
       continue;
-    HEDDLE_ASSIGN(tensors.of(role.role), file.read(name));
+    const bool isOfIntegers = specOf(role).element == RoleElement::i32;
+    HEDDLE_ASSIGN(tensors.of(role.role),
+                  file.read(name, isOfIntegers ? &ElementTraits::isKnown : &ElementTraits::isOfCalls));
   }
   Result<AttentionInputs> inputs = makeAttentionInputs(std::move(tensors), kind);
   if (!inputs.isOk())

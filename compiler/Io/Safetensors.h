@@ -34,8 +34,8 @@ public:
   const std::string &path() const { return filePath; }
   const std::map<std::string, TensorEntry> &entries() const { return tensors; }
   const std::map<std::string, std::string> &metadata() const { return notes; }
-  // A copy of one tensor; notFound lists the names that the file has.
-  Result<HostTensor> read(const std::string &name) const;
+  // A copy of one tensor; notFound lists the names that the file has. Of the elements of calls, or those of a set.
+  Result<HostTensor> read(const std::string &name, ElementSet set = &ElementTraits::isOfCalls) const;
   // The same of a tensor that a pattern reads: unsupported names the element types that one may have.
   Result<OperandTensor> readOperand(const std::string &name) const;
   // Of a tensor of a call, without its elements: shape and element type alone. Failures as of read().

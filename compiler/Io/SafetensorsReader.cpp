@@ -275,9 +275,9 @@ Status SafetensorsFile::checkElement(const std::string &name, const TensorEntry 
                              safeLine(entry.fileDType) + "; expected " + elementList(set, &ElementTraits::fileName));
 }
 
-Result<HostTensor> SafetensorsFile::read(const std::string &name) const {
+Result<HostTensor> SafetensorsFile::read(const std::string &name, ElementSet set) const {
   HEDDLE_ASSIGN(const TensorEntry *entry, find(name));
-  HEDDLE_TRY(checkElement(name, *entry, &ElementTraits::isOfCalls));
+  HEDDLE_TRY(checkElement(name, *entry, set));
   HEDDLE_TRY(checkRoom(name, *entry));
   HostTensor tensor = HostTensor::zeros(*entry->dtype, entry->shape);
   HEDDLE_TRY(readData(*entry, tensor.data.data()));

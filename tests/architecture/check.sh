@@ -40,8 +40,7 @@ check_includes() {
         if (words[i] == what || (what == "project" && index(path, words[i] "/") == 1)) return 1
       return 0
     }
-    # Skeletons/Shared and Skeletons/Ptx serve all kinds, the other folders of Skeletons their own; calls of kind decode are
-    # forward calls, whose softmax they have.
+    # Skeletons/Shared and Skeletons/Ptx serve all kinds, the other folders of Skeletons their own; decode is a forward pass.
     function foreign(file, path,   from, to) {
       if (!match(file, /Skeletons\/[A-Z][a-z]+\//) || path !~ /\//) return 0
       from = substr(file, RSTART + 10, RLENGTH - 11)

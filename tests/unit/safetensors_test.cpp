@@ -3,6 +3,7 @@
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Safetensors.h"
 #include <csignal>
+#include <cstring>
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <filesystem>
@@ -333,9 +334,12 @@ TEST_CASE("attention inputs: shapes and dtypes that do not fit name the tensor a
 
 TEST_CASE("files have a tensor for each role that every call of a kind reads or writes, in the shape of the table") {
   Scratch scratch;
-  const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16};
+  const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16, 6, 4, 3};
   for (const Kind &kind : Kind::all()) {
-    const AttentionInputs inputs = *randomAttentionInputs(sizes, DType::bf16, 1, kind);
+    CAPTURE(kind.name());
+    const Result<AttentionInputs> made = randomAttentionInputs(sizes, DType::bf16, 1, kind);
+    REQUIRE(made.isOk());
+    const AttentionInputs &inputs = *made;
     RoleTensors results;
     for (const RoleSpec &role : rolesOf(kind, Access::write))
       results.of(role.role) = HostTensor::zeros(DType::fp32, sizes.shapeOf(role));
@@ -349,7 +353,7 @@ TEST_CASE("files have a tensor for each role that every call of a kind reads or 
       const std::vector<RoleSpec> roles = access == Access::read ? inputs.given() : rolesOf(kind, access);
       CHECK(file->entries().size() == roles.size());
       for (const RoleSpec &role : roles)
-        CHECK(file->read(role.name)->shape == sizes.shapeOf(role));
+        CHECK(file->read(role.name, &ElementTraits::isKnown)->shape == sizes.shapeOf(role));
     }
   }
   CHECK(sizes.shapeOf(specOf(Role::lse)) == std::vector<int64_t>{2, 4, 5});
@@ -400,4 +404,28 @@ TEST_CASE("attention inputs survive the way through a file, and the file's name 
   CHECK(randomAttentionInputs({1, -3, 5, 4, 2, 8, 8}, DType::fp16, 1).status().code() == StatusCode::invalidArgument);
   CHECK(randomAttentionInputs({int64_t(1) << 20, int64_t(1) << 20, 5, 4, 2, 8, 8}, DType::fp16, 1).status().code() ==
         StatusCode::invalidArgument);
+}
+
+TEST_CASE("calls on pages: tables and lengths of a file name keys that there are, and survive the way through it") {
+  Scratch scratch;
+  const std::string path = scratch.path("pages.safetensors");
+  const Kind kind = {KindBase::decode};
+  AttentionSizes sizes{3, 2, 0, 4, 2, 8, 8, 12, 16, 4};
+  AttentionInputs inputs = *randomAttentionInputs(sizes, DType::fp16, 7, kind);
+  CHECK(inputs.sizes.seqlenK == 64);
+  REQUIRE(writeAttentionInputs(path, inputs, 7).isOk());
+  const Result<AttentionInputs> read = readAttentionInputs(path, kind);
+  REQUIRE_MESSAGE(read.isOk(), read.status().message());
+  CHECK(read->pageTable.data == inputs.pageTable.data);
+  CHECK(read->sequsedK.data == inputs.sequsedK.data);
+  CHECK(read->k.shape == std::vector<int64_t>{12, 16, 2, 8});
+  const auto refusal = [&](Role role, int64_t place, int32_t value) {
+    AttentionInputs changed = inputs;
+    std::memcpy(changed.of(role).data.data() + 4 * place, &value, sizeof value);
+    return makeAttentionInputs(changed, kind).status();
+  };
+  CHECK(mentions(refusal(Role::sequsedK, 1, 65), "seqused_k: sequence 1: expected 0 to 64 keys, 4 pages of 16, got 65"));
+  CHECK(mentions(refusal(Role::pageTable, 2, 12), "page_table: sequence 0, page 2: expected 0 to 11, got 12"));
+  inputs.pageTable = HostTensor::zeros(DType::fp32, {3, 4});
+  CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "page_table: dtype: expected i32, got fp32"));
 }
