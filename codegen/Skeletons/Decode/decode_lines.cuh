@@ -33,14 +33,17 @@ DEV int32_t visitedTiles(const PatternContext &context, int32_t variant, int32_t
   int32_t tiles = 0;
 #pragma unroll 1
   for (int branch = 0; branch < Pattern::kBranchCount; ++branch) {
+    const int32_t keys = ceilDiv(context.seqlenK, Pattern::keyRate(variant, branch));
+    const int32_t end = ceilDiv(keys, KernelTraits::kBlockN);
     int32_t from = 0;
-    bool isOpen = true;
+    bool isOpen = from < end;
 #pragma unroll 1
     while (__any_sync(kWholeWarp, isOpen)) {
       const KeyRange range = Pattern::nextRange(context, variant, branch, first, last, KernelTraits::kBlockN, from);
       isOpen = isOpen && range.begin != kNoTile;
       tiles += isOpen ? range.end - range.begin : 0;
       from = isOpen ? range.end : from;
+      isOpen = isOpen && from < end;
     }
   }
   return tiles;

@@ -114,18 +114,33 @@ DEV int64_t workOfLine(const KernelParams &p, int32_t number, int32_t lines) {
   return number < lines ? work : 0;
 }
 
+DEV Line lineOfLane(const Line &own, int32_t lane) {
+  const Sequence &sequence = own.sequence;
+  const auto of = [lane](int32_t word) { return __shfl_sync(kWholeWarp, word, lane); };
+  return Line{{of(sequence.number), of(sequence.batch), of(sequence.firstRow), of(sequence.rows), of(sequence.keys)},
+              of(own.head),
+              of(own.variant),
+              of(own.rate),
+              of(own.rowsOfUnit),
+              of(own.tilesOfClass),
+              of(own.units),
+              of(own.keyTiles)};
+}
+
 // Every warp by itself: there are at most as many lines as lanes.
-DEV void findInWarp(const KernelParams &p, Piece &piece) {
+DEV void findInWarp(const KernelParams &p, Piece &piece, Line &line) {
   const int32_t lane = threadIdx.x % 32;
-  const int64_t own = workOfLine(p, lane, piece.lines), sum = sumOfWarp(own);
+  const Line ofLane = readLine(p, min(lane, piece.lines - 1));
+  const int64_t own = lane < piece.lines ? ofLane.work() : 0, sum = sumOfWarp(own);
   piece.deal(__shfl_sync(kWholeWarp, sum, 31));
   const bool isHere = sum - own <= piece.first && piece.first < sum;
   piece.line = max(__ffs(__ballot_sync(kWholeWarp, isHere)) - 1, 0); // no lane: nothing is left for this block
   piece.lineFirst = __shfl_sync(kWholeWarp, sum - own, piece.line);
+  line = lineOfLane(ofLane, piece.line);
 }
 
 // All threads of the block call.
-DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piece) {
+DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piece, Line &line) {
   const int32_t thread = threadIdx.x;
   int64_t own = 0, last = 0;
 #pragma unroll 1
@@ -153,14 +168,16 @@ DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piec
   __syncthreads();
   piece.lineFirst = words.load(0);
   piece.line = static_cast<int32_t>(words.load(1));
+  line = readLine(p, piece.line);
 }
 
-DEV Piece findPiece(const KernelParams &p, const BlockWords &words) {
+// `line`: that of its first tile.
+DEV Piece findPiece(const KernelParams &p, const BlockWords &words, Line &line) {
   Piece piece = {1, 0, 0, 0, 0, p.sequences * linesOfSequence(p)};
   if (piece.lines > 32)
-    findInBlock(p, words, piece);
+    findInBlock(p, words, piece, line);
   else if (piece.lines > 0)
-    findInWarp(p, piece);
+    findInWarp(p, piece, line);
   return piece;
 }
 

@@ -79,18 +79,22 @@ public:
     valueSlots = shared + KernelTraits::kSmemV;
   }
 
-  // From tile number `first` of the unit on, at most `count` tiles.
+  // From tile number `first` of the unit on, at most `count` tiles. All pages are asked for before the first is used.
   DEV void prime(int32_t first, int32_t count) {
     left = count;
     walk.skip(first);
     pending[0] = KeyTile::none();
-    ask();
+    RowsOfLane rows[kStages - 1];
 #pragma unroll
     for (int t = 0; t + 1 < kStages; ++t) {
-      pending[t + 1] = coming;
-      load(t);
-      ask();
+      pending[t + 1] = next();
+      ask(rows[t], pending[t + 1]);
     }
+    coming = next();
+    ask(ofComing, coming);
+#pragma unroll
+    for (int t = 0; t + 1 < kStages; ++t)
+      load(t, rows[t], pending[t + 1]);
   }
 
   // Waits for the next tile, then refills what nobody uses any more: this warp or, of tall units, the block, which calls
@@ -107,8 +111,9 @@ public:
     pending[kStages - 1] = coming;
     const int freed = slot;
     slot = slot + 1 == kStages ? 0 : slot + 1;
-    load(freed);
-    ask();
+    load(freed, ofComing, coming);
+    coming = next();
+    ask(ofComing, coming);
     return pending[0];
   }
 
@@ -121,37 +126,41 @@ public:
   }
 
 private:
-  DEV int32_t rate() const { return Pattern::keyRate(variant, Pattern::kBranchCount == 1 ? 0 : coming.branch); }
+  DEV KeyTile next() { return left-- > 0 ? walk.next() : KeyTile::none(); }
 
-  // Describes the tile that comes next and asks the table for the pages of this lane's rows.
-  DEV void ask() {
-    coming = left > 0 ? walk.next() : KeyTile::none();
-    --left;
+  // Which rows of a tile this lane copies parts of: page and place in it.
+  struct RowsOfLane {
+    int32_t page[kRowsOfLane], row[kRowsOfLane];
+    bool isPresent[kRowsOfLane];
+  };
+
+  DEV void ask(RowsOfLane &rows, const KeyTile &tile) const {
+    const int32_t rate = Pattern::keyRate(variant, Pattern::kBranchCount == 1 ? 0 : tile.branch);
     const int32_t number = ptx::rereadThreadIndex() / 32 * kSliceKeys + ptx::rereadThreadIndex() % 32 / 4;
 #pragma unroll
     for (int j = 0; j < kRowsOfLane; ++j) {
-      const int32_t key = coming.firstKey + rate() * (number + 8 * j);
-      isPresent[j] = coming.exists() & (key < keys);
-      const int32_t entry = isPresent[j] ? key / p.pageSize : 0;
-      row[j] = key - entry * p.pageSize;
-      page[j] = isPresent[j] ? pages[entry] : 0;
+      const int32_t key = tile.firstKey + rate * (number + 8 * j);
+      rows.isPresent[j] = tile.exists() & (key < keys);
+      const int32_t entry = rows.isPresent[j] ? key / p.pageSize : 0;
+      rows.row[j] = key - entry * p.pageSize;
+      rows.page[j] = rows.isPresent[j] ? pages[entry] : 0;
     }
   }
 
-  // The copies of the coming tile.
-  DEV void load(int into) const {
-    if (coming.exists()) {
+  DEV void load(int into, const RowsOfLane &rows, const KeyTile &tile) const {
+    if (tile.exists()) {
       const char *key[kRowsOfLane], *value[kRowsOfLane];
 #pragma unroll
       for (int j = 0; j < kRowsOfLane; ++j) {
-        const int64_t ofPage = page[j], ofRow = row[j];
-        key[j] = keyBase + (isPresent[j] ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kElementBytes;
-        value[j] = valueBase + (isPresent[j] ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kElementBytes;
+        const int64_t ofPage = rows.page[j], ofRow = rows.row[j];
+        const bool isPresent = rows.isPresent[j];
+        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kElementBytes;
+        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kElementBytes;
       }
       const int32_t warp = ptx::rereadThreadIndex() / 32;
-      KeysOfSlice::load(keySlots + into * KernelTraits::kSmemStageBytesK + warp * kKeySliceBytes, key, isPresent);
+      KeysOfSlice::load(keySlots + into * KernelTraits::kSmemStageBytesK + warp * kKeySliceBytes, key, rows.isPresent);
       ValuesOfSlice::load(valueSlots + into * KernelTraits::kSmemStageBytesV + warp * kValueSliceBytes, value,
-                          isPresent);
+                          rows.isPresent);
     }
     ptx::commitCopies();
   }
@@ -163,8 +172,7 @@ private:
   uint32_t keySlots, valueSlots;
   UnitWalk walk;
   KeyTile pending[kStages], coming;
-  int32_t page[kRowsOfLane], row[kRowsOfLane];
-  bool isPresent[kRowsOfLane];
+  RowsOfLane ofComing;
   int slot;
 };
 

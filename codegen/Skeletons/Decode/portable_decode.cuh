@@ -244,14 +244,15 @@ struct Cursor {
   }
 };
 
-DEV void computePiece(const KernelParams &p, const Piece &piece, uint32_t shared, const BlockWords &words) {
+DEV void computePiece(const KernelParams &p, const Piece &piece, const Line &line, uint32_t shared,
+                      const BlockWords &words) {
   const uint32_t parked = shared + KernelTraits::kSmemControl;
   Cursor cursor;
   cursor.piece = piece;
   cursor.left = piece.count;
   cursor.lineFirst = piece.lineFirst;
   cursor.at = piece.first - piece.lineFirst;
-  cursor.line = readLine(p, piece.line);
+  cursor.line = line;
 #pragma unroll 1
   while (cursor.left > 0) {
     while (cursor.at >= cursor.line.work()) {
@@ -277,7 +278,8 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
   extern __shared__ __align__(128) unsigned char sharedMemory[];
   const uint32_t shared = heddle::ptx::sharedAddress(sharedMemory);
   const heddle::BlockWords words(shared + KernelTraits::kSmemControl);
-  const heddle::Piece piece = heddle::findPiece(p, words);
+  heddle::Line line;
+  const heddle::Piece piece = heddle::findPiece(p, words, line);
   if (!piece.isEmpty())
-    heddle::computePiece(p, piece, shared, words);
+    heddle::computePiece(p, piece, line, shared, words);
 }
