@@ -200,7 +200,7 @@ def moved(tensor, elements):
      "attention arguments: k: expected a tensor in GPU 0 as q, got one in GPU 1"),
     (replace(2, lambda t: device_arrays.to_float(t)), heddle.InvalidArgumentError, "attention arguments: v: dtype: expected bf16 as q, got fp32"),
     (replace(0, lambda t: device_arrays.DeviceArray(t.bits.astype(np.int32), "int32")), heddle.InvalidArgumentError,
-     "attention arguments: q: dtype: expected bf16, fp16 or fp32, got i32"),
+     "attention arguments: q: dtype: expected bf16, fp16, fp32 or e4m3, got i32"),
     (replace(0, lambda t: strided(t, 3)), heddle.InvalidArgumentError,
      "attention arguments: q: stride of batch: expected a multiple of 16 bytes, got 19832 bytes (9916 elements)"),
     (replace(0, lambda t: moved(t, 3)), heddle.InvalidArgumentError,

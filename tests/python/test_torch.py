@@ -122,7 +122,7 @@ def test_a_carry_inside_a_graph():
     (lambda q, k, v: (q[0], k, v), "q: expected 4 dimensions (batch, row, head, dim), got 3"),
     (lambda q, k, v: (q, k[:1], v), "k: size of batch: expected 2, got 1"),
     (lambda q, k, v: (q, k.bfloat16(), v), "k: dtype: expected fp32 as q, got bf16"),
-    (lambda q, k, v: (q.double(), k, v), "q: dtype: expected bf16, fp16 or fp32, got fp64"),
+    (lambda q, k, v: (q.double(), k, v), "q: dtype: expected bf16, fp16, fp32 or e4m3, got fp64"),
     (lambda q, k, v: (q.to("meta"), k, v), "expected a tensor on a CUDA device or in host memory, got device meta"),
     (lambda q, k, v: (q, 3, v), "k: expected a PyTorch tensor as q, got int"),
     (lambda q, k, v: (q, k.numpy(), v), "k: expected a PyTorch tensor as q, got ndarray"),

@@ -299,7 +299,7 @@ def test_tensors_that_do_not_fit_are_named():
     q, k, v = draw()
     out, lse = (each.detach() for each in heddle.attention(q, k, v, NEAR, return_lse=True))
     for call, words in ((lambda: heddle.attention(q, k.detach().numpy(), v, NEAR), "k: expected a PyTorch tensor as q, got ndarray"),
-                        (lambda: heddle.attention(*(each.double() for each in (q, k, v)), NEAR), "q: dtype: expected bf16, fp16 or fp32, got fp64"),
+                        (lambda: heddle.attention(*(each.double() for each in (q, k, v)), NEAR), "q: dtype: expected bf16, fp16, fp32 or e4m3, got fp64"),
                         (lambda: heddle.attention_backward(out[:1], q, k, v, out, lse, NEAR), "d_out: size of batch: expected 2, got 1"),
                         (lambda: heddle.attention_backward(out.double(), q, k, v, out, lse, NEAR), "d_out: dtype: expected fp32 as q"),
                         (lambda: heddle.attention_backward(out, q, k, v, out, lse[:, :2], NEAR), "lse: expected row-major fp32 of [2, 4, 23]")):

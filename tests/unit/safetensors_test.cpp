@@ -247,7 +247,7 @@ TEST_CASE("a tensor of another element type does not spoil the file, reading it 
   CHECK(file->read("t").isOk());
   Status status = file->read("i").status();
   CHECK(status.code() == StatusCode::unsupported);
-  CHECK(mentions(status, "tensor 'i' is I64; expected BF16, F16 or F32"));
+  CHECK(mentions(status, "tensor 'i' is I64; expected BF16, F16, F32 or F8_E4M3"));
   CHECK(mentions(file->read("q").status(), "has no tensor 'q'; it has 'i', 't'"));
 }
 
@@ -424,7 +424,8 @@ TEST_CASE("calls on pages: tables and lengths of a file name keys that there are
     std::memcpy(changed.of(role).data.data() + 4 * place, &value, sizeof value);
     return makeAttentionInputs(changed, kind).status();
   };
-  CHECK(mentions(refusal(Role::sequsedK, 1, 65), "seqused_k: sequence 1: expected 0 to 64 keys, 4 pages of 16, got 65"));
+  CHECK(
+      mentions(refusal(Role::sequsedK, 1, 65), "seqused_k: sequence 1: expected 0 to 64 keys, 4 pages of 16, got 65"));
   CHECK(mentions(refusal(Role::pageTable, 2, 12), "page_table: sequence 0, page 2: expected 0 to 11, got 12"));
   inputs.pageTable = HostTensor::zeros(DType::fp32, {3, 4});
   CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "page_table: dtype: expected i32, got fp32"));

@@ -204,7 +204,7 @@ TEST_CASE("verify reads every row of every table, and says which is wrong") {
       {"UPDATE winners SET device_name = 'Other' WHERE rowid = 1", "winners, row 1: winner_key is "},
       {"UPDATE winners SET median_us = 1.0 WHERE rowid = 2", "winners, row 2: checksum is "},
       {"UPDATE winners SET dtype = 'int3' WHERE rowid = 2",
-       "winners, row 2: store '" + path + "': expected a dtype bf16, fp16 or fp32, got 'int3'"},
+       "winners, row 2: store '" + path + "': expected a dtype bf16, fp16, fp32 or e4m3, got 'int3'"},
       {"UPDATE trials SET session_key = '" + no + "' WHERE rowid = 3",
        "trials, row 3: session_key is " + no + ", the digest of its columns "},
       {"UPDATE trials SET head_dim = 32 WHERE rowid = 1", "trials, row 1: session_key is "},

@@ -173,7 +173,7 @@ TEST_CASE("what is wrong, and where") {
   CHECK(refusal(R"({"patterns": "a", "head_dims": {"head": 64}})") ==
         "plan.json: head_dims: expected \"head\" and \"value\", got {\"head\":64}");
   CHECK(refusal(R"({"patterns": "a", "dtypes": "fp8"})") ==
-        "plan.json: dtypes: expected bf16, fp16 or fp32, got \"fp8\"");
+        "plan.json: dtypes: expected bf16, fp16, fp32 or e4m3, got \"fp8\"");
   CHECK(refusal(R"({"patterns": "a", "archs": [""]})") == "plan.json: archs[0]: expected a text, got \"\"");
   CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3}})") ==
         "plan.json: problems: expected \"heads\" and \"seqlen\", got {\"heads\":3}");

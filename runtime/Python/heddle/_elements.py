@@ -32,7 +32,7 @@ def numbers():
 
 
 def listed():
-    """"bf16, fp16 or fp32"."""
+    """"bf16, fp16, fp32 or e4m3"."""
     *first, last = numbers()
     return f"{', '.join(first)} or {last}"
 

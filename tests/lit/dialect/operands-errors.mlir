@@ -1,7 +1,7 @@
 // Every mistake in a tensor argument, or in an op that reads one, has one message at the op that it is in.
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of bf16, f16, f32, i32 or i64 with at least one dimension, got 'memref<?xf64>'}}
+// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of bf16, f16, f32, f8E4M3FN, i32 or i64 with at least one dimension, got 'memref<?xf64>'}}
 attn.pattern @bad(%x: memref<?xf64>) {
   %m = attn.causal
   attn.softmax union(%m)
@@ -9,7 +9,7 @@ attn.pattern @bad(%x: memref<?xf64>) {
 
 // -----
 
-// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of bf16, f16, f32, i32 or i64 with at least one dimension, got 'memref<f32>'}}
+// expected-error @+1 {{'attn.pattern' op expected tensor 'x' to be a row-major memref of bf16, f16, f32, f8E4M3FN, i32 or i64 with at least one dimension, got 'memref<f32>'}}
 attn.pattern @bad(%x: memref<f32>) {
   %m = attn.causal
   attn.softmax union(%m)
@@ -28,7 +28,7 @@ attn.pattern @bad(%x: memref<?xf32> {attn.default = 1.0 : f32}) {
 attn.pattern @bad(%x: memref<?x?x?xf32>) {
   %m = attn.causal
   %s = attn.scaled
-  // expected-error @+1 {{'attn.bias' op expected a row-major memref of rank 4 of bf16, f16 or f32, got 'memref<?x?x?xf32>'}}
+  // expected-error @+1 {{'attn.bias' op expected a row-major memref of rank 4 of bf16, f16, f32 or f8E4M3FN, got 'memref<?x?x?xf32>'}}
   %t = attn.bias %s, %x : memref<?x?x?xf32>
   attn.softmax union(%m) of %t
 }
@@ -38,7 +38,7 @@ attn.pattern @bad(%x: memref<?x?x?xf32>) {
 attn.pattern @bad(%x: memref<?x?x?x?xi32>) {
   %m = attn.causal
   %s = attn.scaled
-  // expected-error @+1 {{'attn.bias' op expected a row-major memref of rank 4 of bf16, f16 or f32, got 'memref<?x?x?x?xi32>'}}
+  // expected-error @+1 {{'attn.bias' op expected a row-major memref of rank 4 of bf16, f16, f32 or f8E4M3FN, got 'memref<?x?x?x?xi32>'}}
   %t = attn.bias %s, %x : memref<?x?x?x?xi32>
   attn.softmax union(%m) of %t
 }
@@ -107,7 +107,7 @@ attn.pattern @bad(%x: memref<?x2147483648xf32>) {
 
 attn.pattern @bad(%x: memref<?x?xf32>) {
   %m = attn.causal
-  // expected-error @+1 {{'attn.softmax' op expected the sink to be a number or a memref<?x> of bf16, f16 or f32 with one for each head, got 'memref<?x?xf32>'}}
+  // expected-error @+1 {{'attn.softmax' op expected the sink to be a number or a memref<?x> of bf16, f16, f32 or f8E4M3FN with one for each head, got 'memref<?x?xf32>'}}
   attn.softmax union(%m) sink %x : memref<?x?xf32>
 }
 
