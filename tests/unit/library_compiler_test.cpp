@@ -383,7 +383,7 @@ TEST_CASE("questions that make no sense are refused and named") {
     CHECK_REFUSED(session.find(flags, kernel, problem), code, words);
   };
   heddle_problem problem = smallProblem();
-  problem.dtype = HEDDLE_FP32 + 1;
+  problem.dtype = HEDDLE_E4M3 + 1;
   refused(problem, 0, HEDDLE_INVALID_ARGUMENT, "dtype: expected bf16 (1), fp16 (2), fp32 (3) or e4m3 (4)");
   problem = smallProblem();
   problem.head_dim = 0;
