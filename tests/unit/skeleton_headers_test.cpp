@@ -61,8 +61,8 @@ TEST_CASE("device files include what they use") {
     return;
   }
   const Beginning kernels[] = {beginningOf("forward", "sm_90a"), beginningOf("backward", "sm_90a"),
-                               beginningOf("forward", "sm_80"), beginningOf("backward", "sm_80"),
-                               beginningOf("row_dot", "sm_80"), beginningOf("decode", "sm_80")};
+                               beginningOf("forward", "sm_80"),  beginningOf("backward", "sm_80"),
+                               beginningOf("row_dot", "sm_80"),  beginningOf("decode", "sm_80")};
   for (const EmbeddedFile &file : skeletonSources()) {
     Status status;
     for (const Beginning &kernel : kernels)
