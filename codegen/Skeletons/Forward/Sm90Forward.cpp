@@ -155,13 +155,15 @@ KernelConfig Sm90Forward::defaultConfig(const KernelRequest &request) const {
 }
 
 // Predicates in a loop first, which long ones want; then more registers for the producing threads, which lists of cells
-// want; then fewer consuming warpgroups, and only then key tiles that blocks of keys are no multiples of.
+// want; then fewer consuming warpgroups, then key tiles that blocks of keys are no multiples of, and last no parts of items.
 std::vector<KernelConfig> Sm90Forward::fallbackConfigs(const KernelRequest &request) const {
   constexpr int64_t kAmpleProducer = 56, kBlockStep = 64; // blocks of patterns have 64 or 128 tokens
   const Sm90Config base = defaultConfig(request);
   std::vector<KernelConfig> fallbacks;
-  auto add = [&](int64_t blockM, int64_t blockN, int64_t producerRegisters) {
+  auto add = [&](int64_t blockM, int64_t blockN, int64_t producerRegisters, bool isWhole = false) {
     Sm90Config fallback = base;
+    if (isWhole)
+      fallback.splitLast = fallback.splitTiles = 0, fallback.grid = kGridDynamic;
     fallback.compactMask = 1;
     fallback.blockM = blockM;
     fallback.blockN = blockN;
@@ -182,6 +184,7 @@ std::vector<KernelConfig> Sm90Forward::fallbackConfigs(const KernelRequest &requ
   const int64_t mostSteps = request.operands.empty() ? 2 : 4;
   for (int64_t step = 1; step <= mostSteps; ++step)
     add(base.blockM, base.blockN - step * sm90KeyStep(request), kAmpleProducer);
+  add(base.blockM, base.blockN, kAmpleProducer, /*isWhole=*/true);
   return fallbacks;
 }
 

@@ -13,6 +13,7 @@ inline uint32_t sharedAddress(const void *pointer) {
 }
 
 inline void loadShared8(uint32_t address, int32_t (&words)[2]) { std::memcpy(words, ::sharedMemory + address, 8); }
+inline void loadShared16(uint32_t address, float (&values)[4]) { std::memcpy(values, ::sharedMemory + address, 16); }
 inline void loadShared16(uint32_t address, int32_t (&words)[4]) { std::memcpy(words, ::sharedMemory + address, 16); }
 inline int32_t loadShared4(uint32_t address) {
   int32_t word;

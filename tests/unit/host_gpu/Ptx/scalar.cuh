@@ -24,6 +24,14 @@ inline void unpackFp16(uint32_t pair, float &low, float &high) {
   high = host_gpu::bitsAs<_Float16>(uint16_t(pair >> 16));
 }
 
+template <uint32_t Places> uint32_t permuteBytes(uint32_t a, uint32_t b) {
+  const uint64_t bytes = uint64_t(b) << 32 | a;
+  uint32_t word = 0;
+  for (int i = 0; i < 4; ++i)
+    word |= uint32_t(bytes >> 8 * (Places >> 4 * i & 7) & 0xff) << 8 * i;
+  return word;
+}
+
 // No host kernel computes with it.
 inline uint32_t packE4m3(float, float, float, float) { return 0; }
 
