@@ -209,6 +209,8 @@ private:
     std::string name, known;
     HEDDLE_TRY(readText(place, name));
     for (const Kind &kind : Kind::all()) {
+      if (kind.hasPages()) // which no search makes inputs of
+        continue;
       known += (known.empty() ? "" : ", ") + kind.name();
       if (kind.name() == name) {
         plan.kinds.push_back(kind);

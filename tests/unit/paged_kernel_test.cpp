@@ -86,6 +86,7 @@ TEST_CASE("patterns: two ranges, branches, rates by head, lists, scores, sinks, 
 TEST_CASE("types, head dims and configurations") {
   const PagedShape shape = shapeOf({2, 2}, {333, 90}, 8, 2, 16);
   PagedKernel("causal", ",stages=2,min_blocks=1", DType::fp16, 128, 96).check(shape, 3);
-  PagedKernel("causal", ",chunk_n=32,stages=2,min_blocks=1,rescale_threshold=0,piece_tiles=1", DType::bf16, 32, 128)
+  PagedKernel("causal", ",chunk_n=32,stages=2,min_blocks=1,rescale_threshold=0,piece_tiles=1,check_pages=1",
+              DType::bf16, 32, 128)
       .check(shape, 2);
 }

@@ -10,6 +10,7 @@ struct DecodeConfig {
   int64_t stages = 3;           ///< slices of key tiles in each warp's ring
   int64_t minBlocks = 2;        ///< blocks of one SM: that the registers must allow, and of the grid
   int64_t pieceTiles = 2;       ///< fewest key tiles of a block
+  int64_t checkPages = 0;       ///< 1: a page that is none ends the launch with an error, for tests of tables
   int64_t rescaleThreshold = 8; ///< growth of a row's maximum, in log2 units, that is tolerated before a rescale
 
   static constexpr int64_t kWarps = 4; ///< of a block: decode::kGroups
@@ -28,7 +29,8 @@ struct DecodeConfig {
                                       {"stages", &C::stages, 2, 4},
                                       {"min_blocks", &C::minBlocks, 1, kLargestField},
                                       {"piece_tiles", &C::pieceTiles, 1, kLargestField},
-                                      {"rescale_threshold", &C::rescaleThreshold, 0, kMostThreshold}}};
+                                      {"rescale_threshold", &C::rescaleThreshold, 0, kMostThreshold},
+                                      {"check_pages", &C::checkPages, 0, 1, noOrYes()}}};
     return list;
   }
 };

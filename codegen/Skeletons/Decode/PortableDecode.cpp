@@ -206,8 +206,8 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   launch.appendPointer(states);
   for (Role role : {Role::q, Role::k, Role::v, Role::out})
     appendStrides(launch, role);
-  for (Symbol size :
-       {Symbol::sequences, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::pageSize, Symbol::maxPages})
+  for (Symbol size : {Symbol::sequences, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::pages,
+                      Symbol::pageSize, Symbol::maxPages})
     launch.appendI32(size);
   launch.appendScaleLog2();
   appendRuntimeSizes(launch, request);

@@ -14,7 +14,7 @@ struct KernelParams : PatternOperands {
   uint32_t *arrivals;                               // zero, and left so
   char *states;
   int64_t qStride[3], kStride[3], vStride[3], outStride[3]; // batch or page, row, head; in elements
-  int32_t sequences, heads, kvHeads, seqlenQ, pageSize, maxPages;
+  int32_t sequences, heads, kvHeads, seqlenQ, pages, pageSize, maxPages;
   float scaleLog2;
   int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
 };

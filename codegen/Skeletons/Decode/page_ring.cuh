@@ -144,6 +144,9 @@ private:
       const int32_t entry = rows.isPresent[j] ? key / p.pageSize : 0;
       rows.row[j] = key - entry * p.pageSize;
       rows.page[j] = rows.isPresent[j] ? pages[entry] : 0;
+      const bool isNone = static_cast<uint32_t>(rows.page[j]) >= static_cast<uint32_t>(p.pages);
+      if (KernelTraits::kCheckPages && rows.isPresent[j] && isNone)
+        __trap();
     }
   }
 

@@ -11,6 +11,7 @@
 //   kStages              slices of key tiles in each warp's ring, 2..4
 //   kMinBlocks           blocks of an SM: what the registers must allow, and of the grid
 //   kPieceTiles          fewest key tiles of a block: below, fewer blocks have work
+//   kCheckPages          1: a table that names a page which is none ends the launch with an error
 //   kPacksHeads          1: the heads that share keys keep the same pairs, and are packed into the same rows
 //   kRescaleThreshold    0: rescale after every tile; n: only when a score exceeds row_max by n in log2
 //   kBlockM, kRowWarps, kQueryInRegisters      16, 1 and 1: where rows of a warp lie, this file says

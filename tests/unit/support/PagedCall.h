@@ -133,6 +133,7 @@ struct PagedCall {
                                                       {LaunchSymbol::kvHeads, s.kvHeads},
                                                       {LaunchSymbol::seqlenQ, s.seqlenQ},
                                                       {LaunchSymbol::sequences, int64_t(asked.rows.size())},
+                                                      {LaunchSymbol::pages, s.pages},
                                                       {LaunchSymbol::pageSize, s.pageSize},
                                                       {LaunchSymbol::maxPages, s.maxPages},
                                                       {LaunchSymbol::smCount, processors}};
