@@ -110,3 +110,23 @@ def test_what_is_wrong_is_named():
     pattern = heddle.pattern(union(causal, scores=scaled.bias(tensor("bias", "?x?x?x?xf32"))))
     with pytest.raises(heddle.UnsupportedError, match="argument 0 of the pattern has elements for each query"):
         serve.paged_attention(queries(3, 1), *cache.arguments(), pattern, bias=bias)
+
+
+def test_a_node_of_a_graph_that_torch_compile_makes():
+    torch = pytest.importorskip("torch")
+    from heddle.words import causal, window
+    torch._dynamo.reset()
+    cache, q = Cache(), torch.from_numpy(queries(3, 1))
+    tensors = [torch.from_numpy(each) for each in cache.arguments()]
+    near = heddle.pattern(causal & window(left=5))
+
+    def call(q, k, v, table, lengths):
+        out, lse = serve.paged_attention(q, k, v, table, lengths, near, return_lse=True)
+        return out * 2, lse
+
+    compiled = torch.compile(call, backend="eager", fullgraph=True)
+    for lengths in (tensors[3], tensors[3] // 2):  # which no graph looks at
+        for found, expected in zip(compiled(q, *tensors[:3], lengths), call(q, *tensors[:3], lengths)):
+            torch.testing.assert_close(found, expected)
+    broken = torch.compile(lambda *given: serve.paged_attention(*given, causal) * 2, backend="eager")
+    torch.testing.assert_close(broken(q, *tensors), serve.paged_attention(q, *tensors, causal) * 2)

@@ -1,7 +1,9 @@
-"""What calls over pages were given, as heddle.serve takes it."""
+"""Calls over pages at once, and what they were given, as heddle.serve takes it."""
 from typing import Any, NamedTuple, Optional
 
-from . import _kinds
+from . import _direct, _kinds, patterns
+from ._options import with_numbers
+from .patterns import Pattern
 
 
 class PagesSpec(NamedTuple):
@@ -34,3 +36,20 @@ class PagesSpec(NamedTuple):
         """Of the pattern: `others` are what the call takes beside these."""
         options = dict(cu_seqlens_q=self.cu_seqlens_q, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream, **others)
         self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])
+
+
+def attention(spec, return_lse):
+    if type(spec.pattern) is not Pattern:
+        spec = spec._replace(pattern=patterns.resolved(spec.pattern))
+    if spec.pattern.also_of_calls:
+        spec.refuse_unclear("paged_attention", return_lse=return_lse or None)
+    spec = with_numbers(spec)
+    if _direct.is_torch(spec.q):
+        if spec.stream is not None:
+            raise _direct.no_stream("paged_attention")
+        from . import _torch_pages
+        return _torch_pages.attention(spec, return_lse)
+    from . import _generic
+    bound = _generic.Bound(spec)
+    bound.launch()
+    return (bound.out, bound.lse) if return_lse else bound.out

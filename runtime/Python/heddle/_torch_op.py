@@ -13,24 +13,24 @@ from ._call import CallSpec, GradientSpec
 from .errors import InvalidArgumentError, UnsupportedError
 
 
-_CALL = ("Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, float? scale, SymInt? q_origin, "
+CALL = ("Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, float? scale, SymInt? q_origin, "
          "SymInt k_origin, str precision")
-_FORWARD = f"Tensor q, Tensor k, Tensor v, {_CALL}, Tensor? carry_out, Tensor? carry_lse"
-_BACKWARD = f"Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor d_out, Tensor? d_lse, {_CALL}, str gradients_of"
+_FORWARD = f"Tensor q, Tensor k, Tensor v, {CALL}, Tensor? carry_out, Tensor? carry_lse"
+_BACKWARD = f"Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor d_out, Tensor? d_lse, {CALL}, str gradients_of"
 
 
-def _node(name, arguments):
+def node_of(name, arguments):
     return namedtuple(name, [each.split()[-1] for each in arguments.split(", ")])
 
 
-_Node, _BackwardNode = _node("_Node", _FORWARD), _node("_BackwardNode", _BACKWARD)
+_Node, _BackwardNode = node_of("_Node", _FORWARD), node_of("_BackwardNode", _BACKWARD)
 
 
-def _pattern_of(node):
+def pattern_of(node):
     return patterns.pattern(text=node.pattern, name=node.pattern_name) if node.pattern_name else patterns.resolved(node.pattern)
 
 
-def _arguments_of(node, made):
+def arguments_of(node, made):
     """By name, of the pattern of the node."""
     names = [part.split(",") if part else [] for part in node.names.split(";")]
     arguments = {name: value for part, values in zip(names, (node.sizes, node.numbers, node.tensors)) for name, value in zip(part, values)}
@@ -58,10 +58,10 @@ def attention_op(*given, **named):
     between the three and , inside each."""
     _refuse_tangents()
     node = _Node(*given, **named)
-    made = _pattern_of(node)
+    made = pattern_of(node)
     carry = None if node.carry_out is None or node.carry_lse is None else (node.carry_out.detach(), node.carry_lse.detach())
     return _torch.attention(CallSpec(node.q.detach(), node.k.detach(), node.v.detach(), made, scale=node.scale, q_origin=node.q_origin,
-                                     k_origin=node.k_origin, carry=carry, arguments=_arguments_of(node, made), precision=node.precision), True)
+                                     k_origin=node.k_origin, carry=carry, arguments=arguments_of(node, made), precision=node.precision), True)
 
 
 @attention_op.register_fake
@@ -79,13 +79,13 @@ def backward_op(*given, **named):
     """d_q, d_k, d_v, and in fp32 those of the pattern's numbers and tensors that gradients_of names, with , between them."""
     _refuse_tangents()
     node = _BackwardNode(*given, **named)
-    return _compute_gradients(node, _pattern_of(node))
+    return _compute_gradients(node, pattern_of(node))
 
 
 def _compute_gradients(node, made):
     tensors = [each if each is None else each.detach() for each in node[:7]]
     return _torch_backward.gradients(GradientSpec(*tensors[:6], made, tensors[6], node.scale, node.q_origin, node.k_origin,
-                                                  tuple(filter(None, node.gradients_of.split(","))), arguments=_arguments_of(node, made),
+                                                  tuple(filter(None, node.gradients_of.split(","))), arguments=arguments_of(node, made),
                                                   precision=node.precision))
 
 
@@ -101,7 +101,7 @@ def _save(ctx, node, output, made=None):
     """`made`: the pattern of the node, where that is at hand."""
     ctx.set_materialize_grads(False)
     ctx.wanted = [name for name, each in zip(_names_of_tensors(node.names), node.tensors) if each.requires_grad]
-    if node.carry_out is not None and "gradient(detached)" in (made or _pattern_of(node)).text:
+    if node.carry_out is not None and "gradient(detached)" in (made or pattern_of(node)).text:
         raise UnsupportedError("carry: a call that continues another has no gradients where the pattern says gradient(detached), whose branches would "
                                "have to be whole; call it under torch.no_grad(), or let the pattern say gradient(full)")
     carry = [] if node.carry_out is None else [node.carry_out, node.carry_lse]
@@ -147,7 +147,7 @@ def _no_second_derivatives(ctx, *gradients):
 backward_op.register_autograd(_no_second_derivatives)
 
 
-def _parts(spec):
+def parts(spec):
     """Tensors of the pattern, and what a node has behind them."""
     if isinstance(spec.pattern, str):
         text, name, values = spec.pattern, "", {}
@@ -173,7 +173,7 @@ def attention(spec, return_lse):
         raise InvalidArgumentError("attention: out= and lse= are for calls outside of torch.compile and torch.export")
     if spec.descale is not None:
         raise UnsupportedError("attention: descale= is for calls outside of torch.compile and torch.export")
-    results = torch.ops.heddle.attention(spec.q, spec.k, spec.v, *_parts(spec), *(spec.carry or (None, None)))
+    results = torch.ops.heddle.attention(spec.q, spec.k, spec.v, *parts(spec), *(spec.carry or (None, None)))
     return (results[0], results[1]) if return_lse else results[0]
 
 
@@ -184,7 +184,7 @@ class _Recorded(torch.autograd.Function):
     def forward(ctx, spec, q, k, v, carry_out, carry_lse, *tensors):
         results = _torch.attention(spec, True)
         ctx.pattern = spec.pattern
-        _save(ctx, _Node(q, k, v, *_parts(spec), carry_out, carry_lse), results, spec.pattern)
+        _save(ctx, _Node(q, k, v, *parts(spec), carry_out, carry_lse), results, spec.pattern)
         return results
 
     @staticmethod
@@ -203,10 +203,10 @@ def recorded(spec, return_lse):
         raise UnsupportedError(f"q of {spec.q.dtype} has no gradients: give detached ones, or those of bfloat16 or float16")
     for name in ("k", "v"):
         _torch.view(getattr(spec, name), name)
-    out, lse = _Recorded.apply(spec, spec.q, spec.k, spec.v, *(spec.carry or (None, None)), *_parts(spec)[0])
+    out, lse = _Recorded.apply(spec, spec.q, spec.k, spec.v, *(spec.carry or (None, None)), *parts(spec)[0])
     return (out, lse) if return_lse else out
 
 
 def backward(spec):
     """d_q, d_k, d_v and the others of a call backward, as a node of a graph."""
-    return torch.ops.heddle.attention_backward(spec.q, spec.k, spec.v, spec.out, spec.lse, spec.d_out, spec.d_lse, *_parts(spec), ",".join(spec.gradients_of))
+    return torch.ops.heddle.attention_backward(spec.q, spec.k, spec.v, spec.out, spec.lse, spec.d_out, spec.d_lse, *parts(spec), ",".join(spec.gradients_of))

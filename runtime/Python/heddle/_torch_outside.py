@@ -2,7 +2,7 @@
 torch.compiler.disable takes seconds to load."""
 import torch
 
-from . import _direct, _flex
+from . import _direct, _flex, _pages
 
 
 def _outside(function, reason):
@@ -22,6 +22,8 @@ prepare = _outside(_direct.prepare, _FROZEN.format("prepare"))
 kernel = _outside(_direct.kernel, _FROZEN.format("kernel"))
 backward = _outside(_direct.backward, "heddle.attention_backward: with words as its pattern it is no node of a graph; give a heddle.Pattern, made outside")
 tune = _outside(_direct.tune, _FROZEN.format("tune"))
+paged_attention = _outside(_pages.attention, "heddle.serve.paged_attention: with words as its pattern, out=, lse= or a tensor as its scale it is no node of a "
+                                             "graph; give a heddle.Pattern, made outside, and take what the call returns")
 launch = _outside(_direct.launch, _FROZEN.format("Prepared"))
 pattern_now = _outside(_flex.pattern_now, "heddle.flex_attention: with words or functions it breaks the graph; give a heddle.Pattern, made outside: "
                                           "heddle.pattern(heddle.words.predicate(function))")

@@ -6,8 +6,7 @@ docs/serving.md is the guide.
 """
 from typing import Any, Optional
 
-from . import _direct, patterns
-from ._call import with_numbers
+from . import _direct, _pages, patterns
 from ._pages import PagesSpec
 from .calls import PatternLike
 from .patterns import Pattern
@@ -35,17 +34,13 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     offsets and the pages that are read are checked; on a GPU they are the caller's word.
     """
     spec = PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments)
-    if type(pattern) is not Pattern:
-        spec = spec._replace(pattern=patterns.resolved(pattern))
-    if spec.pattern.also_of_calls:
-        spec.refuse_unclear("paged_attention", return_lse=return_lse or None)
-    spec = with_numbers(spec)
-    if _direct.is_torch(q):
-        if stream is not None:
-            raise _direct.no_stream("paged_attention")
-        from . import _torch_pages
-        return _torch_pages.attention(spec, return_lse)
-    from . import _generic
-    bound = _generic.Bound(spec)
-    bound.launch()
-    return (bound.out, bound.lse) if return_lse else bound.out
+    if not _direct.is_compiling():
+        return _pages.attention(spec, return_lse)
+    is_fixed = isinstance(pattern, (str, Pattern)) and not _direct.is_torch(scale)
+    if _direct.is_traced() and not (is_fixed and out is None and lse is None):
+        from . import _torch_outside
+        return _torch_outside.paged_attention(spec, return_lse)
+    if stream is not None:
+        raise _direct.no_stream("paged_attention")
+    from . import _torch_pages_op
+    return _torch_pages_op.attention(spec if is_fixed else spec._replace(pattern=patterns.resolved(pattern)), return_lse)
