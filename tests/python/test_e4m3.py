@@ -8,6 +8,8 @@ if not hasattr(torch, "float8_e4m3fn"):
 import heddle  # noqa: E402
 from heddle import errors  # noqa: E402
 
+pytestmark = pytest.mark.compiler
+
 BATCH, ROWS, HEADS, KV_HEADS, DIM = 2, 130, 4, 2, 32
 
 

@@ -1,6 +1,6 @@
 // The running softmax of one warp's rows, in base 2 and fp32. For each row: row_max, a maximum of the scaled scores
-// that may lag behind them by kRescaleThreshold and kWeightExponent (log2 units), and weights and output relative to it. Invariant: sum =
-// sum of 2^(s - row_max), out = sum of 2^(s - row_max) v over the keys so far. A row without a kept key has row_max
+// that may lag behind them by kRescaleThreshold and kWeightExponent (log2 units), and weights and output relative to it.
+// Invariant: sum = sum of 2^(s - row_max), out = sum of 2^(s - row_max) v over the keys so far. A row without a kept key has row_max
 // kNoRowMax, sum 0.
 #pragma once
 
