@@ -122,7 +122,8 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
   addBridgeFunctions(*lowered, info);
   if (failed(lowerToLlvm(*lowered)))
     return failure();
-  llvm::Expected<MachineCode> machine = MachineCode::compile(*lowered);
+  llvm::Expected<MachineCode> machine =
+      MachineCode::compile(*lowered, info.hasScore ? MachineCode::Effort::ofLoops : MachineCode::Effort::ofCalls);
   if (!machine)
     return module.emitError() << "pattern '" << info.name
                               << "': compilation for the CPU failed: " << llvm::toString(machine.takeError());

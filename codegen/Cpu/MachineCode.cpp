@@ -66,7 +66,11 @@ void leaveOutMiscompiledFeatures(llvm::orc::JITTargetMachineBuilder &builder) {
     builder.addFeatures({"-avx512vl"});
 }
 
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>> hostTargetMachine() {
+llvm::CodeGenOptLevel codeGenLevel(MachineCode::Effort effort) {
+  return effort == MachineCode::Effort::ofLoops ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None;
+}
+
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> hostTargetMachine(MachineCode::Effort effort) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
@@ -76,7 +80,7 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> hostTargetMachine() {
   if (!builder)
     return builder.takeError();
   leaveOutMiscompiledFeatures(*builder);
-  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  builder->setCodeGenOptLevel(codeGenLevel(effort));
   return builder->createTargetMachine();
 }
 
@@ -94,17 +98,17 @@ MachineCode::MachineCode(std::unique_ptr<ExecutionEngine> engine) : engine(std::
 MachineCode::MachineCode(MachineCode &&) noexcept = default;
 MachineCode::~MachineCode() = default;
 
-llvm::Expected<MachineCode> MachineCode::compile(ModuleOp module) {
-  auto machine = hostTargetMachine();
+llvm::Expected<MachineCode> MachineCode::compile(ModuleOp module, Effort effort) {
+  auto machine = hostTargetMachine(effort);
   if (!machine)
     return machine.takeError();
-  auto optimizerMachine = hostTargetMachine();
+  auto optimizerMachine = hostTargetMachine(effort);
   if (!optimizerMachine)
     return optimizerMachine.takeError();
-  auto optimize = makeOptimizingTransformer(3, 0, optimizerMachine->get());
+  auto optimize = makeOptimizingTransformer(effort == Effort::ofLoops ? 3 : 0, 0, optimizerMachine->get());
   ExecutionEngineOptions options;
   options.transformer = optimize;
-  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
+  options.jitCodeGenOptLevel = codeGenLevel(effort);
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
   auto engine = ExecutionEngine::create(module, options, std::move(*machine));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include <boost/context/detail/fcontext.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -14,9 +15,9 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <stddef.h>
 #include <type_traits>
-#include <ucontext.h>
 #include <vector>
 
 #define __device__
@@ -40,9 +41,16 @@ namespace host_gpu {
 
 using Copies = std::vector<std::function<void()>>;
 
+// Boost's lowest layer: a switch of ucontext calls the kernel twice, and took more time than what threads compute.
+using Place = boost::context::detail::fcontext_t;
+using Arrival = boost::context::detail::transfer_t;
+
+// Runs from `place` on until somebody returns here; then `place` is where that one was.
+inline void switchTo(Place &place) { place = boost::context::detail::jump_fcontext(place, nullptr).fctx; }
+
 struct Thread {
-  ucontext_t place;
-  std::vector<char> stack;
+  Place place = nullptr;
+  std::unique_ptr<char[]> stack{new char[kStackBytes]};
   bool isDone = false;
   Copies open, openMma;
   std::deque<Copies> committed, committedMma;
@@ -73,7 +81,7 @@ struct Barrier {
   }
 };
 inline std::map<uint32_t, Barrier> barriers;
-inline ucontext_t scheduler;
+inline Place scheduler;
 inline unsigned current = 0;
 inline HostIndex blockIndex, gridSize;
 inline std::function<void()> body;
@@ -82,7 +90,7 @@ inline Thread &self() { return threads[current]; }
 inline Group &warp() { return warps[current / kLanes]; }
 inline unsigned lane() { return current % kLanes; }
 
-inline void letOthersRun() { swapcontext(&self().place, &scheduler); }
+inline void letOthersRun() { switchTo(scheduler); }
 inline void arrive(Group &group, unsigned members) {
   if (++group.arrived == members) {
     group.arrived = 0;
@@ -97,10 +105,11 @@ inline void wait(Group &group, unsigned members) {
 }
 inline void waitForWarp() { wait(warp(), kLanes); }
 
-inline void enter() {
+inline void enter(Arrival from) {
+  scheduler = from.fctx;
   body();
   self().isDone = true;
-  swapcontext(&self().place, &scheduler);
+  letOthersRun();
 }
 
 inline void start(Thread &thread) {
@@ -109,12 +118,7 @@ inline void start(Thread &thread) {
     copies->clear();
   thread.committed.clear();
   thread.committedMma.clear();
-  thread.stack.resize(kStackBytes);
-  getcontext(&thread.place);
-  thread.place.uc_stack.ss_sp = thread.stack.data();
-  thread.place.uc_stack.ss_size = thread.stack.size();
-  thread.place.uc_link = nullptr;
-  makecontext(&thread.place, enter, 0);
+  thread.place = boost::context::detail::make_fcontext(thread.stack.get() + kStackBytes, kStackBytes, enter);
 }
 
 inline void runBlock(unsigned number) {
@@ -129,7 +133,7 @@ inline void runBlock(unsigned number) {
     for (current = 0; current < threads.size(); ++current)
       if (!self().isDone) {
         isBusy = true;
-        swapcontext(&scheduler, &self().place);
+        switchTo(self().place);
       }
   }
 }
@@ -141,7 +145,7 @@ template <class Params>
 void launch(void (*kernel)(Params), const void *params, unsigned blocks, unsigned count, BlockOrder order) {
   const Params &given = *static_cast<const Params *>(params);
   body = [&] { kernel(given); };
-  threads = std::vector<Thread>(count);
+  threads.resize(count);
   warps.assign((count + kLanes - 1) / kLanes, Group());
   block = Group();
   gridSize.x = blocks;

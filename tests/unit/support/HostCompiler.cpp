@@ -42,7 +42,7 @@ HostProgram::HostProgram(const HostText &source, const std::string &linkFlags) :
   execute(HEDDLE_HOST_COMPILE " -std=c++17 -O1 -I. " + source.flags +
               " -I" HEDDLE_SKELETON_FOLDER " -MD -MF text.d -o text.o -c text.cpp",
           source.text);
-  execute(HEDDLE_HOST_CXX " " + linkFlags + " -o made text.o", source.text);
+  execute(HEDDLE_HOST_LINK " " + linkFlags + " -o made text.o " + source.libraries, source.text);
 }
 
 HostProgram::~HostProgram() { std::filesystem::remove_all(folder); }

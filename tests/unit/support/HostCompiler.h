@@ -14,6 +14,7 @@ struct HostText {
   std::string text;
   std::string flags;                          ///< beside -std=c++17 -O1 and the folder of the skeletons
   std::map<std::string, std::string> headers; ///< by name; found before all others
+  std::string libraries = "";                 ///< words of the link
 };
 
 class HostProgram {

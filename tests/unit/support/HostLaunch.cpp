@@ -104,6 +104,7 @@ HostText sourceOf(const std::string &text, const LaunchPlan &plan) {
   HostText source;
   source.text = "#include \"HostGpu.h\"\n" + text + launcherOf(plan);
   source.flags = "-w -I" HEDDLE_HOST_GPU;
+  source.libraries = "-lboost_context";
   return source;
 }
 
