@@ -84,9 +84,18 @@ Status checkRanks(const GroupRequest &request, const Transport &transport) {
                       num(transport.ranks()));
 }
 
+Status checkElements(const GroupRequest &request) {
+  const ElementTraits &element = traitsOf(request.elements.q);
+  if (!element.isScaled())
+    return {};
+  return Status::unsupported("q: dtype: " + std::string(element.name) +
+                             " has scales, which do not travel; ranks and streamed pieces take bf16, fp16 or fp32");
+}
+
 } // namespace
 
 Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, ShardDevice &device) {
+  HEDDLE_TRY(checkElements(request));
   if (rank >= request.plan.ranks())
     return badArguments("plan: it is of " + num(request.plan.ranks()) + " ranks, this is rank " + num(rank));
   GroupShare share(request, rank, anyWorkspace());
@@ -98,6 +107,7 @@ Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevi
   std::optional<GroupShare> share;
   auto prepare = [&]() -> Status {
     HEDDLE_TRY(checkRanks(request, transport));
+    HEDDLE_TRY(checkElements(request));
     share.emplace(request, transport.rank(), static_cast<char *>(request.args.workspace));
     HEDDLE_TRY(share->lay(device));
     if (share->workspaceBytes() <= request.args.workspace_bytes)
