@@ -67,7 +67,7 @@ if(TARGET heddle_compiler AND TARGET heddle_oracle)
       HEDDLE_HOST_GPU="${CMAKE_SOURCE_DIR}/tests/unit/host_gpu")
     heddle_use_pch(host_kernels_test pattern_test)
     set_tests_properties(unit.host_kernels PROPERTIES TIMEOUT 3600 COST 300) # it begins first: it takes longest
-    foreach(topic paged_cpu paged_kernel)
+    foreach(topic paged_cpu paged_kernel quantize_kernel)
       heddle_add_unit_test(${topic} heddle_pattern_test_support heddle_cpu_session heddle_oracle)
       target_sources(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/HostLaunch.cpp)
       target_compile_definitions(${topic}_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns"

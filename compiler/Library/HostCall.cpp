@@ -56,13 +56,20 @@ public:
         std::fill_n(gradient.address, gradient.elements, 0.0f);
       return {};
     }
-    HEDDLE_ASSIGN(std::shared_ptr<const JitPattern> code, pattern.machineCode(rules.kind->walk()));
+    std::shared_ptr<const JitPattern> code;
+    if (rules.kind->walksPattern()) {
+      HEDDLE_ASSIGN(code, pattern.machineCode(rules.kind->walk()));
+    }
     call.pattern = code.get();
     return cpuFunctionOf(rules.kind->base)(call);
   }
 
 private:
-  bool hasWork() const { return call.batch != 0 && call.heads != 0 && (call.seqlenQ != 0 || rules.kind->isBackward()); }
+  bool hasWork() const {
+    if (!rules.kind->walksPattern())
+      return call.batch != 0;
+    return call.batch != 0 && call.heads != 0 && (call.seqlenQ != 0 || rules.kind->isBackward());
+  }
 
   Status readRoles() {
     const RoleSpec &first = specOf(rules.kind->roles().front().role);

@@ -16,14 +16,14 @@ Status openPattern(const std::string &text, const char *label, const char *name,
   return {};
 }
 
-/// Of calls that walk a pattern. The arguments name the gradients of others.
+/// Of calls on q, k and v. The arguments name the gradients of others.
 Result<KindText> kindOf(const char *what, const char *given) {
   HEDDLE_ASSIGN(const KindText text, KindText::parse(given ? given : "forward"));
-  if (text.kind.walksPattern() && text.kind.gradientsOf.empty())
+  if (text.kind.find(Role::q) && text.kind.gradientsOf.empty())
     return text;
   std::string known;
   for (const Kind &other : Kind::all())
-    if (other.walksPattern())
+    if (other.find(Role::q))
       known += (known.empty() ? "" : ", ") + other.name();
   return Status::unsupported(std::string(what) + ": kind: expected one of " + known + ", got " + text.str());
 }

@@ -81,7 +81,7 @@ HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
  * refuses, in the same words, and what tensors of integers hold that the pattern does not take (offsets that do not begin
  * with 0, do not ascend or end before rows do, and those of queries behind them; lists that do not ascend), which
  * launches cannot look at: of kind "decode" lengths, offsets and the pages that are read as well. UNSUPPORTED: no such
- * kind, or one that walks no pattern. */
+ * kind, or one without q. */
 HEDDLE_API heddle_status heddle_cpu_run(const heddle_pattern *pattern, const char *kind,
                                         const heddle_attention_args *args, int32_t threads);
 /* What heddle_cpu_run would refuse now, but for entries of page_table; computes nothing. */

@@ -1,5 +1,6 @@
 //===- KindOracle.cpp - calls of every kind from their definitions --------===//
 #include "compiler/Oracle/KindOracle.h"
+#include "runtime/Core/CallChecks.h"
 
 #include <algorithm>
 #include <limits>
@@ -26,9 +27,16 @@ const RoleReport &KindReport::worst() const {
 }
 
 RowSpan spanOf(const RoleSpec &role, const std::vector<int64_t> &shape, const RowId &id) {
-  if (role.dim == RoleExtent::one)
-    return {(id.batch * shape[1] + id.head) * shape[2] + id.row, 1};
-  return {((id.batch * shape[1] + id.row) * shape[2] + id.head) * shape[3], shape[3]};
+  int64_t first = 0;
+  size_t dimension = 0;
+  for (RoleExtent extent : extentsOf(role)) {
+    const int64_t index = extent == role.lead    ? id.batch
+                          : extent == role.rows  ? id.row
+                          : extent == role.heads ? id.head
+                                                 : 0;
+    first = first * shape[dimension++] + index;
+  }
+  return {first, role.dim == RoleExtent::one ? 1 : shape.back()};
 }
 
 RowsOfRoles rowsOf(const RoleTensors &results) {

@@ -36,6 +36,7 @@ static const Example kExamples[] = {
     {"heddle sweep merge plan.json --dir=sweep -o tuned.db", "what all shards found"},
     {"heddle make-inputs --seqlen=1k --heads=8 -o qkv.safetensors", ""},
     {"heddle make-inputs --seqlen=1k --for=bias -o with_bias.safetensors", "and the tensors that a pattern reads"},
+    {"heddle quantize qkv.safetensors -o low.safetensors", "as e4m3, with a scale for each head"},
     {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cpu --verify", ""},
     {"heddle run causal --inputs=qkv.safetensors --output=out.safetensors --target=cuda",
      "the kernel of the database, or its default"},

@@ -22,6 +22,7 @@ const std::vector<Verb> &verbs() {
       {"cache", "look into, tidy, compare and pass on kernel databases", addCache},
       {"report", "write what databases say as one page: winners, trials, roofs, differences", addReport},
       /* make_inputs.cpp */ {"make-inputs", "write random q, k, v to a tensor file", addMakeInputs},
+      {"quantize", "write the q, k, v of a tensor file as e4m3, with their scales", addQuantize},
       {"help", "explain a verb, the environment, or list the patterns of the library", addHelp},
       {"completion", "print a script that completes this command line in a shell", addCompletion},
       {"man", "print the manual page", addMan},

@@ -20,7 +20,7 @@ KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, bool outFloa
   shape.arch = &arch;
   shape.kind = call.inputs.kind;
   const DType dtype = call.inputs.dtype();
-  const bool isOfFloatOut = dtype == kAccumulator && !shape.kind.walksPattern(); // a forward call's fp32
+  const bool isOfFloatOut = dtype == kAccumulator && !shape.kind.find(Role::q); // a forward call's fp32
   shape.elements =
       CallElements(isOfFloatOut ? kDefaultDType : dtype,
                    outFloat32 || isOfFloatOut ? kAccumulator : call.inputs.outDType(), call.inputs.precision);

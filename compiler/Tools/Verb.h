@@ -51,6 +51,7 @@ Action addReport(CLI::App &command);
 Action addRing(CLI::App &command);
 Action addCost(CLI::App &command);
 Action addMakeInputs(CLI::App &command);
+Action addQuantize(CLI::App &command);
 Action addHelp(CLI::App &command);
 Action addCompletion(CLI::App &command);
 Action addMan(CLI::App &command);

@@ -77,7 +77,8 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
   for (const std::string &name : options.with) {
     std::string known;
     for (const KindRole &role : options.kind.roles())
-      if (role.presence == Presence::optional && specOf(role.role).form != RoleForm::offsets) {
+      if (role.presence == Presence::optional && includes(role.access, Access::read) &&
+          specOf(role.role).form != RoleForm::offsets) {
         known += (known.empty() ? "" : ", ") + std::string(specOf(role.role).name);
         if (name == specOf(role.role).name)
           roles.push_back(role.role);

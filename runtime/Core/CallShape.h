@@ -35,7 +35,7 @@ struct CallElements {
   static DType outOf(DType inputs) { return traitsOf(inputs).isScaled() ? kDefaultDType : inputs; }
 
   DType of(RoleElement element) const {
-    const DType elements[] = {q, k, v, out, kAccumulator, DType::i32};
+    const DType elements[] = {q, k, v, out, kAccumulator, DType::i32, DType::e4m3};
     return elements[int(element)];
   }
 };

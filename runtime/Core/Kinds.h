@@ -42,7 +42,11 @@ namespace heddle {
   ROLE(descaleQ, descale_q, array, fp32, batch, one, heads, one)                                                       \
   ROLE(descaleK, descale_k, array, fp32, batch, one, kvHeads, one)                                                     \
   ROLE(descaleV, descale_v, array, fp32, batch, one, kvHeads, one)                                                     \
-  ROLE(pageTable, page_table, array, i32, sequences, maxPages, one, one)
+  ROLE(pageTable, page_table, array, i32, sequences, maxPages, one, one)                                               \
+  ROLE(quantizedQ, quantized_q, tensor, e4m3, batch, seqlenQ, heads, headDim)                                          \
+  ROLE(quantizedK, quantized_k, tensor, e4m3, batch, seqlenK, kvHeads, headDim)                                        \
+  ROLE(quantizedV, quantized_v, tensor, e4m3, batch, seqlenK, kvHeads, valueDim)                                       \
+  ROLE(kMean, k_mean, array, fp32, batch, one, kvHeads, headDim)
 
 enum class Role : uint8_t {
 #define HEDDLE_ROLE_NAME(identifier, ...) identifier,
@@ -52,7 +56,7 @@ enum class Role : uint8_t {
 
 enum class RoleForm : uint8_t { tensor, array, offsets };
 // That of q, k, v or out in the call (CallElements), or the same in every call.
-enum class RoleElement : uint8_t { q, k, v, out, fp32, i32 };
+enum class RoleElement : uint8_t { q, k, v, out, fp32, i32, e4m3 };
 // sequences: those of a batch; of ragged rows, which are one batch element, as many as have offsets. Keys in pages:
 // `pages` of them in memory, pageSize keys each, at most maxPages for a sequence.
 enum class RoleExtent : uint8_t {
@@ -132,7 +136,11 @@ constexpr RoleSpec specOf(const KindRole &known) {
   KIND(decode, decode, {Role::q, Access::read}, {Role::k, Access::read, Presence::required, 0, Rows::inPages},         \
        {Role::v, Access::read, Presence::required, 0, Rows::inPages}, {Role::pageTable, Access::read},                 \
        {Role::sequsedK, Access::read}, {Role::cuSeqlensQ, Access::read, Presence::optional},                           \
-       {Role::out, Access::write}, {Role::lse, Access::write})
+       {Role::out, Access::write}, {Role::lse, Access::write})                                                         \
+  KIND(quantize, quantize, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
+       {Role::quantizedQ, Access::write}, {Role::quantizedK, Access::write}, {Role::quantizedV, Access::write},        \
+       {Role::descaleQ, Access::write}, {Role::descaleK, Access::write}, {Role::descaleV, Access::write},              \
+       {Role::kMean, Access::write, Presence::optional})
 
 enum class KindBase : uint8_t {
 #define HEDDLE_KIND_NAME(identifier, ...) identifier,
@@ -174,8 +182,8 @@ struct Kind {
   // Keys lie in pages. Sequences have lengths of their own, and their queries are their last positions.
   bool hasPages() const { return find(Role::pageTable) != nullptr; }
   Walk walk() const { return isBackward() ? Walk::both : Walk::queries; }
-  // Calls look at queries, so what they compute depends on the pattern.
-  bool walksPattern() const { return find(Role::q) != nullptr; }
+  // Queries meet keys, so what calls compute depends on the pattern.
+  bool walksPattern() const { return find(Role::q) && find(Role::out); }
   // Its calls read `role`, or any role, as a forward call on their tensors writes it.
   bool takesFromForward(Role role) const;
   bool takesFromForward() const;

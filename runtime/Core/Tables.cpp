@@ -36,7 +36,8 @@ std::vector<LaunchSymbol> symbolsOf(const RoleSpec &role) {
 }
 
 std::string roleText(const KindRole &known) {
-  constexpr const char *forms[] = {"tensor", "array", "offsets"}, *elements[] = {"q", "k", "v", "out", "fp32", "i32"};
+  constexpr const char *forms[] = {"tensor", "array", "offsets"},
+                       *elements[] = {"q", "k", "v", "out", "fp32", "i32", "e4m3"};
   constexpr const char *accesses[] = {"", "read", "write", "both"},
                        *presences[] = {"required", "together", "optional", "scale"};
   const RoleSpec role = specOf(known);

@@ -174,6 +174,17 @@ typedef struct heddle_attention_args {
    * change between launches and are the caller's word, but lengths beyond max_pages pages are cut there and those below 0
    * are 0; calls on the processors look at them. */
   int32_t sequences, max_pages;
+  /* Kind "quantize", else zero: e4m3 tensors of the shapes of q, k and v, which are bf16, fp16 or fp32, written completely
+   * with descale_q, descale_k and descale_v, none of them null. A descale is that of a (batch, head): its largest finite
+   * magnitude / 448, at least 2^-126; 1 where all are 0. Elements are multiplied by 1 / descale and rounded to nearest
+   * even; infinity and NaN become NaN. A length of 0 leaves a tensor out. */
+  heddle_tensor quantized_q;
+  heddle_tensor quantized_k;
+  heddle_tensor quantized_v;
+  /* Null, or [batch, kv_heads, head_dim]: kind "quantize" subtracts the mean of a head's rows of k from each of them before
+   * all else, and writes it here. Scores of a query then lack scale * (q . mean), which the softmax does not see, unless
+   * what is not linear (softcap) or a sink stands behind them; lse lacks as much. */
+  float *k_mean;
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;
@@ -197,7 +208,7 @@ typedef struct heddle_kernel_query {
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
   const char *
-      kind; /* null means "forward"; "decode"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
+      kind; /* null means "forward"; "decode"; "quantize"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_fp32_out" behind each: out is fp32;
                      * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */
   int64_t head_dim, value_dim;

@@ -136,7 +136,7 @@ TEST_CASE("a wrong configuration text is refused with its line") {
   CHECK(message(named + "block_m=12x\n") == "configuration: line 2: expected a whole number for block_m, got '12x'");
   CHECK(message("block_m=\n" + named) == "configuration: line 1: expected a whole number for block_m, got ''");
   CHECK(message("skeleton=a\\n\n") == "no skeleton 'a\\n'; there is sm90_backward, sm90_forward, portable_backward, "
-                                      "portable_decode, portable_forward, row_dot");
+                                      "portable_decode, portable_forward, quantize, row_dot");
   CHECK(message(named + "skeleton=sm90_forward\n") == "configuration: line 2: skeleton is given twice");
   CHECK(message("block_m=1\nmy_skeleton=a\n") == "configuration: field skeleton is missing");
   CHECK(KernelConfig::parse(sm90ForwardSkeleton().fields(), named).status().message() ==
@@ -190,6 +190,22 @@ TEST_CASE("a skeleton that does not serve a kind says what it serves") {
   request.valueDim = 68;
   CHECK(chooseSkeleton(request).status().message().find("row_dot: serves value dims that are multiples of 8") !=
         std::string::npos);
+}
+
+TEST_CASE("pieces of the quantize kernel are whole rows, heads of a pair of pieces fit the registers") {
+  KernelRequest request;
+  request.kind = {KindBase::quantize};
+  request.headDim = request.valueDim = 512;
+  const auto refused = [&](const char *field, int64_t value) {
+    KernelConfig config = *defaultConfig(request);
+    REQUIRE(config.set(field, value).isOk());
+    return validateConfig(request, config).status().message();
+  };
+  CHECK(refused("warps", 1).find("rows: 1 warps take 256 elements at a time, a row has 512") == 0);
+  CHECK(refused("units", 8)
+            .find("registers: need at least 129 registers per thread, sm_80 leaves 128 with 2 blocks of 256 "
+                  "threads") == 0);
+  CHECK(refused("min_blocks", 9).find("threads: 9 blocks of 256 threads, sm_80 allows 2048 threads") == 0);
 }
 
 TEST_CASE("origin rules round-trip") {
@@ -326,7 +342,7 @@ TEST_CASE("a configuration of another skeleton is refused") {
             .find("skeleton: expected portable_forward, got 'sm90_forward'") == 0);
   CHECK(validateConfig(request, KernelConfig()).status().message() ==
         "no skeleton ''; there is sm90_backward, sm90_forward, portable_backward, portable_decode, portable_forward, "
-        "row_dot");
+        "quantize, row_dot");
 }
 
 TEST_CASE("the search space is not empty, has no duplicates and holds the default") {

@@ -42,7 +42,7 @@ TEST_CASE("kinds have one text") {
   CHECK(kindNames() == std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate",
                                                 "backward_accumulate_keys", "backward_deterministic",
                                                 "backward_accumulate_deterministic",
-                                                "backward_accumulate_keys_deterministic", "decode"});
+                                                "backward_accumulate_keys_deterministic", "decode", "quantize"});
   for (Kind kind : Kind::all()) {
     if (kind.isBackward())
       kind.gradientsOf = {0, 13};
@@ -114,6 +114,17 @@ TEST_CASE("calls that add to gradients read them, in fp32; other roles are the s
   CHECK(toKeys.addsTo(Role::dV));
   CHECK(!toKeys.addsTo(Role::dQ));
   CHECK(specOf(*toKeys.find(Role::dQ)).element == RoleElement::q);
+}
+
+TEST_CASE("calls that quantise write e4m3 whatever they read, and walk no pattern") {
+  const Kind quantize = {KindBase::quantize};
+  CHECK(!quantize.walksPattern());
+  CHECK(Kind().walksPattern());
+  CHECK(quantize.flopsOfPair(64, 64) == 0);
+  for (DType dtype : {DType::bf16, DType::fp16, DType::fp32})
+    CHECK(CallElements(dtype).of(specOf(Role::quantizedV).element) == DType::e4m3);
+  CHECK(quantize.find(Role::descaleK)->access == Access::write);
+  CHECK(Kind().find(Role::descaleK)->access == Access::read);
 }
 
 TEST_CASE("no kind has a role twice, and every kind writes something") {

@@ -290,3 +290,47 @@ TEST_CASE("a call on the CPU that does not fit is refused and named, and nothing
   call.args.flags = 0;
   CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &call.args, -1), HEDDLE_INVALID_ARGUMENT, "threads");
 }
+
+TEST_CASE("kind quantize writes e4m3 tensors and scales, with or without the mean of k, and takes no other results") {
+  const PatternHandle pattern = parse(kWindowText);
+  HostCall call(9, 2, 32);
+  std::vector<unsigned char> bytes[3];
+  std::vector<float> descale[3], mean(2 * 32, NAN);
+  heddle_attention_args args = call.args;
+  args.out = {}, args.lse = nullptr, args.operands = nullptr, args.operand_count = 0;
+  const auto lowOf = [&](int number) {
+    bytes[number].assign(call.q.size(), 0x7f), descale[number].assign(2, NAN);
+    return heddle_tensor{bytes[number].data(), HEDDLE_E4M3, 0, {1, 9, 2, 32}, {9 * 64, 64, 32, 1}};
+  };
+  args.quantized_q = lowOf(0), args.quantized_k = lowOf(1), args.quantized_v = lowOf(2);
+  args.descale_q = descale[0].data(), args.descale_k = descale[1].data(), args.descale_v = descale[2].data();
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &args, 1));
+  float largest = 0;
+  for (int64_t row = 0; row < 9; ++row)
+    for (int64_t d = 0; d < 32; ++d)
+      largest = std::max(largest, std::abs(call.at(call.v, row, 1)[d]));
+  CHECK(descale[2][1] == largest / 448);
+  const std::vector<unsigned char> plain = bytes[1];
+  args.k_mean = mean.data();
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &args, 1));
+  CHECK(plain != bytes[1]);
+  double sum = 0;
+  for (int64_t row = 0; row < 9; ++row)
+    sum += call.at(call.k, row, 1)[5];
+  CHECK(mean[32 + 5] == doctest::Approx(sum / 9));
+  const auto refused = [&](heddle_status code, const char *words, auto change) {
+    heddle_attention_args bad = args;
+    change(bad);
+    CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize", &bad, 1), code, words);
+  };
+  refused(HEDDLE_UNSUPPORTED, "a call of kind quantize has no out", [&](auto &bad) { bad.out = call.args.out; });
+  refused(HEDDLE_INVALID_ARGUMENT, "quantized_v: dtype: expected e4m3, got fp32",
+          [](auto &bad) { bad.quantized_v.dtype = HEDDLE_FP32; });
+  refused(HEDDLE_INVALID_ARGUMENT, "quantized_k: size of row: expected 9, got 8",
+          [](auto &bad) { bad.quantized_k.size[1] = 8; });
+  refused(HEDDLE_INVALID_ARGUMENT, "quantized_q", [&](auto &bad) { bad.quantized_q.ptr = call.q.data(); });
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &args, 1), HEDDLE_UNSUPPORTED,
+                "a call of kind forward has no quantized_q");
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "row_dot", &args, 1), HEDDLE_UNSUPPORTED,
+                "decode, quantize, got row_dot");
+}

@@ -29,7 +29,7 @@ struct Beginning {
 Beginning beginningOf(const std::string &kind, const std::string &arch) {
   auto file = PatternFile::load(std::string(HEDDLE_PATTERNS) + "/longnet.mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
-  const bool isForward = kind == "forward" || kind == "decode";
+  const bool isForward = kind == "forward" || kind == "decode" || kind == "quantize";
   auto pattern = preparePattern(**file, PassFunctions::ofDefaults, isForward ? Walk::queries : Walk::both);
   REQUIRE_MESSAGE(pattern.isOk(), pattern.status().message());
   KernelShape shape;
@@ -62,7 +62,8 @@ TEST_CASE("device files include what they use") {
   }
   const Beginning kernels[] = {beginningOf("forward", "sm_90a"), beginningOf("backward", "sm_90a"),
                                beginningOf("forward", "sm_80"),  beginningOf("backward", "sm_80"),
-                               beginningOf("row_dot", "sm_80"),  beginningOf("decode", "sm_80")};
+                               beginningOf("row_dot", "sm_80"),  beginningOf("decode", "sm_80"),
+                               beginningOf("quantize", "sm_89")};
   for (const EmbeddedFile &file : skeletonSources()) {
     Status status;
     for (const Beginning &kernel : kernels)

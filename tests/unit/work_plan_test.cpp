@@ -65,7 +65,7 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
   CHECK(refused.status().message() ==
         "plan.json: kinds: expected one of forward, row_dot, backward, backward_accumulate, "
         "backward_accumulate_keys, backward_deterministic, backward_accumulate_deterministic, "
-        "backward_accumulate_keys_deterministic, got \"sideways\"");
+        "backward_accumulate_keys_deterministic, quantize, got \"sideways\"");
 }
 
 TEST_CASE("gradients of what a pattern reads are those of its items of gradients") {

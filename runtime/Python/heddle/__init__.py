@@ -13,16 +13,16 @@ from . import errors, words
 from ._engine import Kernel, configure
 from ._library import library as _shared_library
 from ._stats import sample, stats, stats_text
-from .calls import Prepared, Task, attention, attention_backward, kernel, prepare, tune
+from .calls import Prepared, Quantized, Task, attention, attention_backward, kernel, prepare, quantize, tune
 from .errors import (CorruptError, DeniedError, Error, InternalError, InvalidArgumentError, IoError, NewerError, NotFoundError,
                      UnavailableError, UnsupportedError)
 from .patterns import Argument, Pattern, library, library_names, load, named, pattern
 from .words import number, size, static, tensor
 
 __all__ = ["Argument", "CorruptError", "DeniedError", "Error", "InternalError", "InvalidArgumentError", "IoError", "Kernel", "NewerError",
-           "NotFoundError", "Pattern", "Prepared", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "distributed", "errors",
+           "NotFoundError", "Pattern", "Prepared", "Quantized", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "distributed", "errors",
            "flex", "flex_attention", "has_compiler", "kernel", "library", "library_names", "load", "named", "nn", "number", "pattern", "prepare",
-           "sample", "serve", "size", "static", "stats", "stats_text", "tensor", "tune", "version", "words"]
+           "quantize", "sample", "serve", "size", "static", "stats", "stats_text", "tensor", "tune", "version", "words"]
 
 
 def version() -> str:

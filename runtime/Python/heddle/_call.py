@@ -91,9 +91,10 @@ def _check(role, view, inputs):
 def _check_dtype(role, view, inputs):
     first, of = inputs.first, inputs.kind.read[0]
     is_as_first = role.element == of.element or role.element in _MIXED_BY_NONE and of.element in _MIXED_BY_NONE
-    if role.element == "fp32":
-        if view.dtype != "fp32":
-            raise bad(f"{role.label}: dtype: expected fp32, which the gradient is added to, got {view.dtype}")
+    if role.element in ("fp32", "e4m3"):
+        if view.dtype != role.element:
+            why = ", which the gradient is added to" if role.element == "fp32" else ""
+            raise bad(f"{role.label}: dtype: expected {role.element}{why}, got {view.dtype}")
         return
     if is_as_first and view.dtype not in _elements.numbers():
         raise bad(f"{role.label}: dtype: expected {_elements.listed()}, got {view.dtype}")

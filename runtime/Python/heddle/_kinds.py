@@ -8,7 +8,7 @@ from ._tables import tables
 class Role(NamedTuple):
     name: str
     is_tensor: bool  # with strides; else rows behind one another
-    element: str  # that of "q", "k", "v" or "out", or "fp32" or "i32"
+    element: str  # that of "q", "k", "v" or "out", or "fp32", "i32" or "e4m3"
     extents: Tuple[str, ...]  # by the names of sizes, in the order of memory
     is_read: bool
     is_written: bool

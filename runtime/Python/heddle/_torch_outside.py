@@ -2,7 +2,7 @@
 torch.compiler.disable takes seconds to load."""
 import torch
 
-from . import _direct, _flex, _pages
+from . import _direct, _flex, _pages, _quantize
 
 
 def _outside(function, reason):
@@ -24,6 +24,7 @@ backward = _outside(_direct.backward, "heddle.attention_backward: with words as 
 tune = _outside(_direct.tune, _FROZEN.format("tune"))
 paged_attention = _outside(_pages.attention, "heddle.serve.paged_attention: with words as its pattern, out=, lse= or a tensor as its scale it is no node of a "
                                              "graph; give a heddle.Pattern, made outside, and take what the call returns")
+quantize = _outside(_quantize.quantize, _FROZEN.format("quantize"))
 launch = _outside(_direct.launch, _FROZEN.format("Prepared"))
 pattern_now = _outside(_flex.pattern_now, "heddle.flex_attention: with words or functions it breaks the graph; give a heddle.Pattern, made outside: "
                                           "heddle.pattern(heddle.words.predicate(function))")

@@ -1,13 +1,14 @@
 """heddle.attention, heddle.attention_backward, heddle.prepare, heddle.kernel, heddle.tune: calls, whoever owns the tensors."""
 from typing import Any, Optional, Sequence, Tuple, Union
 
-from . import _call, _direct, _engine, patterns
+from . import _call, _direct, _engine, _quantize, patterns
 from ._direct import Task
+from ._quantize import Quantized
 from .errors import InvalidArgumentError
 from .patterns import Pattern
 from .words import Mask, Softmax
 
-__all__ = ["attention", "attention_backward", "prepare", "kernel", "tune", "Prepared", "Task"]
+__all__ = ["attention", "attention_backward", "prepare", "kernel", "tune", "quantize", "Prepared", "Quantized", "Task"]
 
 PatternLike = Union[Pattern, Mask, Softmax, str]
 Carry = Optional[Tuple[Any, Any]]
@@ -160,6 +161,28 @@ def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_o
     deterministic say as in heddle.attention_backward."""
     wanted = _direct.gradients(backward, gradients_of, deterministic)
     return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments, precision=precision), wanted)
+
+
+def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool = False) -> Quantized:
+    """q, k and v as e4m3, for calls with descale=:
+
+        low = heddle.quantize(q, k, v)
+        out = heddle.attention(low.q, low.k, low.v, "causal", descale=low.descale)
+
+    q [batch, seqlen_q, heads, head_dim], k [batch, seqlen_k, kv_heads, head_dim] and v [batch, seqlen_k, kv_heads, value_dim] are PyTorch tensors
+    in bf16, fp16 or fp32, with strides as of heddle.attention; on a GPU head dims are multiples of 16. Of each (batch, head) the largest finite
+    magnitude becomes 448; infinity and NaN become NaN. A length of 0 leaves a tensor out. One launch, which reads each element from memory once
+    where a head fits the second-level cache; the same bits in every run, on GPUs and processors alike. No gradients.
+
+    smooth_k  first subtracts from the rows of k the mean of those of their head, which is `k_mean` of the result: it adds the same number to all
+              scores of a query, which no weight sees. lse lacks scale * (q . k_mean). `pattern` is that of the calls; UnsupportedError where its
+              scores are not linear (softcap, score_map), or a sink stands beside them
+    """
+    spec = _quantize.QuantizeSpec(q, k, v, pattern, bool(smooth_k))
+    if _direct.is_traced():
+        from . import _torch_outside
+        return _torch_outside.quantize(spec)
+    return _quantize.quantize(spec)
 
 
 def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = True, strategy: Optional[str] = None,

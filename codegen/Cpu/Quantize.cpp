@@ -1,0 +1,106 @@
+//===- Quantize.cpp - q, k and v as e4m3 on the CPU -----------------------===//
+// Each head of each tensor by itself: its largest finite magnitude becomes the largest number of e4m3. What kernels
+// compute (codegen/Skeletons/Quantize), in the same operations, so that bits are the same; the mean of k aside, whose
+// sum is one of doubles here.
+//===----------------------------------------------------------------------===//
+#include "codegen/Cpu/CpuKinds.h"
+#include "runtime/Core/ElementConvert.h"
+#include "runtime/Core/ParallelFor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+struct QuantizedRole {
+  Role from, to, descale;
+};
+constexpr QuantizedRole kTensors[] = {{Role::q, Role::quantizedQ, Role::descaleQ},
+                                      {Role::k, Role::quantizedK, Role::descaleK},
+                                      {Role::v, Role::quantizedV, Role::descaleV}};
+
+constexpr float kLeastDescale = 0x1p-126f; // whose reciprocal is finite
+
+class HeadsOfTensor {
+public:
+  HeadsOfTensor(const CpuCall &call, const QuantizedRole &tensor)
+      : call(call), tensor(tensor), rows(call.sizeOf(specOf(tensor.from).rows)),
+        heads(call.sizeOf(specOf(tensor.from).heads)), dim(call.sizeOf(specOf(tensor.from).dim)),
+        fromStride(call.stridesOf(tensor.from)), toStride(call.stridesOf(tensor.to)) {}
+
+  void quantize() const {
+    const int64_t count = int64_t(call.batch) * heads;
+    parallelFor(count, threadCountFor(count, call.threads), [&](int, int64_t head) { quantize(head); });
+  }
+
+private:
+  int64_t offset(const CpuStrides &stride, int64_t head, int64_t row) const {
+    return head / heads * stride[0] + row * stride[1] + head % heads * stride[2];
+  }
+
+  // What is subtracted from each row; empty: nothing.
+  std::vector<float> meanOf(int64_t head) const {
+    float *means = tensor.from == Role::k ? call.as<float>(Role::kMean) : nullptr;
+    if (!means)
+      return {};
+    std::vector<float> row(dim);
+    std::vector<double> sums(dim);
+    for (int64_t i = 0; i < rows; ++i) {
+      load(head, i, {}, row);
+      for (int64_t c = 0; c < dim; ++c)
+        sums[c] += std::isfinite(row[c]) ? row[c] : 0;
+    }
+    for (int64_t c = 0; c < dim; ++c)
+      means[head * dim + c] = float(sums[c] / std::max<int64_t>(rows, 1));
+    return {means + head * dim, means + (head + 1) * dim};
+  }
+
+  void load(int64_t head, int64_t row, const std::vector<float> &mean, std::vector<float> &values) const {
+    loadElements(call.elementOf(tensor.from), call.as<void>(tensor.from), offset(fromStride, head, row), dim,
+                 values.data());
+    for (size_t c = 0; c < mean.size(); ++c)
+      values[c] -= mean[c];
+  }
+
+  void quantize(int64_t head) const {
+    const std::vector<float> mean = meanOf(head);
+    std::vector<float> values(dim);
+    float largest = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      load(head, row, mean, values);
+      for (float value : values)
+        largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+    }
+    const float most = float(traitsOf(DType::e4m3).largest);
+    const float descale = largest > 0 ? std::max(largest / most, kLeastDescale) : 1.0f;
+    if (float *descales = call.as<float>(tensor.descale))
+      descales[head] = descale;
+    const float factor = 1.0f / descale;
+    for (int64_t row = 0; row < rows; ++row) {
+      load(head, row, mean, values);
+      for (float &value : values)
+        value = std::isfinite(value) ? value * factor : NAN;
+      storeElements(DType::e4m3, values.data(), dim, call.as<void>(tensor.to), offset(toStride, head, row));
+    }
+  }
+
+  const CpuCall &call;
+  const QuantizedRole &tensor;
+  int64_t rows, heads, dim;
+  CpuStrides fromStride, toStride;
+};
+
+} // namespace
+
+Status quantizeOnCpu(const CpuCall &call) {
+  if (traitsOf(call.elements.q).isScaled())
+    return Status::unsupported(std::string("attention arguments: q: dtype: calls of kind quantize take ") +
+                               elementList(&ElementTraits::isOfWarps) + ", not " + dtypeName(call.elements.q));
+  for (const QuantizedRole &tensor : kTensors)
+    HeadsOfTensor(call, tensor).quantize();
+  return {};
+}
+
+} // namespace heddle

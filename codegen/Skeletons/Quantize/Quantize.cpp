@@ -1,0 +1,235 @@
+//===- Quantize.cpp - host half of quantize.cuh ------------------------------------------------===//
+//
+// Owns what the quantize skeleton serves, its search space, constraints, workspace and launch: q, k and v as e4m3 with a
+// scale for each head, on every GPU. Change it together with quantize.cuh.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Skeletons/Quantize/quantize_layout.cuh"
+#include "codegen/Config/ConfigView.h"
+#include "codegen/Config/ForwardLaunch.h"
+#include "codegen/Config/KernelRequest.h"
+#include "codegen/Config/SmemLayout.h"
+#include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Target/GpuArch.h"
+#include "runtime/Core/LaunchPlan.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+using Reason = std::optional<std::string>;
+
+constexpr int64_t kDimStep = 16, kMaxDim = 512, kWarpLanes = 32, kMaxWarps = 16, kMaxUnits = 8;
+constexpr int64_t kLeadParts = 4; // of the blocks of a GPU, that the lead is counted in
+
+struct QuantizeConfig {
+  int64_t units = 4;      ///< of eight elements, of each of the two pieces that a thread holds
+  int64_t warps = 8;      ///< of one block
+  int64_t minBlocks = 3;  ///< of one SM: that the registers must allow, and of the grid
+  int64_t lead = 2;       ///< quarters of the grid
+  int64_t evictFirst = 1; ///< 1: what is read the second time and what is written leave the cache first
+
+  int64_t threads() const { return kWarpLanes * warps; }
+  int64_t pieceRows(int64_t dim) const { return units * quantize::stepRows(warps, dim); }
+
+  QuantizeConfig() = default;
+  QuantizeConfig(const KernelConfig &config) { readFields(config, *this); }
+  operator KernelConfig() const { return writeFields(*this); }
+
+  static const FieldsOf<QuantizeConfig> &fields() {
+    using C = QuantizeConfig;
+    static const FieldsOf<C> list = {"quantize",
+                                     {{"units", &C::units, 1, kMaxUnits},
+                                      {"warps", &C::warps, 1, kMaxWarps},
+                                      {"min_blocks", &C::minBlocks, 1, kLargestField},
+                                      {"lead", &C::lead, 0, kLargestField},
+                                      {"evict_first", &C::evictFirst, 0, 1, noOrYes()}}};
+    return list;
+  }
+};
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+Reason checkRows(const KernelRequest &request, const QuantizeConfig &config) {
+  const int64_t dim = std::max(request.headDim, request.valueDim);
+  if (config.pieceRows(dim) >= 1)
+    return std::nullopt;
+  return number(config.warps) + " warps take " + number(config.threads() * quantize::kUnitElements) +
+         " elements at a time, a row has " + number(dim);
+}
+
+Reason checkThreads(const KernelRequest &request, const QuantizeConfig &config) {
+  const GpuArch &arch = *request.arch;
+  if (config.threads() * config.minBlocks <= arch.maxThreadsPerSm && config.minBlocks <= arch.maxBlocksPerSm)
+    return std::nullopt;
+  return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
+         " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) + " blocks per SM";
+}
+
+Reason checkRegisters(const KernelRequest &request, const QuantizeConfig &config) {
+  const int64_t others = request.arch->features.hasFp8Mma ? 44 : 65; // as ptxas has it
+  const int64_t unitWords = quantize::kUnitElements * request.element().bytes / 4;
+  const int64_t need = 2 * config.units * unitWords + others;
+  const int64_t allowed = std::min<int64_t>(request.arch->maxRegistersPerThread,
+                                            request.arch->registersPerSm / (config.threads() * config.minBlocks));
+  if (need <= allowed)
+    return std::nullopt;
+  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
+         number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
+}
+
+SmemLayout layoutOf(const KernelRequest &request, const QuantizeConfig &config) {
+  SmemLayout layout;
+  layout.append("control", quantize::kControlBytes);
+  layout.append("columns",
+                quantize::stepRows(config.warps, request.headDim) * request.headDim * int64_t(sizeof(float)));
+  return layout;
+}
+
+struct QuantizedRole {
+  Role from, to, descale;
+  LaunchSymbol rows, heads;
+};
+constexpr QuantizedRole kRolesOfTensors[quantize::kTensors] = {
+    {Role::q, Role::quantizedQ, Role::descaleQ, LaunchSymbol::seqlenQ, LaunchSymbol::heads},
+    {Role::k, Role::quantizedK, Role::descaleK, LaunchSymbol::seqlenK, LaunchSymbol::kvHeads},
+    {Role::v, Role::quantizedV, Role::descaleV, LaunchSymbol::seqlenK, LaunchSymbol::kvHeads}};
+
+class Quantize final : public Skeleton {
+public:
+  const ConfigFields &fields() const override { return configFields<QuantizeConfig>(); }
+  KindBase kind() const override { return KindBase::quantize; }
+  bool servesArch(const GpuArch &) const override { return true; }
+  std::vector<Knob> knobs(const KernelRequest &request) const override;
+  const std::vector<Constraint> &constraints() const override;
+  KernelConfig defaultConfig(const KernelRequest &request) const override;
+  std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
+  ScheduleFacts schedule(const KernelConfig &config) const override;
+  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override {
+    return layoutOf(request, config);
+  }
+  LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
+  std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
+
+protected:
+  Status checkRequest(const KernelRequest &request) const override;
+};
+
+std::vector<Knob> Quantize::knobs(const KernelRequest &) const {
+  return {
+      {"units", "units of eight elements of a thread: more bytes under way, more registers", {1, 2, 4, 8}},
+      {"warps", "warps of one block", {4, 8, 16}},
+      {"min_blocks", "blocks per SM: more bytes under way, fewer registers", {1, 2, 3, 4, 6, 8}},
+      {"lead", "how far reads run ahead, in quarters of the grid: fewer waits, more of the cache", {0, 1, 2, 4, 8}},
+      {"evict_first", "what is read the second time and what is written leave the cache first", {0, 1}},
+  };
+}
+
+const std::vector<Constraint> &Quantize::constraints() const {
+  using C = QuantizeConfig;
+  static const std::vector<Constraint> list = {
+      {"ranges", "every field lies in its range", checkRanges},
+      {"rows", "a piece has whole rows", ruleOf<C, checkRows>},
+      {"threads", "threads and blocks of one SM", ruleOf<C, checkThreads>},
+      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
+  };
+  return list;
+}
+
+// 96 KB under way on an SM, half of them out of the cache, of elements of any size; 64 KB where more instructions need
+// more registers.
+KernelConfig Quantize::defaultConfig(const KernelRequest &request) const {
+  QuantizeConfig config;
+  config.units = config.units * 2 / request.element().bytes;
+  config.minBlocks = request.arch->features.hasFp8Mma ? 3 : 2;
+  return config;
+}
+
+std::vector<KernelConfig> Quantize::fallbackConfigs(const KernelRequest &request) const {
+  QuantizeConfig fallback = defaultConfig(request);
+  fallback.minBlocks = 1;
+  return {fallback};
+}
+
+ScheduleFacts Quantize::schedule(const KernelConfig &given) const {
+  const QuantizeConfig config(given);
+  ScheduleFacts facts;
+  facts.blockM = config.pieceRows(kDimStep);
+  facts.minBlocks = config.minBlocks;
+  return facts;
+}
+
+LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
+  using Symbol = LaunchSymbol;
+  const QuantizeConfig config(given);
+  LaunchPlan plan = planFor(request, 1);
+  plan.serves.qOrigin = QOriginRule::given; // which no element depends on
+  plan.serves.bounds.clear();               // nor on the pattern
+  const LaunchExpr batch = Symbol::batch;
+  const LaunchExpr words =
+      batch * (LaunchExpr(Symbol::heads) + LaunchExpr(Symbol::kvHeads) * 2) * quantize::kWordsOfHead +
+      quantize::kWordsOfTicket;
+  const LaunchExpr columnWords = batch * Symbol::kvHeads * (request.headDim * quantize::kWordsOfColumn);
+  const PointerSource counters = plan.appendRegion("counters", words * int64_t(sizeof(uint32_t)));
+  const PointerSource columns = plan.appendRegion("columns", columnWords * int64_t(sizeof(uint32_t)));
+  KernelLaunch &launch = plan.launches.emplace_back();
+  LaunchExpr pieces = 0, heads = 0, most = 0;
+  for (const QuantizedRole &tensor : kRolesOfTensors) {
+    const int64_t dim = tensor.from == Role::v ? request.valueDim : request.headDim;
+    const LaunchExpr ofHead = max(ceilDiv(tensor.rows, config.pieceRows(dim)), 1);
+    for (Role role : {tensor.from, tensor.to, tensor.descale})
+      launch.appendPointer(role);
+    for (Role role : {tensor.from, tensor.to})
+      appendStrides(launch, role);
+    for (const LaunchExpr &value : {LaunchExpr(tensor.rows), LaunchExpr(tensor.heads), ofHead, pieces, heads})
+      launch.appendI32(value);
+    launch.appendI32(0); // the struct ends at a multiple of eight bytes
+    pieces = pieces + batch * tensor.heads * ofHead;
+    heads = heads + batch * tensor.heads;
+    most = max(most, ofHead);
+  }
+  const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks;
+  launch.grid[0] = min(blocks, pieces);
+  launch.block = config.threads();
+  launch.sharedBytes = layoutOf(request, config).totalBytes();
+  launch.clears.push_back({counters, 0, words, 0});
+  launch.clears.push_back({columns, 0, columnWords, 0});
+  for (const PointerSource &pointer : {counters, columns, PointerSource(Role::kMean)})
+    launch.appendPointer(pointer);
+  launch.appendI32(pieces);
+  launch.appendI32(most + 1 + floorDiv(launch.grid[0] * config.lead, kLeadParts)); // no block waits for itself
+  return plan;
+}
+
+std::string Quantize::traits(const KernelRequest &request, const KernelConfig &given) const {
+  const QuantizeConfig config(given);
+  TraitsPrinter printer;
+  printer.request(request);
+  printer.config(given);
+  printer.constant("kConvertsE4m3", request.arch->features.hasFp8Mma);
+  printer.smem(layoutOf(request, config));
+  return printer.str();
+}
+
+Status Quantize::checkRequest(const KernelRequest &request) const {
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarps));
+  if (request.elements.out != CallElements::outOf(request.elements.q) || request.elements.precision != Precision::exact)
+    return Status::unsupported("writes e4m3 and multiplies by scales, so there is no choice of out or of products");
+  for (int64_t dim : {request.headDim, request.valueDim})
+    if (dim % kDimStep != 0 || dim > kMaxDim)
+      return Status::unsupported("serves head dims of multiples of " + number(kDimStep) + " up to " + number(kMaxDim) +
+                                 ", not " + number(dim));
+  return {};
+}
+
+} // namespace
+
+const Skeleton &quantizeSkeleton() {
+  static const Quantize skeleton;
+  return skeleton;
+}
+
+} // namespace heddle

@@ -1,0 +1,104 @@
+// Smoothing of k: the mean of each column of a head is subtracted from it, which adds the same number to all scores of a
+// query. Each block adds what it finds of a column to words of the head: a sum of whole multiples of 2^-20, and the
+// largest numbers, so that neither depends on the order. The block that comes last makes of them the means and the
+// largest magnitude of what is left. All threads of the block call each of these together.
+#pragma once
+
+#include "Ptx/memory.cuh"
+#include "Ptx/streams.cuh"
+#include "Quantize/quantize_pieces.cuh"
+#include "Quantize/quantize_units.cuh"
+
+namespace heddle {
+
+enum class Column { sum, largest, largestNegated };
+
+constexpr float kLargestSum = 1073741824.0f, kSumUnits = 1048576.0f; // of a block: 2^30, in units of 2^-20
+
+// Words that ascend with numbers; 0 is below all.
+DEV uint32_t ascending(float value) {
+  const uint32_t bits = __float_as_uint(value);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+DEV float numberOf(uint32_t word) { return __uint_as_float(word & 0x80000000u ? word & 0x7fffffffu : ~word); }
+
+template <Column Which> DEV void combine(float &all, float value) {
+  if constexpr (Which == Column::sum)
+    all += value;
+  else
+    all = fmaxf(all, value);
+}
+
+template <Column Which> DEV float startOf() { return Which == Column::sum ? 0.0f : -INFINITY; }
+
+// Over this thread's rows of a piece; what is not finite does not count.
+template <Column Which, int Units>
+DEV void columnsOf(const PiecePlace &place, const Unit (&units)[Units], UnitValues &all) {
+  const UnitPlace<KernelTraits::kHeadDim> own;
+#pragma unroll
+  for (int e = 0; e < quantize::kUnitElements; ++e)
+    all[e] = startOf<Which>();
+#pragma unroll
+  for (int unit = 0; unit < Units; ++unit) {
+    UnitValues values;
+    valuesOf(units[unit], values);
+#pragma unroll
+    for (int e = 0; e < quantize::kUnitElements; ++e)
+      if (own.isIn(place.rows, unit) && fabsf(values[e]) < INFINITY)
+        combine<Which>(all[e], Which == Column::largestNegated ? -values[e] : values[e]);
+  }
+}
+
+template <Column Which> DEV void addColumn(uint32_t *words, float all) {
+  if constexpr (Which == Column::sum) {
+    const float units = fminf(fmaxf(all, -kLargestSum), kLargestSum) * kSumUnits;
+    ptx::addGlobal8(reinterpret_cast<uint64_t *>(words), static_cast<int64_t>(rintf(units)));
+  } else if (all > -INFINITY) {
+    ptx::raiseGlobal(words + (Which == Column::largest ? 2 : 3), ascending(all));
+  }
+}
+
+// `rows`: in shared memory, a row of columns for each row of a step.
+template <Column Which, int Units>
+DEV void addColumns(const PiecePlace &place, const Unit (&units)[Units], float *rows) {
+  constexpr int kDim = KernelTraits::kHeadDim;
+  const UnitPlace<kDim> own;
+  UnitValues all;
+  columnsOf<Which>(place, units, all);
+  if (own.firstRow < kStepRows<kDim>)
+#pragma unroll
+    for (int e = 0; e < quantize::kUnitElements; ++e)
+      rows[own.firstRow * kDim + own.column + e] = all[e];
+  __syncthreads();
+  for (int column = static_cast<int>(threadIdx.x); column < kDim; column += 32 * KernelTraits::kWarps) {
+    float whole = startOf<Which>();
+    for (int row = 0; row < kStepRows<kDim>; ++row)
+      combine<Which>(whole, rows[row * kDim + column]);
+    addColumn<Which>(place.columns + column * quantize::kWordsOfColumn, whole);
+  }
+  __syncthreads();
+}
+
+template <int Units> DEV void measureColumns(const PiecePlace &place, const Unit (&units)[Units], float *rows) {
+  addColumns<Column::sum>(place, units, rows);
+  addColumns<Column::largest>(place, units, rows);
+  addColumns<Column::largestNegated>(place, units, rows);
+}
+
+// When all pieces of the head have been added: its means, and the largest magnitude of what is left of it.
+DEV void settleColumns(const PiecePlace &place) {
+  for (int column = static_cast<int>(threadIdx.x); column < KernelTraits::kHeadDim;
+       column += 32 * KernelTraits::kWarps) {
+    uint32_t sum[2], ends[2];
+    ptx::loadCoherent8(place.columns + column * quantize::kWordsOfColumn, sum);
+    ptx::loadCoherent8(place.columns + column * quantize::kWordsOfColumn + 2, ends);
+    const int64_t units = static_cast<int64_t>(static_cast<uint64_t>(sum[1]) << 32 | sum[0]);
+    const float mean = static_cast<float>(static_cast<double>(units) / kSumUnits / max(place.rowsOfHead, 1));
+    place.mean[column] = mean;
+    const float left = fmaxf(numberOf(ends[0]) - mean, numberOf(ends[1]) + mean);
+    if (ends[0] != 0 && left < INFINITY)
+      ptx::raiseGlobal(place.counters, __float_as_uint(fmaxf(left, 0.0f)));
+  }
+}
+
+} // namespace heddle

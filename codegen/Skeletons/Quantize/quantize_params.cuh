@@ -1,0 +1,26 @@
+// The parameter block of the quantize kernel. Its layout is described to the runtime by the slots of the launch plan
+// (Quantize.cpp): change both together.
+#pragma once
+
+namespace heddle {
+
+// q, k or v, and what becomes of it.
+struct QuantizedTensor {
+  const void *from;
+  void *to;
+  float *descale;                     // [batch, heads]
+  int64_t fromStride[3], toStride[3]; // batch, row, head; in elements
+  int32_t rows, heads;
+  int32_t piecesOfHead;          // at least one
+  int32_t firstPiece, firstHead; // those of tensors before it count
+};
+
+struct KernelParams {
+  QuantizedTensor tensors[3];
+  uint32_t *counters, *columns; // zero
+  float *kMean;                 // [batch, heads of k, kHeadDim]; null: k is not smoothed
+  int32_t pieces;               // of all tensors
+  int32_t lead;                 // a piece is converted so many numbers after its magnitudes are asked for
+};
+
+} // namespace heddle

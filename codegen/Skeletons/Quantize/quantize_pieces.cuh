@@ -1,0 +1,75 @@
+// Where a piece lies: rows of one head that a block takes at a time. Pieces are numbered tensor by tensor, head by head.
+// Needs KernelTraits: kHeadDim, kValueDim, kWarps, kUnits.
+#pragma once
+
+#include "Quantize/quantize_layout.cuh"
+#include "Quantize/quantize_params.cuh"
+#include "Shared/elements.cuh"
+
+namespace heddle {
+
+template <int Dim> constexpr int kStepRows = quantize::stepRows(KernelTraits::kWarps, Dim);
+constexpr int kPieceRowsQK = KernelTraits::kUnits * kStepRows<KernelTraits::kHeadDim>;
+constexpr int kPieceRowsV = KernelTraits::kUnits * kStepRows<KernelTraits::kValueDim>;
+static_assert(kPieceRowsQK >= 1 && kPieceRowsV >= 1, "a piece has whole rows");
+
+// Of this thread in rows of Dim elements: the column of all its units, and the row of the first one; others are
+// kStepRows apart. A thread beyond whole rows has none.
+template <int Dim> struct UnitPlace {
+  static constexpr int kUnitsOfRow = Dim / quantize::kUnitElements;
+  int32_t firstRow, column;
+  DEV UnitPlace() {
+    const int32_t thread = static_cast<int32_t>(threadIdx.x);
+    firstRow = thread / kUnitsOfRow;
+    column = (thread - firstRow * kUnitsOfRow) * quantize::kUnitElements;
+  }
+  DEV int32_t row(int unit) const { return unit * kStepRows<Dim> + firstRow; }
+  DEV bool isIn(const int32_t rows, int unit) const { return firstRow < kStepRows<Dim> && row(unit) < rows; }
+};
+
+struct PiecePlace {
+  const char *from;
+  char *to;
+  int64_t fromBytes, toBytes; // of a row
+  float *descale;             // of the head, if the piece is its first one, else null
+  uint32_t *counters;         // of the head; null: there is no piece of this number
+  uint32_t *columns;          // of the head, where it is smoothed, else null; and where its means lie
+  float *mean;
+  int32_t rows, rowsOfHead, piecesOfHead;
+  int32_t settledAt; // what the second counter of the head is when its largest magnitude is known
+  int32_t isOfValues;
+};
+
+DEV PiecePlace placeOf(const KernelParams &p, int32_t number) {
+  PiecePlace place = {};
+  if (number < 0 || number >= p.pieces)
+    return place;
+  const int32_t which = (number >= p.tensors[1].firstPiece) + (number >= p.tensors[2].firstPiece);
+  const QuantizedTensor &tensor = p.tensors[which];
+  const int32_t ofTensor = number - tensor.firstPiece, rowsOfPiece = which == 2 ? kPieceRowsV : kPieceRowsQK;
+  const int32_t pair = ofTensor / tensor.piecesOfHead, piece = ofTensor - pair * tensor.piecesOfHead;
+  const int64_t batch = pair / tensor.heads, head = pair - batch * tensor.heads;
+  const int64_t row = static_cast<int64_t>(piece) * rowsOfPiece;
+  place.from =
+      static_cast<const char *>(tensor.from) +
+      (batch * tensor.fromStride[0] + row * tensor.fromStride[1] + head * tensor.fromStride[2]) * kElementBytes;
+  place.to = static_cast<char *>(tensor.to) + batch * tensor.toStride[0] + row * tensor.toStride[1] +
+             head * tensor.toStride[2];
+  place.fromBytes = tensor.fromStride[1] * kElementBytes;
+  place.toBytes = tensor.toStride[1];
+  place.descale = piece == 0 ? tensor.descale + pair : nullptr;
+  place.counters = p.counters + quantize::kWordsOfTicket + (tensor.firstHead + pair) * quantize::kWordsOfHead;
+  place.rows = static_cast<int32_t>(min(static_cast<int64_t>(rowsOfPiece), tensor.rows - row));
+  place.rowsOfHead = tensor.rows;
+  place.piecesOfHead = tensor.piecesOfHead;
+  place.settledAt = tensor.piecesOfHead;
+  place.isOfValues = which == 2;
+  if (which == 1 && p.kMean) {
+    place.columns = p.columns + static_cast<int64_t>(pair) * (KernelTraits::kHeadDim * quantize::kWordsOfColumn);
+    place.mean = p.kMean + static_cast<int64_t>(pair) * KernelTraits::kHeadDim;
+    place.settledAt += 1;
+  }
+  return place;
+}
+
+} // namespace heddle

@@ -1,0 +1,82 @@
+//===- quantize.cpp - heddle quantize --------------------------------------===//
+// Writes the q, k and v of a tensor file as e4m3, with a scale for each head, as a file that calls read.
+//===----------------------------------------------------------------------===//
+#include "compiler/Io/Safetensors.h"
+#include "compiler/Tools/Messages.h"
+#include "compiler/Tools/Output.h"
+#include "compiler/Tools/RunTarget.h"
+#include "compiler/Tools/Verb.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace heddle::cli {
+namespace {
+
+struct QuantizeOptions {
+  std::string inputs, output, target = "cpu";
+  DatabaseOptions database;
+};
+
+/// As a forward call reads it.
+AttentionInputs lowInputs(RunResult result, const AttentionSizes &sizes) {
+  AttentionInputs low;
+  low.sizes = sizes;
+  low.q = std::move(result.quantizedQ), low.k = std::move(result.quantizedK), low.v = std::move(result.quantizedV);
+  low.descaleQ = std::move(result.descaleQ), low.descaleK = std::move(result.descaleK);
+  low.descaleV = std::move(result.descaleV);
+  return low;
+}
+
+Result<AttentionInputs> quantized(const QuantizeOptions &options) {
+  HEDDLE_ASSIGN(const AttentionInputs inputs, readAttentionInputs(options.inputs, {KindBase::quantize}));
+  HEDDLE_ASSIGN(const std::unique_ptr<PatternFile> file, (PatternOptions{"full", ""}.load())); // as good as any other
+  const RunCall call{*file, inputs, shapeOf(inputs.sizes), 1};
+  Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
+  HEDDLE_TRY(result.status());
+  return lowInputs(result.take(), inputs.sizes);
+}
+
+int runQuantize(const QuantizeOptions &options) {
+  std::vector<std::string> uses = options.database.shippedPaths();
+  uses.insert(uses.end(), {options.inputs, options.database.path()});
+  if (Status output = checkOutput("-o", options.output, uses); !output.isOk())
+    return fail(output);
+  const Result<AttentionInputs> low = quantized(options);
+  if (!low)
+    return fail(low.status());
+  std::map<std::string, const HostTensor *> tensors;
+  for (const RoleSpec &role : low->given())
+    tensors[role.name] = &low->of(role.role);
+  if (Status written = writeSafetensors(options.output, tensors); !written.isOk())
+    return fail(written);
+  std::cout << options.output;
+  const char *separator = ": ";
+  for (const RoleSpec &role : low->given()) {
+    std::cout << separator << role.name << ' ' << shapeText(low->of(role.role).shape);
+    separator = ", ";
+  }
+  std::cout << " in " << dtypeName(low->dtype()) << '\n';
+  return Ok;
+}
+
+} // namespace
+
+Action addQuantize(CLI::App &command) {
+  auto options = std::make_shared<QuantizeOptions>();
+  addValue(command, "inputs", options->inputs, "X.safetensors",
+           "Tensors q, k and v in " + elementList(&ElementTraits::isOfWarps))
+      ->required();
+  addValue(command, "-o,--output", options->output, "Y.safetensors",
+           "Where q, k and v in e4m3 go, and descale_q, descale_k and descale_v, what their heads are multiplied by")
+      ->required();
+  addValue(command, "--target", options->target, "TARGET", "Where to compute: cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  options->database.add(command);
+  options->database.addShipped(command);
+  return [options] { return runQuantize(*options); };
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,57 @@
+"""heddle.quantize at once: PyTorch tensors as e4m3, with what their heads are multiplied by."""
+import re
+from typing import Any, NamedTuple, Optional
+
+from . import _direct, _kinds, patterns
+from .errors import InvalidArgumentError, UnsupportedError
+
+_NO_SHIFT = re.compile(r"attn\.(softcap|score_map)\b|attn\.softmax .*\b(sink) %")  # beside which a number added to all scores of a row changes weights
+
+
+class Quantized(NamedTuple):
+    """What heddle.quantize gives: `heddle.attention(low.q, low.k, low.v, pattern, descale=low.descale)`."""
+    q: Any
+    k: Any
+    v: Any
+    descale: Any  # of q, k and v: fp32 [batch, heads], [batch, kv_heads] and [batch, kv_heads]
+    k_mean: Any = None  # fp32 [batch, kv_heads, head_dim], where k was smoothed
+
+
+class QuantizeSpec(NamedTuple):
+    q: Any
+    k: Any
+    v: Any
+    pattern: Any = None  # of the calls that read the result; the kernel is that of any
+    smooths_k: bool = False
+    # What calls of any kind have.
+    scale: None = None
+    stream: None = None
+    arguments: dict = {}
+    q_origin: Optional[int] = None
+    k_origin: int = 0
+    precision: str = "exact"
+
+    @property
+    def kind(self):
+        return _kinds.kinds()["quantize"]
+
+    def given(self):
+        """Tensors, by role."""
+        return dict(q=self.q, k=self.k, v=self.v)
+
+
+def _check_smoothing(pattern):
+    if pattern is None:
+        raise InvalidArgumentError("quantize: smooth_k: expected the pattern of the calls beside it, some of which it would change")
+    found = _NO_SHIFT.search(str(pattern if isinstance(pattern, patterns.Pattern) else patterns.resolved(pattern)))
+    if found:
+        raise UnsupportedError(f"quantize: smooth_k: beside {found[1] or found[2]} a number that is added to all scores of a query changes weights: leave k as it is")
+
+
+def quantize(spec):
+    if spec.smooths_k:
+        _check_smoothing(spec.pattern)
+    if not _direct.is_torch(spec.q):
+        raise UnsupportedError(f"quantize: expected PyTorch tensors, got {type(spec.q).__name__}: others have no float8_e4m3fn")
+    from . import _torch_quantize
+    return Quantized(*_torch_quantize.quantize(spec._replace(pattern=patterns.library("full"))))

@@ -1,0 +1,107 @@
+"""heddle.quantize: what PyTorch makes of the same numbers, calls that read it, what is refused."""
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if not hasattr(torch, "float8_e4m3fn"):
+    pytest.skip("this PyTorch has no float8_e4m3fn", allow_module_level=True)
+
+import heddle  # noqa: E402
+from heddle import errors  # noqa: E402
+
+pytestmark = pytest.mark.compiler
+
+
+def tensors(dtype=torch.bfloat16):
+    torch.manual_seed(0)
+    return [torch.randn(2, rows, heads, dim).to(dtype) for rows, heads, dim in ((50, 4, 32), (70, 2, 32), (70, 2, 48))]
+
+
+def expected(tensor):
+    scale = tensor.float().abs().amax(dim=(1, 3)) / 448
+    return (tensor.float() * (1 / scale)[:, None, :, None]).clamp(-448, 448).to(torch.float8_e4m3fn), scale
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_elements_and_scales_are_those_of_each_head(dtype):
+    given = tensors(dtype)
+    low = heddle.quantize(*given)
+    for tensor, quantized, scale in zip(given, (low.q, low.k, low.v), low.descale):
+        wanted, wanted_scale = expected(tensor)
+        assert quantized.dtype == torch.float8_e4m3fn and quantized.shape == tensor.shape and torch.equal(scale, wanted_scale)
+        assert torch.equal(quantized.view(torch.uint8), wanted.view(torch.uint8))
+
+
+def test_calls_read_what_it_gives():
+    q, k, v = tensors()
+    low = heddle.quantize(q, k, v)
+    out = heddle.attention(low.q, low.k, low.v, "full", descale=low.descale)
+    near = heddle.attention(q, k, v, "full")
+    assert (out.float() - near.float()).square().mean().sqrt() < 0.05 * near.float().square().mean().sqrt()
+
+
+def test_views_are_read_in_place_and_tensors_may_be_empty():
+    q, k, v = tensors()
+    both = torch.stack((k, k), 3)  # a fused projection
+    turned = q.transpose(1, 2).contiguous().transpose(1, 2)
+    low, view = heddle.quantize(q, k, v), heddle.quantize(turned, both[:, :, :, 1], v)
+    for a, b in zip((*low[:3], *low.descale), (*view[:3], *view.descale)):
+        assert torch.equal(a.view(torch.uint8), b.view(torch.uint8))
+    none = heddle.quantize(q[:, :0], k, v)
+    assert none.q.shape == (2, 0, 4, 32) and torch.equal(none.descale[0], torch.ones(2, 4)) and torch.equal(none.descale[1], low.descale[1])
+
+
+def test_infinity_and_nan_become_nan_and_others_are_as_without_them():
+    q, k, v = tensors()
+    plain = heddle.quantize(q, k, v)
+    k[0, 3, 1, 5], k[1, 4, 0, 6] = math.inf, math.nan
+    low = heddle.quantize(q, k, v)
+    found = low.k.float().isnan()
+    assert found.sum() == 2 and found[0, 3, 1, 5] and found[1, 4, 0, 6]
+    assert torch.equal(low.k.float()[~found], plain.k.float()[~found])
+
+
+def test_k_less_its_mean_gives_the_same_weights_and_smaller_steps():
+    q, k, v = tensors()
+    k += (torch.arange(32) % 5 * 8.0).bfloat16()
+    wanted, wanted_lse = heddle.attention(q, k, v, "causal", return_lse=True)
+    plain, low = heddle.quantize(q, k, v), heddle.quantize(q, k, v, "causal", smooth_k=True)
+    assert plain.k_mean is None and low.k_mean.shape == (2, 2, 32) and torch.allclose(low.k_mean, k.float().mean(1), atol=1e-4)
+    assert (low.descale[1] < plain.descale[1] / 4).all() and torch.equal(low.descale[0], plain.descale[0])
+    errors_of = [(heddle.attention(*each[:3], "causal", descale=each.descale).float() - wanted.float()).square().mean() for each in (plain, low)]
+    assert errors_of[1] < errors_of[0] / 10
+    _, lse = heddle.attention(*low[:3], "causal", descale=low.descale, return_lse=True)
+    lacking = torch.einsum("bihd,bhd->bhi", q.float(), low.k_mean.repeat_interleave(2, 1)) / 32**0.5
+    assert torch.allclose(lse + lacking, wanted_lse, atol=0.3)
+
+
+@pytest.mark.parametrize("pattern, of, says", [
+    ("softcap", errors.UnsupportedError, "smooth_k: beside softcap a number"), ("sink", errors.UnsupportedError, "smooth_k: beside sink a number"),
+    (None, errors.InvalidArgumentError, "smooth_k: expected the pattern of the calls")])
+def test_smoothing_is_refused_where_weights_see_it(pattern, of, says):
+    with pytest.raises(of, match=says):
+        heddle.quantize(*tensors(), pattern, smooth_k=True)
+
+
+def test_what_is_refused_says_what_works():
+    q, k, v = tensors()
+    with pytest.raises(errors.UnsupportedError, match="expected PyTorch tensors, got list"):
+        heddle.quantize([1], k, v)
+    with pytest.raises(errors.InvalidArgumentError, match="k: expected a PyTorch tensor as q"):
+        heddle.quantize(q, None, v)
+    with pytest.raises(errors.InvalidArgumentError, match="k: size of batch: expected 2, got 1"):
+        heddle.quantize(q, k[:1], v)
+    with pytest.raises(errors.InvalidArgumentError, match="k: dtype: expected bf16 as q, got fp16"):
+        heddle.quantize(q, k.half(), v)
+    low = heddle.quantize(q, k, v)
+    with pytest.raises(errors.UnsupportedError, match="calls of kind quantize take bf16, fp16 or fp32, not e4m3"):
+        heddle.quantize(low.q, low.k, low.v)
+    with pytest.raises(errors.UnsupportedError, match="quantize has no gradients"):
+        heddle.quantize(q.requires_grad_(), k, v)
+
+
+def test_torch_compile_calls_it_outside_of_its_graphs():
+    q, k, v = tensors()
+    low = torch.compile(lambda *given: heddle.quantize(*given), backend="eager")(q, k, v)
+    assert torch.equal(low.k.float(), heddle.quantize(q, k, v).k.float())

@@ -1,0 +1,237 @@
+// q, k and v as e4m3 by the processors, which the definition is compared with, and by the kernel without a GPU: its
+// whole text on the host, a thread at a time; both write the same bits.
+#include "support/KernelOnHost.h"
+
+#include <cmath>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+const Kind kQuantize = {KindBase::quantize};
+
+AttentionSizes sizesOf(int64_t batch, int64_t rows, int64_t keys, int64_t heads, int64_t kvHeads, int64_t headDim = 64,
+                       int64_t valueDim = 64) {
+  AttentionSizes sizes;
+  sizes.batch = batch, sizes.seqlenQ = rows, sizes.seqlenK = keys, sizes.heads = heads, sizes.kvHeads = kvHeads;
+  sizes.headDim = headDim, sizes.valueDim = valueDim;
+  return sizes;
+}
+
+struct QuantizeCall {
+  explicit QuantizeCall(const AttentionSizes &sizes, DType dtype = DType::bf16) {
+    auto made = randomAttentionInputs(sizes, dtype, 3, kQuantize);
+    REQUIRE_MESSAGE(made.isOk(), made.status().message());
+    inputs = made.take();
+  }
+
+  /// What is not written stays so: a NaN, and scales of NaN.
+  RoleTensors resultsBefore() const {
+    RoleTensors results = heddle::resultsBefore(inputs, inputs.outDType());
+    results.kMean = inputs.kMean;
+    for (Role role : written())
+      std::fill(results.of(role).data.begin(), results.of(role).data.end(), std::byte(0xff));
+    return results;
+  }
+
+  std::vector<Role> written() const {
+    std::vector<Role> roles;
+    for (const KindRole &known : kQuantize.roles())
+      if (includes(known.access, Access::write) && (known.role != Role::kMean || inputs.isGiven(Role::kMean)))
+        roles.push_back(known.role);
+    return roles;
+  }
+
+  /// Each column of k with a mean of its own; it is to be taken away.
+  void smooth() {
+    HostTensor &k = inputs.k;
+    for (int64_t i = 0; i < k.elements(); ++i)
+      k.set(i, k.get(i) + float(i % k.shape[3] % 7) * 20 - 50);
+    inputs.kMean = HostTensor::zeros(DType::fp32, inputs.sizes.shapeOf(specOf(Role::kMean)));
+  }
+
+  RoleTensors onCpu() const {
+    RoleTensors results = resultsBefore();
+    CpuCall call;
+    call.elements = CallElements(inputs.dtype());
+    for (const RoleSpec &role : inputs.given())
+      call.give(role.role, inputs.of(role.role).data.data());
+    for (Role role : written())
+      call.give(role, results.of(role).data.data());
+    setSizes(inputs.sizes, call);
+    const Status status = cpuFunctionOf(KindBase::quantize)(call);
+    REQUIRE_MESSAGE(status.isOk(), status.message());
+    return results;
+  }
+
+  HostCall hostCall(RoleTensors &results, int64_t processors) const {
+    HostCall host;
+    const AttentionSizes &s = inputs.sizes;
+    for (const auto &[symbol, value] : {std::pair(LaunchSymbol::batch, s.batch),
+                                        {LaunchSymbol::heads, s.heads},
+                                        {LaunchSymbol::kvHeads, s.kvHeads},
+                                        {LaunchSymbol::seqlenQ, s.seqlenQ},
+                                        {LaunchSymbol::seqlenK, s.seqlenK},
+                                        {LaunchSymbol::smCount, processors}})
+      host.symbols[symbol] = value;
+    const auto tensorOf = [this, &results](Role role) -> const HostTensor & {
+      return results.isGiven(role) ? results.of(role) : inputs.of(role);
+    };
+    for (const KindRole &known : kQuantize.roles())
+      if (const std::vector<int64_t> &shape = tensorOf(known.role).shape; shape.size() == 4) {
+        host.symbols[strideOf(known.role, StrideDim::batch)] = shape[1] * shape[2] * shape[3];
+        host.symbols[strideOf(known.role, StrideDim::row)] = shape[2] * shape[3];
+        host.symbols[strideOf(known.role, StrideDim::head)] = shape[3];
+      }
+    host.address = [tensorOf](const PointerSource &source) -> const void * {
+      const HostTensor &tensor = tensorOf(Role(source.index));
+      return tensor.shape.empty() ? nullptr : tensor.data.data();
+    };
+    return host;
+  }
+
+  void verify(const RoleTensors &results) const {
+    const auto file = loaded(std::string(HEDDLE_PATTERNS) + "/causal.mlir");
+    const oracle::KindReport report = oracle::verifyCall({file->pattern(), {}, inputs, 1}, results, 1000);
+    REQUIRE(report.roles.size() == written().size());
+    for (const oracle::RoleReport &role : report.roles) {
+      INFO(role.name() << " batch " << role.worst.batch << " head " << role.worst.head << " row " << role.worst.row);
+      CHECK(role.maxError <= role.allowedError);
+    }
+  }
+
+  AttentionInputs inputs;
+};
+
+/// A NaN is one, whatever its sign.
+bool areAlike(const HostTensor &a, const HostTensor &b) {
+  for (int64_t i = 0; i < a.elements(); ++i)
+    if (const float x = a.get(i), y = b.get(i);
+        std::isnan(x) != std::isnan(y) || (x == x && (x != y || std::signbit(x) != std::signbit(y))))
+      return false;
+  return true;
+}
+
+struct QuantizeKernel {
+  explicit QuantizeKernel(const std::string &changes = "", DType dtype = DType::bf16, int64_t headDim = 64,
+                          int64_t valueDim = 64) {
+    const auto file = loaded(std::string(HEDDLE_PATTERNS) + "/causal.mlir");
+    auto prepared = preparePattern(*file, PassFunctions::ofDefaults, Walk::queries);
+    REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
+    KernelShape shape;
+    shape.kind = kQuantize;
+    shape.arch = *findGpuArch("sm_80");
+    shape.headDim = headDim, shape.valueDim = valueDim;
+    shape.elements = CallElements(dtype);
+    const KernelRequest request = makeRequest(*prepared, shape);
+    auto config = parseConfig(request, "skeleton=quantize" + changes);
+    REQUIRE_MESSAGE(config.isOk(), config.status().message());
+    auto source = variantSource(*prepared, request, *config);
+    REQUIRE_MESSAGE(source.isOk(), source.status().message());
+    auto skeleton = validateConfig(request, *config);
+    REQUIRE(skeleton.isOk());
+    code = std::make_unique<HostKernel>(source->text, (*skeleton)->planCall(request, *config));
+  }
+
+  void check(const QuantizeCall &call, int64_t processors = 2) const {
+    const RoleTensors expected = call.onCpu();
+    call.verify(expected);
+    for (BlockOrder order : {BlockOrder::ascending, BlockOrder::descending}) {
+      const RoleTensors results = run(call, processors, order);
+      for (Role role : call.written()) {
+        INFO(specOf(role).name);
+        CHECK(areAlike(results.of(role), expected.of(role)));
+      }
+    }
+  }
+
+  /// Sums of columns are not those of the processors, bit by bit.
+  void checkSmoothed(const QuantizeCall &call) const {
+    const RoleTensors expected = call.onCpu(), results = run(call, 2, BlockOrder::ascending);
+    call.verify(expected);
+    call.verify(results);
+    for (Role role : {Role::quantizedQ, Role::quantizedV, Role::descaleQ, Role::descaleV})
+      CHECK(areAlike(results.of(role), expected.of(role)));
+    const RoleTensors again = run(call, 3, BlockOrder::descending);
+    for (Role role : call.written())
+      CHECK(again.of(role).data == results.of(role).data);
+  }
+
+  RoleTensors run(const QuantizeCall &call, int64_t processors, BlockOrder order) const {
+    RoleTensors results = call.resultsBefore();
+    code->run(call.hostCall(results, processors), order);
+    return results;
+  }
+
+  std::unique_ptr<HostKernel> code;
+};
+
+} // namespace
+
+TEST_CASE("heads of less than a piece, of one, of several; queries and keys of different numbers") {
+  const QuantizeKernel kernel;
+  kernel.check(QuantizeCall(sizesOf(2, 300, 515, 4, 2)));
+  kernel.check(QuantizeCall(sizesOf(1, 1, 128, 2, 1)), 132);
+  kernel.check(QuantizeCall(sizesOf(3, 257, 1, 1, 1)), 1);
+}
+
+TEST_CASE("lengths of 0 leave tensors out") {
+  const QuantizeKernel kernel;
+  kernel.check(QuantizeCall(sizesOf(1, 0, 40, 2, 2)));
+  kernel.check(QuantizeCall(sizesOf(1, 40, 0, 2, 2)));
+}
+
+TEST_CASE("types, head dims that differ or divide no piece, configurations") {
+  QuantizeKernel("", DType::fp16, 96, 32).check(QuantizeCall(sizesOf(1, 130, 260, 2, 1, 96, 32), DType::fp16));
+  QuantizeKernel("", DType::fp32, 80, 80).check(QuantizeCall(sizesOf(1, 70, 140, 2, 2, 80, 80), DType::fp32));
+  QuantizeKernel(",units=1,warps=1,lead=0,min_blocks=1,evict_first=0").check(QuantizeCall(sizesOf(1, 33, 20, 2, 1)));
+}
+
+TEST_CASE(
+    "heads of zeros, of numbers at both ends of the type; infinity and NaN become NaN, others are as without them") {
+  QuantizeCall call(sizesOf(1, 8, 140, 1, 5), DType::fp32);
+  const auto set = [&](int64_t head, auto valueOf) {
+    for (int64_t row = 0; row < 140; ++row)
+      for (int64_t c = 0; c < 64; ++c)
+        call.inputs.k.set((row * 5 + head) * 64 + c, valueOf(row, c));
+  };
+  set(0, [](int64_t, int64_t c) { return c % 2 ? 0.0f : -0.0f; });
+  set(1, [](int64_t row, int64_t c) { return float(row - 70) * float(c) * 0x1p-149f; });
+  set(2, [](int64_t row, int64_t c) { return float(c - 32) * float(row) * 0x1p114f; });
+  set(3, [](int64_t row, int64_t c) {
+    return row == 139 && c == 5 ? INFINITY : row == 3 ? NAN : float(c) - float(row);
+  });
+  set(4, [](int64_t row, int64_t c) { return (c % 2 ? 1.0f : -1.0f) * (float(c) + float(row) / 256); });
+  const QuantizeKernel kernel("", DType::fp32);
+  kernel.check(call);
+  const RoleTensors results = call.onCpu();
+  CHECK(results.descaleK.get(0) == 1);
+  CHECK(results.descaleK.get(1) == 0x1p-126f);
+  CHECK(results.descaleK.get(3) == 139.0f / 448);
+  CHECK(std::isnan(results.quantizedK.get((139 * 5 + 3) * 64 + 5)));
+  CHECK(results.quantizedK.get((139 * 5 + 3) * 64) == -448);
+}
+
+TEST_CASE("k less the mean of its rows: means near those of the definition, what is left is quantised by itself") {
+  QuantizeCall call(sizesOf(2, 40, 515, 4, 2));
+  QuantizeCall plain = call;
+  plain.smooth(), call.smooth();
+  plain.inputs.kMean = {};
+  QuantizeKernel().checkSmoothed(call);
+  CHECK(call.onCpu().descaleK.get(3) < plain.onCpu().descaleK.get(3) / 8);
+  QuantizeCall wide(sizesOf(1, 3, 70, 1, 1, 80, 32), DType::fp32);
+  wide.smooth();
+  wide.inputs.k.set(80 * 9 + 4, INFINITY);
+  QuantizeKernel(",warps=2,units=1", DType::fp32, 80, 32).checkSmoothed(wide);
+  QuantizeCall none(sizesOf(1, 3, 0, 1, 1));
+  none.inputs.kMean = HostTensor::zeros(DType::fp32, {1, 1, 64});
+  CHECK(QuantizeKernel().run(none, 2, BlockOrder::ascending).kMean.get(63) == 0);
+}
+
+TEST_CASE("e4m3 is no input") {
+  CpuCall call;
+  call.elements = CallElements(DType::e4m3);
+  CHECK(cpuFunctionOf(KindBase::quantize)(call).message() ==
+        "attention arguments: q: dtype: calls of kind quantize take bf16, fp16 or fp32, not e4m3");
+}
