@@ -29,6 +29,7 @@ struct QuantizeConfig {
   int64_t units = 4;      ///< of eight elements, of each of the two pieces that a thread holds
   int64_t warps = 8;      ///< of one block
   int64_t minBlocks = 3;  ///< of one SM: that the registers must allow, and of the grid
+  int64_t heads = 1;      ///< whose pieces are numbered in turn
   int64_t lead = 2;       ///< quarters of the grid
   int64_t evictFirst = 1; ///< 1: what is read the second time and what is written leave the cache first
 
@@ -45,6 +46,7 @@ struct QuantizeConfig {
                                      {{"units", &C::units, 1, kMaxUnits},
                                       {"warps", &C::warps, 1, kMaxWarps},
                                       {"min_blocks", &C::minBlocks, 1, kLargestField},
+                                      {"heads", &C::heads, 1, kLargestField},
                                       {"lead", &C::lead, 0, kLargestField},
                                       {"evict_first", &C::evictFirst, 0, 1, noOrYes()}}};
     return list;
@@ -123,6 +125,7 @@ std::vector<Knob> Quantize::knobs(const KernelRequest &) const {
       {"units", "units of eight elements of a thread: more bytes under way, more registers", {1, 2, 4, 8}},
       {"warps", "warps of one block", {4, 8, 16}},
       {"min_blocks", "blocks per SM: more bytes under way, fewer registers", {1, 2, 3, 4, 6, 8}},
+      {"heads", "heads that are read side by side: longer runs in memory, more of the cache", {1, 2, 4}},
       {"lead", "how far reads run ahead, in quarters of the grid: fewer waits, more of the cache", {0, 1, 2, 4, 8}},
       {"evict_first", "what is read the second time and what is written leave the cache first", {0, 1}},
   };
@@ -199,8 +202,9 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
   launch.clears.push_back({columns, 0, columnWords, 0});
   for (const PointerSource &pointer : {counters, columns, PointerSource(Role::kMean)})
     launch.appendPointer(pointer);
+  launch.appendI32(batch);
   launch.appendI32(pieces);
-  launch.appendI32(most + 1 + floorDiv(launch.grid[0] * config.lead, kLeadParts)); // no block waits for itself
+  launch.appendI32(most * config.heads + 1 + floorDiv(launch.grid[0] * config.lead, kLeadParts)); // no block waits for itself
   return plan;
 }
 

@@ -10,6 +10,7 @@
 //
 // KernelTraits, all `static constexpr int`:
 //   kWarps, kMinBlocks   warps of one block, blocks of one SM
+//   kHeads               heads whose pieces are numbered in turn
 //   kUnits               units of eight elements of each of the two pieces that a thread holds
 //   kEvictFirst          1: what is read the second time and what is written need not stay in the cache
 //   kConvertsE4m3        1: there is an instruction that rounds to e4m3

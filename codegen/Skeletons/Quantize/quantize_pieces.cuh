@@ -1,5 +1,5 @@
-// Where a piece lies: rows of one head that a block takes at a time. Pieces are numbered tensor by tensor, head by head.
-// Needs KernelTraits: kHeadDim, kValueDim, kWarps, kUnits.
+// Where a piece lies: rows of one head that a block takes at a time. Pieces are numbered tensor by tensor, kHeads
+// heads by kHeads heads, and of these in turn. Needs KernelTraits: kHeadDim, kValueDim, kWarps, kUnits, kHeads.
 #pragma once
 
 #include "Quantize/quantize_layout.cuh"
@@ -47,7 +47,10 @@ DEV PiecePlace placeOf(const KernelParams &p, int32_t number) {
   const int32_t which = (number >= p.tensors[1].firstPiece) + (number >= p.tensors[2].firstPiece);
   const QuantizedTensor &tensor = p.tensors[which];
   const int32_t ofTensor = number - tensor.firstPiece, rowsOfPiece = which == 2 ? kPieceRowsV : kPieceRowsQK;
-  const int32_t pair = ofTensor / tensor.piecesOfHead, piece = ofTensor - pair * tensor.piecesOfHead;
+  const int32_t group = ofTensor / (tensor.piecesOfHead * KernelTraits::kHeads);
+  const int32_t firstPair = group * KernelTraits::kHeads, inGroup = ofTensor - firstPair * tensor.piecesOfHead;
+  const int32_t width = min(KernelTraits::kHeads, p.batch * tensor.heads - firstPair), piece = inGroup / width;
+  const int32_t pair = firstPair + inGroup - piece * width;
   const int64_t batch = pair / tensor.heads, head = pair - batch * tensor.heads;
   const int64_t row = static_cast<int64_t>(piece) * rowsOfPiece;
   place.from =

@@ -1,0 +1,129 @@
+// Calls of kind quantize through libheddle's C interface: on this machine's processors, and a kernel compiled, filed and
+// launched on the recording driver.
+#include "fake_cuda/FakeCuda.h"
+#include "library_fixture.h"
+
+#include <cmath>
+#include <vector>
+
+using namespace heddle::test;
+
+namespace {
+
+constexpr int64_t kRows = 9, kHeads = 2, kDim = 32, kElements = kRows * kHeads * kDim;
+
+heddle_tensor tensorOf(void *address, heddle_dtype dtype) {
+  return {address, dtype, 0, {1, kRows, kHeads, kDim}, {kElements, kHeads * kDim, kDim, 1}};
+}
+
+struct QuantizeCall {
+  std::vector<float> tensors[3], descales[3], mean = std::vector<float>(kHeads * kDim, NAN);
+  std::vector<unsigned char> bytes[3];
+  heddle_attention_args args = sized<heddle_attention_args>();
+
+  QuantizeCall() {
+    for (int i = 0; i < 3; ++i) {
+      for (int64_t e = 0; e < kElements; ++e)
+        tensors[i].push_back(std::sin(float(e) * 0.37f + float(i)));
+      bytes[i].assign(kElements, 0x7f), descales[i].assign(kHeads, NAN);
+    }
+    args.q = tensorOf(tensors[0].data(), HEDDLE_FP32), args.k = tensorOf(tensors[1].data(), HEDDLE_FP32);
+    args.v = tensorOf(tensors[2].data(), HEDDLE_FP32);
+    args.quantized_q = tensorOf(bytes[0].data(), HEDDLE_E4M3), args.quantized_k = tensorOf(bytes[1].data(), HEDDLE_E4M3);
+    args.quantized_v = tensorOf(bytes[2].data(), HEDDLE_E4M3);
+    args.descale_q = descales[0].data(), args.descale_k = descales[1].data(), args.descale_v = descales[2].data();
+  }
+
+  float at(int tensor, int64_t row, int64_t head, int64_t dim) const {
+    return tensors[tensor][size_t((row * kHeads + head) * kDim + dim)];
+  }
+};
+
+} // namespace
+
+TEST_CASE("on the processors: e4m3 tensors and scales, with or without the mean of k, and no other results") {
+  const PatternHandle pattern = parse(kWindowText);
+  QuantizeCall call;
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1));
+  float largest = 0;
+  double sum = 0;
+  for (int64_t row = 0; row < kRows; ++row) {
+    sum += call.at(1, row, 1, 5);
+    for (int64_t dim = 0; dim < kDim; ++dim)
+      largest = std::max(largest, std::abs(call.at(2, row, 1, dim)));
+  }
+  CHECK(call.descales[2][1] == largest / 448);
+  const std::vector<unsigned char> plain = call.bytes[1];
+  call.args.k_mean = call.mean.data();
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1));
+  CHECK(plain != call.bytes[1]);
+  CHECK(call.mean[kDim + 5] == doctest::Approx(sum / kRows));
+  const auto refused = [&](heddle_status code, const char *words, auto change) {
+    heddle_attention_args bad = call.args;
+    change(bad);
+    CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize", &bad, 1), code, words);
+  };
+  refused(HEDDLE_UNSUPPORTED, "a call of kind quantize has no out", [](auto &bad) { bad.out = bad.q; });
+  refused(HEDDLE_INVALID_ARGUMENT, "quantized_v: dtype: expected e4m3, got fp32",
+          [](auto &bad) { bad.quantized_v.dtype = HEDDLE_FP32; });
+  refused(HEDDLE_INVALID_ARGUMENT, "quantized_k: size of row: expected 9, got 8",
+          [](auto &bad) { bad.quantized_k.size[1] = 8; });
+  refused(HEDDLE_INVALID_ARGUMENT, "quantized_q", [](auto &bad) { bad.quantized_q.ptr = bad.q.ptr; });
+  refused(HEDDLE_UNSUPPORTED, "calls of kind quantize take bf16, fp16 or fp32, not e4m3", [&](auto &bad) {
+    bad.q = tensorOf(call.tensors[0].data(), HEDDLE_E4M3), bad.k = tensorOf(call.tensors[1].data(), HEDDLE_E4M3);
+    bad.v = tensorOf(call.tensors[2].data(), HEDDLE_E4M3);
+  });
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &call.args, 1), HEDDLE_UNSUPPORTED,
+                "a call of kind forward has no quantized_q");
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "row_dot", &call.args, 1), HEDDLE_UNSUPPORTED,
+                "decode, quantize, got row_dot");
+}
+
+TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of columns; lengths of 0 leave tensors out") {
+  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", HEDDLE_FAKE_CUDA_LIBRARY, 1);
+  heddle::fake::fakeCudaReset();
+  const ScratchFolder folder;
+  const PatternHandle pattern = parse(kWindowText);
+  const CompilerHandle compiler = openCompiler(folder / "kernels.db");
+  heddle_device *opened = nullptr;
+  CHECK_OK(heddle_device_open(0, &opened));
+  const DeviceHandle device(opened);
+  heddle_problem problem = smallProblem();
+  problem.kind = "quantize", problem.dtype = HEDDLE_FP32, problem.head_dim = problem.value_dim = kDim;
+  heddle_kernel *found = nullptr;
+  const heddle_status status =
+      heddle_compiler_kernel(compiler.get(), device.get(), pattern.get(), &problem, 0, &found);
+  const KernelHandle kernel(found);
+  if (status == HEDDLE_UNAVAILABLE) {
+    MESSAGE("skipped: " << heddle_last_message());
+    return;
+  }
+  CHECK_OK(status);
+  CHECK(infoOf(kernel.get()).spill_bytes == 0);
+  QuantizeCall call;
+  char *const base = reinterpret_cast<char *>(uintptr_t(0x10000000));
+  int place = 0;
+  for (heddle_tensor *tensor : {&call.args.q, &call.args.k, &call.args.v, &call.args.quantized_q, &call.args.quantized_k,
+                                &call.args.quantized_v})
+    tensor->ptr = base + 0x10000 * ++place;
+  for (const float **scales : {&call.args.descale_q, &call.args.descale_k, &call.args.descale_v})
+    *scales = reinterpret_cast<float *>(base + 0x10000 * ++place);
+  uint64_t bytes = 0;
+  CHECK_OK(heddle_kernel_workspace(kernel.get(), &call.args, &bytes));
+  CHECK(bytes == 256 + 16 * kHeads * kDim); // counters of 3 * kHeads heads behind a ticket; columns
+  call.args.workspace = base + 0x1000000, call.args.workspace_bytes = bytes;
+  const auto launchesOf = [&](const heddle_attention_args &args) {
+    int before = 0, after = 0;
+    heddle::fake::fakeCudaLaunches(&before);
+    CHECK_OK(heddle_kernel_launch(kernel.get(), nullptr, &args));
+    heddle::fake::fakeCudaLaunches(&after);
+    return after - before;
+  };
+  CHECK(launchesOf(call.args) == 1);
+  call.args.k_mean = reinterpret_cast<float *>(base + 0x10000 * ++place);
+  CHECK(launchesOf(call.args) == 1);
+  call.args.q.size[1] = call.args.quantized_q.size[1] = 0;
+  CHECK(launchesOf(call.args) == 1);
+  call.args.k_mean = const_cast<float *>(call.args.descale_v);
+  CHECK_REFUSED(heddle_kernel_launch(kernel.get(), nullptr, &call.args), HEDDLE_INVALID_ARGUMENT, "k_mean");
+}
