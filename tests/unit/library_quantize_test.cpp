@@ -29,7 +29,8 @@ struct QuantizeCall {
     }
     args.q = tensorOf(tensors[0].data(), HEDDLE_FP32), args.k = tensorOf(tensors[1].data(), HEDDLE_FP32);
     args.v = tensorOf(tensors[2].data(), HEDDLE_FP32);
-    args.quantized_q = tensorOf(bytes[0].data(), HEDDLE_E4M3), args.quantized_k = tensorOf(bytes[1].data(), HEDDLE_E4M3);
+    args.quantized_q = tensorOf(bytes[0].data(), HEDDLE_E4M3),
+    args.quantized_k = tensorOf(bytes[1].data(), HEDDLE_E4M3);
     args.quantized_v = tensorOf(bytes[2].data(), HEDDLE_E4M3);
     args.descale_q = descales[0].data(), args.descale_k = descales[1].data(), args.descale_v = descales[2].data();
   }
@@ -91,8 +92,7 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   heddle_problem problem = smallProblem();
   problem.kind = "quantize", problem.dtype = HEDDLE_FP32, problem.head_dim = problem.value_dim = kDim;
   heddle_kernel *found = nullptr;
-  const heddle_status status =
-      heddle_compiler_kernel(compiler.get(), device.get(), pattern.get(), &problem, 0, &found);
+  const heddle_status status = heddle_compiler_kernel(compiler.get(), device.get(), pattern.get(), &problem, 0, &found);
   const KernelHandle kernel(found);
   if (status == HEDDLE_UNAVAILABLE) {
     MESSAGE("skipped: " << heddle_last_message());
@@ -100,11 +100,14 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   }
   CHECK_OK(status);
   CHECK(infoOf(kernel.get()).spill_bytes == 0);
+  problem.dtype = HEDDLE_BF16;
+  CHECK_OK(heddle_compiler_kernel(compiler.get(), device.get(), pattern.get(), &problem, HEDDLE_FIRST_SOON, &found));
+  CHECK(infoOf(KernelHandle(found).get()).spill_bytes == 0);
   QuantizeCall call;
   char *const base = reinterpret_cast<char *>(uintptr_t(0x10000000));
   int place = 0;
-  for (heddle_tensor *tensor : {&call.args.q, &call.args.k, &call.args.v, &call.args.quantized_q, &call.args.quantized_k,
-                                &call.args.quantized_v})
+  for (heddle_tensor *tensor : {&call.args.q, &call.args.k, &call.args.v, &call.args.quantized_q,
+                                &call.args.quantized_k, &call.args.quantized_v})
     tensor->ptr = base + 0x10000 * ++place;
   for (const float **scales : {&call.args.descale_q, &call.args.descale_k, &call.args.descale_v})
     *scales = reinterpret_cast<float *>(base + 0x10000 * ++place);

@@ -185,7 +185,8 @@ TEST_CASE("lengths of 0 leave tensors out") {
 TEST_CASE("types, head dims that differ or divide no piece, configurations") {
   QuantizeKernel("", DType::fp16, 96, 32).check(QuantizeCall(sizesOf(1, 130, 260, 2, 1, 96, 32), DType::fp16));
   QuantizeKernel("", DType::fp32, 80, 80).check(QuantizeCall(sizesOf(1, 70, 140, 2, 2, 80, 80), DType::fp32));
-  QuantizeKernel(",units=1,warps=1,heads=2,lead=0,min_blocks=1,evict_first=0").check(QuantizeCall(sizesOf(1, 33, 20, 3, 1)));
+  QuantizeKernel(",units=1,warps=1,heads=2,lead=0,min_blocks=1,evict_first=0")
+      .check(QuantizeCall(sizesOf(1, 33, 20, 3, 1)));
 }
 
 TEST_CASE(

@@ -204,7 +204,8 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
     launch.appendPointer(pointer);
   launch.appendI32(batch);
   launch.appendI32(pieces);
-  launch.appendI32(most * config.heads + 1 + floorDiv(launch.grid[0] * config.lead, kLeadParts)); // no block waits for itself
+  launch.appendI32(most * config.heads + 1 +
+                   floorDiv(launch.grid[0] * config.lead, kLeadParts)); // no block waits for itself
   return plan;
 }
 
