@@ -3,6 +3,8 @@
 
 Every head mixes dilated branches with weights exp(lse): near keys all of them, far keys every second, fourth, eighth one. Two heads of queries
 share one of keys and values. Before training the loss is about that of guessing (ln 256 = 5.55 nats a byte). On a GPU attention runs in bf16.
+
+With --window N a query sees the N bytes before it and the first four instead; --save writes that model for examples/server.
 """
 import argparse
 import glob
@@ -11,34 +13,37 @@ import os
 import time
 
 import heddle
+import safetensors_file
 import torch
 from heddle.words import causal, lse, static
 from torch import nn
 
 REPOSITORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SEGMENTS, RATES = [128, 512, 2048, 8192], [1, 2, 4, 8]
+SINKS = 4  # of --window: first bytes that every query sees
 MIXTURE = heddle.pattern(lse(*(causal.dilate(rate, rule="block").segment(static(length)) for length, rate in zip(SEGMENTS, RATES))), name="mixture")
 
 
 class Attention(nn.Module):
-    def __init__(self, dim, heads, kv_heads):
+    def __init__(self, dim, heads, kv_heads, window):
         super().__init__()
         self.shape = (heads, kv_heads, kv_heads)
+        self.reach = dict(first=SINKS, left=window) if window else {}
         self.head_dim = dim // heads
         self.project = nn.Linear(dim, sum(self.shape) * self.head_dim, bias=False)
         self.out = nn.Linear(dim, dim, bias=False)
 
     def forward(self, x):
         q, k, v = self.project(x).unflatten(-1, (-1, self.head_dim)).split(self.shape, dim=2)
-        return self.out(heddle.attention(q, k, v, MIXTURE).flatten(2))
+        return self.out(heddle.attention(q, k, v, "streaming" if self.reach else MIXTURE, **self.reach).flatten(2))
 
 
 class Block(nn.Module):
     """Attention and a feed-forward part, each behind an RMSNorm and beside a residual."""
 
-    def __init__(self, dim, heads, kv_heads):
+    def __init__(self, dim, heads, kv_heads, window):
         super().__init__()
-        self.attention = nn.Sequential(nn.RMSNorm(dim), Attention(dim, heads, kv_heads))
+        self.attention = nn.Sequential(nn.RMSNorm(dim), Attention(dim, heads, kv_heads, window))
         self.mlp = nn.Sequential(nn.RMSNorm(dim), nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim))
 
     def forward(self, x):
@@ -47,10 +52,10 @@ class Block(nn.Module):
 
 
 class ByteModel(nn.Module):
-    def __init__(self, dim, heads, kv_heads, layers):
+    def __init__(self, dim, heads, kv_heads, layers, window=0):
         super().__init__()
         self.embedding = nn.Embedding(256, dim)
-        self.blocks = nn.Sequential(*(Block(dim, heads, kv_heads) for _ in range(layers)))
+        self.blocks = nn.Sequential(*(Block(dim, heads, kv_heads, window) for _ in range(layers)))
         self.head = nn.Sequential(nn.RMSNorm(dim), nn.Linear(dim, 256))
 
     def positions(self, length, dim, device):
@@ -94,14 +99,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", default=sorted(glob.glob(os.path.join(REPOSITORY, "docs", "*.md"))), help="text [docs/*.md]")
     for name, default, what in (("steps", 300, ""), ("length", 4096, "bytes of a sequence"), ("batch", 2, "sequences of a step"), ("dim", 256, ""),
-                                ("heads", 4, "of queries"), ("kv-heads", 2, "of keys and values"), ("layers", 4, ""), ("every", 20, "steps between lines")):
+                                ("heads", 4, "of queries"), ("kv-heads", 2, "of keys and values"), ("layers", 4, ""), ("every", 20, "steps between lines"),
+                                ("window", 0, "bytes before a query that it sees; 0: the mixture")):
         parser.add_argument(f"--{name}", type=int, default=default, help=what)
     parser.add_argument("--rate", type=float, default=1e-3, help="of learning")
+    parser.add_argument("--save", help="safetensors of the trained model, of --window")
     given = parser.parse_args()
+    if given.save and not given.window:
+        parser.error("--save: examples/server has a window: give --window")
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = ByteModel(given.dim, given.heads, given.kv_heads, given.layers).to(device)
+    model = ByteModel(given.dim, given.heads, given.kv_heads, given.layers, given.window).to(device)
     train(model, read(given.files, given.length), given, device)
+    if given.save:
+        safetensors_file.write(given.save, {name: tensor.float().cpu().numpy() for name, tensor in model.state_dict().items()},
+                               dict(heads=given.heads, kv_heads=given.kv_heads, first=SINKS, left=given.window))
 
 
 if __name__ == "__main__":
