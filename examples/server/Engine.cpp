@@ -214,6 +214,8 @@ void Engine::takeResults(const std::vector<Share> &shares) {
     settlePages(sequence);
     if (const Finish finish = finishOf(sequence); finish != Finish::none)
       end(sequence, finish);
+    else if (asked > 0)
+      sequence.generation->give(std::exchange(sequence.fresh, {}));
   }
 }
 
@@ -239,7 +241,7 @@ int64_t Engine::chooseBytes(Sequence &sequence, const Share &share, const float 
     ++counts.firstTokens;
     counts.firstTokenSeconds = counts.firstTokenSeconds + taken.count(); // this thread alone writes it
   }
-  sequence.generation->give(bytes);
+  sequence.fresh = std::move(bytes);
   return int64_t(sequence.tokens.size()) - 1 - sequence.computed;
 }
 
@@ -278,7 +280,7 @@ void Engine::end(Sequence &sequence, Finish finish, const api::Status &failure) 
   release(sequence);
   ++(finish == Finish::failed ? counts.failed : finish == Finish::cancelled ? counts.cancelled : counts.finished);
   count();
-  sequence.generation->end(finish, failure);
+  sequence.generation->end(finish, sequence.fresh, failure);
   sequence.generation = nullptr;
 }
 

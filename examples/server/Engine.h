@@ -46,6 +46,7 @@ private:
     int64_t known = 0;               // pages that others may find
     PageCache::PrefixPointer prefix; // the text of these
     int64_t draftLimit = 1;
+    std::string fresh; // bytes that the client has not
     int64_t pending() const { return int64_t(tokens.size()) - computed; }
   };
   using SequencePointer = std::unique_ptr<Sequence>;

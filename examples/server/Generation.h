@@ -52,8 +52,9 @@ public:
     news.bytes += bytes;
     changed.notify_all();
   }
-  void end(Finish finish, api::Status failure = {}) {
+  void end(Finish finish, const std::string &bytes, api::Status failure) {
     const std::lock_guard lock(mutex);
+    news.bytes += bytes;
     news.finish = finish, news.failure = std::move(failure);
     changed.notify_all();
   }

@@ -7,6 +7,7 @@
 #include "driver.h"
 
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace server {
@@ -66,11 +67,13 @@ private:
 
 class GpuAttention : public Attention {
 public:
-  GpuAttention(const AttentionShape &shape, const driver &cuda, api::Kernel kernel)
-      : cuda(cuda), shape(shape), kernel(std::move(kernel)) {}
+  GpuAttention(const AttentionShape &shape, const driver &cuda, void *context, api::Kernel kernel)
+      : cuda(cuda), context(context), shape(shape), kernel(std::move(kernel)) {}
 
   // Unkept keys must be finite, so the cache begins with zeros.
   api::Status open() {
+    if (api::Status status = enter(); !status)
+      return status;
     const std::vector<uint16_t> zeros(size_t(shape.pages * pageElements() * 2), 0);
     if (api::Status status = cache.reserve(uint64_t(shape.layers) * zeros.size() * sizeof(uint16_t)); !status)
       return status;
@@ -83,6 +86,8 @@ public:
 
   api::Status begin(const Batch &step) override {
     batch = &step;
+    if (api::Status status = enter(); !status)
+      return status;
     if (api::Status status = offsets.fill(step.offsets); !status)
       return status;
     if (api::Status status = lengths.fill(step.lengths); !status)
@@ -103,6 +108,14 @@ public:
   }
 
 private:
+  // Copies and allocations want the context on the thread that asks; launches find theirs themselves.
+  api::Status enter() {
+    if (thread == std::this_thread::get_id())
+      return {};
+    thread = std::this_thread::get_id();
+    return said("context", cuda.push_context(context));
+  }
+
   int64_t tokenElements() const { return shape.kvHeads * shape.headDim; }
   int64_t pageElements() const { return shape.pageSize * tokenElements(); }
   driver_pointer layerAt(int64_t layer) const {
@@ -195,6 +208,8 @@ private:
   }
 
   const driver cuda;
+  void *const context;
+  std::thread::id thread; // that has entered it
   const AttentionShape shape;
   api::Kernel kernel;
   Memory cache{cuda}, q{cuda}, results{cuda}, lse{cuda}, workspace{cuda}, offsets{cuda}, lengths{cuda}, table{cuda};
@@ -213,7 +228,7 @@ api::Result<std::unique_ptr<Attention>> attentionOnGpu(const AttentionShape &sha
     return device.status();
   driver cuda;
   void *context = nullptr;
-  if (!driver_open(&cuda) || cuda.primary_context(&context, 0) != 0 || cuda.push_context(context) != 0)
+  if (!driver_open(&cuda) || cuda.primary_context(&context, 0) != 0)
     return api::Status(HEDDLE_UNAVAILABLE, "no context on GPU 0");
   api::Query query("streaming");
   query.kind = "decode";
@@ -223,7 +238,7 @@ api::Result<std::unique_ptr<Attention>> attentionOnGpu(const AttentionShape &sha
   api::Result<api::Kernel> kernel = api::Kernel::find(*store, *device, query);
   if (!kernel)
     return kernel.status();
-  auto attention = std::make_unique<GpuAttention>(shape, cuda, std::move(*kernel));
+  auto attention = std::make_unique<GpuAttention>(shape, cuda, context, std::move(*kernel));
   if (api::Status status = attention->open(); !status)
     return status;
   return std::unique_ptr<Attention>(std::move(attention));

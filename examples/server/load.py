@@ -70,6 +70,8 @@ class Load:
             count = len(event["choices"][0]["tokens"]) if "choices" in event else 0
             if count == 0 and "error" in event:
                 raise ValueError(event["error"]["message"])
+            if count == 0:
+                continue
             first = first or now - begin
             gaps += [(now - last) / count] * count if tokens else []
             tokens, last = tokens + count, now

@@ -36,9 +36,9 @@ refuse() { # refuse <text> <command...>
   grep -qE "$text" <<<"$output" || fail "$* said: $output"
 }
 
-build_example() { # build_example <folder of examples/>
+build_example() { # build_example <folder of examples/> <option of cmake>...
   cmake -S "$source/examples/$1" -B "$scratch/$1" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_PREFIX_PATH="$tree" >"$scratch/$1.log" 2>&1 && cmake --build "$scratch/$1" >>"$scratch/$1.log" 2>&1 ||
+    -DCMAKE_PREFIX_PATH="$tree" "${@:2}" >"$scratch/$1.log" 2>&1 && cmake --build "$scratch/$1" >>"$scratch/$1.log" 2>&1 ||
     { cat "$scratch/$1.log" >&2; fail "examples/$1 does not build against the installed package"; }
 }
 

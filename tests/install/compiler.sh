@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# compiler.sh <source> <build> <fake driver> <cc> <c++>: installs libheddle, moves the tree, builds examples/compiler against it through
+# compiler.sh <source> <build> <fake driver> <cc> <c++>: installs libheddle, moves the tree, builds examples/server and examples/compiler against it through
 # CMake and through pkg-config, and runs it: attention on the processors, then a kernel that is compiled, filed and launched. The
 # recording driver takes launches of such kernels and runs none, so the example must find out that nothing was computed. What
 # needs NVRTC is skipped, and says so, where set-up found none.
@@ -47,6 +47,20 @@ build_example compiler
 run_compile "$scratch/compiler/compile" "$scratch/cmake.db"
 by_hand heddle "$source/examples/compiler/compile.c" "$scratch/compile" -I"$source/examples/c" -lm -ldl
 LD_LIBRARY_PATH=$libdir run_compile "$scratch/compile" "$scratch/pkg-config.db"
+
+build_server() { # what it answers is for tests/server, which take that of the build; most of its time is the compiler's
+  if ! pkg-config --exists cpp-httplib; then
+    echo "skipped: no libcpp-httplib-dev for examples/server"
+    return
+  fi
+  local launcher
+  launcher=$(command -v ccache || true)
+  export CCACHE_BASEDIR=$scratch
+  build_example server -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher"
+  expect 'safetensors of the model' "$scratch/server/byte-server" --help
+  refuse 'byte-server: io: /nowhere: cannot be read' "$scratch/server/byte-server" --weights=/nowhere
+}
+build_server
 
 blocks_of docs/embedding.md
 is_correct_c "$scratch/open.c" "$scratch/call.c" "$scratch/compile.c"

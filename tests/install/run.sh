@@ -51,6 +51,11 @@ blocks_of docs/operations.md
 is_correct_c "$scratch/open.c" "$scratch/call.c" "$scratch/arena.c"
 "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only "$scratch/serve.cpp" || fail "serve.cpp of docs/embedding.md does not compile"
 
+for file in GpuAttention NoCpuAttention; do # all of examples/server that knows which library it is built over
+  "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$tree/include" -I"$source/examples/c" -fsyntax-only "$source/examples/server/$file.cpp" ||
+    fail "examples/server/$file.cpp does not compile against the runtime alone"
+done
+
 build_example cpp
 expect '100 requests of 40 lengths, 8 threads on 4 streams: .* 0 results differ' "$scratch/cpp/server" "$package" sliding_window 8 4 100 50
 HEDDLE_FAKE_CUDA_FAIL=cuMemcpyDtoHAsync_v2=scribble@70 refuse 'results of the pool differ' "$scratch/cpp/server" "$package" sliding_window 8 4 50 50

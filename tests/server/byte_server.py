@@ -19,9 +19,9 @@ SIZES = dict(dim=64, heads=4, kv_heads=2, layers=2)
 REACH = dict(first=4, left=63)
 
 
-def write_weights(path, **changes):
-    tensors = make_weights.weights(seed=1, **SIZES)
-    metadata = dict(heads=SIZES["heads"], kv_heads=SIZES["kv_heads"], **REACH)
+def write_weights(path, sizes=SIZES, **changes):
+    tensors = make_weights.weights(seed=1, **sizes)
+    metadata = dict(heads=sizes["heads"], kv_heads=sizes["kv_heads"], **REACH)
     for name, value in changes.items():
         (metadata if name in metadata else tensors)[name.replace("__", ".")] = value
     safetensors_file.write(path, tensors, metadata)
@@ -35,10 +35,11 @@ def run(*options):
 
 
 class Server:
-    def __init__(self, weights, *options):
-        self.process = subprocess.Popen([PROGRAM, f"--weights={weights}", "--port=0", *options], stdout=subprocess.PIPE, text=True)
+    def __init__(self, weights, *options, place="the processors", environment=None):
+        self.process = subprocess.Popen([PROGRAM, f"--weights={weights}", "--port=0", *options], stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(environment or {})})
         said = self.process.stdout.readline()
-        found = re.match(r"listening on http://127\.0\.0\.1:(\d+), attention on the processors", said)
+        found = re.match(rf"listening on http://127\.0\.0\.1:(\d+), attention on {place}", said)
         assert found, f"the server said {said!r}"
         self.port = int(found.group(1))
 

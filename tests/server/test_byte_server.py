@@ -8,7 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from byte_server import ROOT, SIZES, Server, events, greedy, np, run, write_weights
+from byte_server import PROGRAM, ROOT, SIZES, Server, events, greedy, np, run, write_weights
 
 TEXT = b"Streaming attention: a query sees the first tokens of the sequence, itself and the keys before it. " * 3
 
@@ -191,6 +191,29 @@ def test_metrics_are_open_metrics(server):
     parser = pytest.importorskip("prometheus_client.openmetrics.parser")
     families = {family.name for family in parser.text_string_to_metric_families(server.answer("GET", "/metrics")[1])}
     assert {"heddle_server_requests", "heddle_server_first_token_seconds", "heddle_refusals"} <= families
+
+
+def test_calls_that_a_gpu_takes(tmp_path):
+    """On the driver that records launches and computes nothing: what is asked of a GPU is what its kernel takes."""
+    heddle, driver = os.environ.get("HEDDLE"), os.environ.get("HEDDLE_FAKE_CUDA")
+    if not heddle or not driver:
+        pytest.skip("HEDDLE and HEDDLE_FAKE_CUDA name no heddle and no driver")
+    kernels, weights, fake = tmp_path / "kernels.db", tmp_path / "model.safetensors", {"HEDDLE_CUDA_DRIVER_LIBRARY": driver, "HEDDLE_FAKE_CUDA_ARCH": "80"}
+    made = subprocess.run([heddle, "compile", os.path.join(ROOT, "patterns", "streaming.mlir"), "--kind=decode", "--head-dim=32", "--arch=sm_80", f"--db={kernels}"],
+                          capture_output=True, text=True)
+    if "NVRTC" in made.stderr:
+        pytest.skip(made.stderr.splitlines()[0])
+    assert made.returncode == 0, made.stderr
+    write_weights(weights, dict(SIZES, dim=128))
+    with Server(weights, f"--kernels={kernels}", "--pages=64", "--chunk=24", place="a GPU, bf16, kernel [0-9a-f]{12}", environment=fake) as gpu:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(len(each) == 9 for each in pool.map(lambda length: gpu.tokens(prompt=list(TEXT[:length]), max_tokens=9), (1, 40, 100, 250)))
+        text = gpu.answer("GET", "/metrics")[1]
+        assert int(re.search(r'^heddle_launches_total\{.*kind="decode".*\} (\d+)$', text, re.M).group(1)) == SIZES["layers"] * gpu.metrics()["steps"]
+        assert gpu.metrics()["failed"] == 0
+    write_weights(weights, dict(SIZES, dim=256))
+    done = subprocess.run([PROGRAM, f"--weights={weights}", f"--kernels={kernels}", "--port=0"], capture_output=True, text=True, timeout=60, env={**os.environ, **fake})
+    assert done.returncode == 1 and re.search("notFound: .*d=32", done.stderr), done.stderr
 
 
 def test_load_prints_what_clients_saw(server):
