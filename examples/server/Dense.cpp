@@ -1,58 +1,55 @@
 //===- Dense.cpp - what a model is made of beside attention -----------------===//
-// Weights lie in panels of kLanes outputs, so that compilers make vectors of the innermost loop; four rows share a read of
-// them.
+// Weights lie in panels of kLanes outputs. A panel meets all rows before the next one, four at a time, so that it is read
+// from memory once.
 //===----------------------------------------------------------------------===//
 #include "Dense.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace server {
-namespace {
-
-constexpr int64_t kLanes = 8;
-
-} // namespace
 
 Linear::Linear(const std::vector<float> &weight, const std::vector<float> &bias, int64_t outputs, int64_t inputs)
     : outputCount(outputs), inputCount(inputs) {
-  const int64_t padded = (outputs + kLanes - 1) / kLanes * kLanes;
-  panels.assign(size_t(padded * inputs), 0);
-  for (int64_t o = 0; o < outputs; ++o)
+  const int64_t panelCount = (outputs + kLanes - 1) / kLanes;
+  panels.resize(size_t(panelCount * inputs), Lanes{});
+  biases.resize(size_t(panelCount), Lanes{});
+  const auto set = [](Lanes &lanes, int64_t output, float value) {
+    std::memcpy(reinterpret_cast<char *>(&lanes) + output % kLanes * int64_t(sizeof(float)), &value, sizeof(value));
+  };
+  for (int64_t o = 0; o < outputs; ++o) {
     for (int64_t i = 0; i < inputs; ++i)
-      panels[size_t((o / kLanes * inputs + i) * kLanes + o % kLanes)] = weight[size_t(o * inputs + i)];
-  biases = bias;
-  biases.resize(size_t(padded), 0);
+      set(panels[size_t(o / kLanes * inputs + i)], o, weight[size_t(o * inputs + i)]);
+    if (!bias.empty())
+      set(biases[size_t(o / kLanes)], o, bias[size_t(o)]);
+  }
 }
 
-template <int kRows> void Linear::runPanel(const float *x, int64_t panel, float *y) const {
-  float sums[kRows][kLanes];
-  for (int row = 0; row < kRows; ++row)
-    std::copy_n(&biases[size_t(panel * kLanes)], kLanes, sums[row]);
-  const float *weight = &panels[size_t(panel * inputCount * kLanes)];
-  for (int64_t i = 0; i < inputCount; ++i, weight += kLanes)
+template <int kRows> void Linear::runPanel(int64_t panel, const float *x, float *y) const {
+  Lanes sums[kRows];
+  std::fill_n(sums, kRows, biases[size_t(panel)]);
+  const Lanes *weight = &panels[size_t(panel * inputCount)];
+  for (int64_t i = 0; i < inputCount; ++i)
     for (int row = 0; row < kRows; ++row) {
       const float value = x[row * inputCount + i];
-      for (int64_t lane = 0; lane < kLanes; ++lane)
-        sums[row][lane] += value * weight[lane];
+      sums[row].low += value * weight[i].low;
+      sums[row].high += value * weight[i].high;
     }
   const int64_t first = panel * kLanes, count = std::min(kLanes, outputCount - first);
   for (int row = 0; row < kRows; ++row)
-    std::copy_n(sums[row], count, y + row * outputCount + first);
-}
-
-template <int kRows> void Linear::runRows(const float *x, float *y) const {
-  for (int64_t panel = 0; panel * kLanes < outputCount; ++panel)
-    runPanel<kRows>(x, panel, y);
+    std::memcpy(y + row * outputCount + first, &sums[row], size_t(count) * sizeof(float));
 }
 
 void Linear::run(const float *x, int64_t rows, float *y) const {
-  int64_t row = 0;
-  for (; row + 4 <= rows; row += 4)
-    runRows<4>(x + row * inputCount, y + row * outputCount);
-  for (; row < rows; ++row)
-    runRows<1>(x + row * inputCount, y + row * outputCount);
+  for (int64_t panel = 0; panel * kLanes < outputCount; ++panel) {
+    int64_t row = 0;
+    for (; row + 4 <= rows; row += 4)
+      runPanel<4>(panel, x + row * inputCount, y + row * outputCount);
+    for (; row < rows; ++row)
+      runPanel<1>(panel, x + row * inputCount, y + row * outputCount);
+  }
 }
 
 void rmsNorm(const float *x, const std::vector<float> &weight, int64_t rows, float *y) {

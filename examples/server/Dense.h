@@ -19,12 +19,16 @@ public:
   int64_t outputs() const { return outputCount; }
 
 private:
-  template <int kRows> void runRows(const float *x, float *y) const;
-  template <int kRows> void runPanel(const float *x, int64_t panel, float *y) const;
+  // Eight outputs, as vectors that every compiler has.
+  struct Lanes {
+    float __attribute__((vector_size(16))) low, high;
+  };
+  static constexpr int64_t kLanes = 8;
+  template <int kRows> void runPanel(int64_t panel, const float *x, float *y) const;
 
   int64_t outputCount = 0, inputCount = 0;
-  std::vector<float> panels; // [panel][input][kLanes]: outputs beside each other, the last ones filled with zeros
-  std::vector<float> biases; // of whole panels
+  std::vector<Lanes> panels; // [panel][input]: outputs beside each other, the last ones filled with zeros
+  std::vector<Lanes> biases; // of each panel
 };
 
 // y = x / sqrt(mean(x^2) + eps) * weight, as torch.nn.RMSNorm of fp32.
