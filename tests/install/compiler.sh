@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# compiler.sh <source> <build> <fake driver> <cc> <c++>: installs libheddle, moves the tree, builds examples/server and examples/compiler against it through
+# compiler.sh <source> <build> <fake driver> <cc> <c++>: installs libheddle, moves the tree, builds examples/compiler against it through
 # CMake and through pkg-config, and runs it: attention on the processors, then a kernel that is compiled, filed and launched. The
 # recording driver takes launches of such kernels and runs none, so the example must find out that nothing was computed. What
-# needs NVRTC is skipped, and says so, where set-up found none.
+# needs NVRTC is skipped, and says so, where set-up found none. examples/server is built against the same tree.
 set -euo pipefail
 source=$1 build=$2 fake=$3 cc=$4 cxx=$5
 scratch=$(mktemp -d)
