@@ -213,7 +213,7 @@ def test_calls_that_a_gpu_takes(tmp_path):
         assert gpu.metrics()["failed"] == 0
     write_weights(weights, dict(SIZES, dim=256))
     done = subprocess.run([PROGRAM, f"--weights={weights}", f"--kernels={kernels}", "--port=0"], capture_output=True, text=True, timeout=60, env={**os.environ, **fake})
-    assert done.returncode == 1 and re.search("notFound: .*d=32", done.stderr), done.stderr
+    assert done.returncode == 1 and re.search("notFound: .* decode bf16 head_dim=64 ", done.stderr), done.stderr
 
 
 def test_load_prints_what_clients_saw(server):
