@@ -1,29 +1,15 @@
 //===- BenchRow.cpp - one measured workload -------------------------------===//
 #include "compiler/Tools/BenchRow.h"
-#include "compiler/Session/ChooseKernel.h"
-#include "compiler/Session/CompileSession.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
 #include "compiler/Views/ExplanationPrint.h"
 
 #include <iostream>
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 namespace heddle::cli {
 namespace {
-
-/// Of calls of the kind: that of the workload, forward for what such calls read, or one to compare with.
-Result<ChosenKernel> kernelFor(const BenchSetup &setup, const Kind &kind) {
-  HEDDLE_ASSIGN(const GpuArch *arch, archOf(setup.device));
-  HEDDLE_ASSIGN(StoreStack stores, setup.database.openForLookup());
-  const Workload &workload = setup.workload;
-  KernelShape shape{workload, arch, workload.shape.seqlenQ};
-  shape.kind = kind;
-  return chooseKernel({setup.file, workload.shape, shape, kind == workload.kind ? setup.config : ""}, stores,
-                      setup.device);
-}
 
 Result<AttentionInputs> inputsOf(const BenchSetup &setup, float scale, uint64_t seed) {
   const Workload &workload = setup.workload;
@@ -37,43 +23,6 @@ Result<AttentionInputs> inputsOf(const BenchSetup &setup, float scale, uint64_t 
     return launchOnce(setup.device, {setup.file, shape, given, scale}, forward.record);
   }));
   return inputs;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-using Launch = std::function<Status()>;
-
-/// Medians of launches in turn, so that all see the same clock.
-Result<std::vector<double>> timeInTurn(const BenchSetup &setup, const std::vector<Launch> &launches) {
-  HEDDLE_ASSIGN(LaunchTimer timer, LaunchTimer::create(setup.device));
-  constexpr int kWarmups = 3;
-  std::vector<std::vector<double>> times(launches.size());
-  for (int64_t i = -kWarmups; i < setup.repetitions; ++i)
-    for (size_t each = 0; each < launches.size(); ++each) {
-      HEDDLE_ASSIGN(const double us, timer.time(launches[each]));
-      if (i >= 0)
-        times[each].push_back(us);
-    }
-  std::vector<double> medians;
-  for (std::vector<double> &of : times)
-    medians.push_back(median(std::move(of)));
-  return medians;
-}
-
-/// Loaded for the tensors of a problem.
-struct LoadedLaunch {
-  Kernel kernel;
-  PreparedLaunch launch;
-};
-
-Result<LoadedLaunch> loadFor(DeviceProblem &problem, const BenchSetup &setup, const KernelRecord &record) {
-  HEDDLE_ASSIGN(Kernel kernel, Kernel::load(setup.device, record));
-  HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
-  HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
-  return LoadedLaunch{std::move(kernel), std::move(launch)};
 }
 
 /// Of a deterministic kind: what its kernel is compared with.
@@ -169,9 +118,7 @@ Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof) {
   row.match = chosen.match;
   HEDDLE_ASSIGN(ConfigSummary config, summarizeConfig(chosen.record.config));
   row.config = config.skeleton + " " + config.line;
-  if (!setup.skeleton.empty() && config.skeleton != setup.skeleton)
-    return Status::unsupported("the fastest kernel that " + setup.database.path() + " knows is of " + config.skeleton +
-                               ", not of " + setup.skeleton + "; give a database of its own with --db");
+  HEDDLE_TRY(checkSkeleton(setup, config));
   HEDDLE_ASSIGN(row.flops,
                 keptFlops(setup.file, shape, workload.kind.flopsOfPair(workload.headDim, workload.valueDim)));
   row.visitedFlops = visitedFlopsOf(setup, config);

@@ -4,29 +4,14 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/MatrixRoof.h"
-#include "compiler/Tools/Options.h"
+#include "compiler/Tools/BenchLaunch.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Views/Explanation.h"
 
 #include <optional>
 
 namespace heddle::cli {
-
-struct Workload : CallShape {
-  ProblemShape shape = {};
-};
-
-struct BenchSetup {
-  const PatternFile &file;
-  Workload workload;
-  Device device;
-  DatabaseOptions database;
-  std::string config;   ///< changes to the default: compiled now, whatever the database has; or empty
-  std::string skeleton; ///< what the kernel must be of; or empty
-  int64_t verifiedRows, repetitions;
-};
 
 /// The kernel of the same gradients whose bits may depend on the run, timed in turn with the one that is measured.
 struct OtherOrder {

@@ -43,6 +43,7 @@ static const Example kExamples[] = {
     {"heddle run sliding_window --stream --seqlen=16k --target=cpu --verify", "in pieces, with inputs made on the fly"},
     {"heddle bench causal sliding_window --seqlen=8k,32k --heads=16", "beside the matrix product"},
     {"heddle bench causal --backward --seqlen=8k --heads=16 --head-dim=128", "its gradients: five products a pair"},
+    {"heddle bench causal --decode --batch=32 --heads=32 --kv-heads=8 --lengths=4k --page-size=16", "a cache in pages"},
     {"heddle pack plan.json -o kernels.heddle", "for applications that carry no compiler"},
     {"heddle cache ls --db=kernels.db", ""},
     {"heddle cache show 1111 --db=kernels.db", "how the key of a winner or a kernel begins"},

@@ -1,10 +1,12 @@
 //===- bench.cpp - heddle bench -------------------------------------------===//
-// Measures the stored kernels of patterns beside the bf16 matrix product of the same run, verifies what they computed,
-// and prints one row per workload.
+// Measures the stored kernels of patterns beside the bf16 matrix product of the same run, or, over keys in pages, beside a
+// read of memory, verifies what they computed, and prints one row per workload.
 //===----------------------------------------------------------------------===//
+#include "codegen/Target/GpuArch.h"
 #include "compiler/Measure/MatrixRoof.h"
 #include "compiler/Session/TuneSession.h"
 #include "compiler/Tools/BenchRow.h"
+#include "compiler/Tools/DecodeRow.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Options.h"
@@ -23,6 +25,7 @@ struct BenchOptions {
   std::vector<int64_t> seqlens, headDims = {128};
   int64_t valueDim = 0;
   ProblemOptions problem;
+  PagesOptions pages;
   ConfigOptions config;
   DatabaseOptions database;
   Kind kind = {};
@@ -62,11 +65,10 @@ Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Wor
 class Bench {
 public:
   Bench(const BenchOptions &options, const Device &device) : options(options), device(device) {
-    Result<MatrixRoof> product = MatrixRoof::create(device);
-    if (product)
-      roof.emplace(product.take());
-    else
-      note("no roof: " + product.status().message());
+    const Status made =
+        options.kind.hasPages() ? makeRoof(read, readOf(device)) : makeRoof(roof, MatrixRoof::create(device));
+    if (!made.isOk())
+      note("no roof: " + made.message());
   }
 
   int run() {
@@ -79,14 +81,28 @@ public:
       if (Status status = runFile(**file); !status.isOk())
         return fail(status);
     }
+    const std::string &name = device.info().identity.deviceName;
     if (options.json)
-      printJson(rowsJson(rows, device.info().identity.deviceName));
-    bool allRight = std::all_of(rows.begin(), rows.end(), [](const BenchRow &row) { return row.isRight(); });
+      printJson(options.kind.hasPages() ? rowsJson(decodeRows, name) : rowsJson(rows, name));
+    const auto isRight = [](const auto &row) { return row.isRight(); };
+    const bool allRight =
+        std::all_of(rows.begin(), rows.end(), isRight) && std::all_of(decodeRows.begin(), decodeRows.end(), isRight);
     return allRight ? Ok
                     : fail(Status::invalidArgument("a result differs from the definition by more than is allowed"));
   }
 
 private:
+  static Result<ReadRoof> readOf(const Device &device) {
+    HEDDLE_ASSIGN(const GpuArch *arch, archOf(device));
+    return ReadRoof::create(device, std::string(arch->name));
+  }
+
+  template <class Roof> static Status makeRoof(std::optional<Roof> &place, Result<Roof> made) {
+    if (made)
+      place.emplace(made.take());
+    return made.status();
+  }
+
   Status runFile(const PatternFile &file) {
     CallShape call;
     const DType dtype = *parseDType(options.dtype);
@@ -94,38 +110,82 @@ private:
     HEDDLE_ASSIGN(call.kind, options.gradientsOf.addedTo(options.kind, file));
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {
-        ProblemOptions problem = options.problem;
-        problem.seqlen = seqlen;
-        HEDDLE_ASSIGN(ProblemShape shape, problem.shape(file));
         call.headDim = headDim;
         call.valueDim = options.valueDim ? options.valueDim : headDim;
+        ProblemOptions problem = options.problem;
+        problem.seqlen = seqlen;
+        if (options.kind.hasPages()) {
+          HEDDLE_TRY(runLengths(file, call, problem));
+          continue;
+        }
+        HEDDLE_ASSIGN(ProblemShape shape, problem.shape(file));
         HEDDLE_TRY(runWorkload(file, Workload{call, shape}));
       }
     return {};
   }
 
+  /// The table has whole pages.
+  Status runLengths(const PatternFile &file, const CallShape &call, ProblemOptions problem) {
+    const int64_t pageSize = options.pages.pageSize;
+    for (const LengthRange &lengths : options.pages.ranges()) {
+      problem.seqlenK = (lengths.most + pageSize - 1) / pageSize * pageSize;
+      HEDDLE_ASSIGN(const ProblemShape shape, problem.shape(file));
+      HEDDLE_ASSIGN(DecodeRow row,
+                    measureDecode(setupOf(file, Workload{call, shape}), lengths, pageSize, read ? &*read : nullptr));
+      show(std::move(row), decodeRows);
+    }
+    return {};
+  }
+
   Status runWorkload(const PatternFile &file, const Workload &workload) {
     HEDDLE_TRY(tuneFirst(options, file, workload, device));
-    BenchSetup setup{file,
-                     workload,
-                     device,
-                     options.database,
-                     options.tuneBudget.empty() ? options.config.changes() : "",
-                     options.config.skeleton,
-                     options.rows,
-                     options.repetitions};
-    HEDDLE_ASSIGN(BenchRow row, measure(setup, roof ? &*roof : nullptr));
-    if (!options.json)
-      printRow(row, rows.empty());
-    rows.push_back(row);
+    HEDDLE_ASSIGN(BenchRow row, measure(setupOf(file, workload), roof ? &*roof : nullptr));
+    show(std::move(row), rows);
     return {};
+  }
+
+  BenchSetup setupOf(const PatternFile &file, const Workload &workload) const {
+    return {file,
+            workload,
+            device,
+            options.database,
+            options.tuneBudget.empty() ? options.config.changes() : "",
+            options.config.skeleton,
+            options.rows,
+            options.repetitions};
+  }
+
+  template <class Row> void show(Row row, std::vector<Row> &all) const {
+    if (!options.json)
+      printRow(row, all.empty());
+    all.push_back(std::move(row));
   }
 
   const BenchOptions &options;
   Device device;
   std::optional<MatrixRoof> roof;
+  std::optional<ReadRoof> read; ///< of calls over pages
   std::vector<BenchRow> rows;
+  std::vector<DecodeRow> decodeRows;
 };
+
+/// What belongs to calls over pages, and what does not. Usage errors.
+Status checkPages(BenchOptions &options) {
+  if (!options.kind.hasPages()) {
+    if (options.pages.isGiven())
+      return Status::invalidArgument("--lengths is of --decode");
+    return options.seqlens.empty() ? Status::invalidArgument("--seqlen is required") : Status();
+  }
+  if (!options.pages.isGiven())
+    return Status::invalidArgument("--decode: --lengths is required: how many keys sequences have");
+  if (options.problem.seqlenK)
+    return Status::invalidArgument("--seqlen-k: --lengths says how many keys sequences have");
+  if (!options.tuneBudget.empty())
+    return Status::invalidArgument("--tune: searches know no calls over pages");
+  if (options.seqlens.empty())
+    options.seqlens = {1};
+  return {};
+}
 
 } // namespace
 
@@ -134,10 +194,15 @@ Action addBench(CLI::App &command) {
   addValue(command, "FILE", options->files, kPatternType,
            "patterns: files (.mlir) or names of the library ('heddle help patterns')")
       ->required();
-  addKindOption(command, options->kind, /*withPages=*/false);
+  CLI::Option *kind = addKindOption(command, options->kind, /*withPages=*/true);
+  command.add_flag_callback(
+             "--decode", [options] { options->kind = {KindBase::decode}; }, "As --kind=decode")
+      ->excludes(kind)
+      ->excludes(command.get_option("--backward"));
   options->gradientsOf.add(command);
-  takesCount(command.add_option("--seqlen", options->seqlens, "lengths, separated by commas"))
-      ->required()
+  takesCount(command.add_option("--seqlen", options->seqlens,
+                                "lengths, separated by commas; of --decode: queries of "
+                                "each sequence, 1 unless it is given"))
       ->delimiter(',');
   takesCount(command.add_option("--head-dim", options->headDims, "head dims, separated by commas"))
       ->delimiter(',')
@@ -149,6 +214,7 @@ Action addBench(CLI::App &command) {
       ->check(CLI::IsMember(elementNames(&ElementTraits::isComputed)));
   addPrecisionOption(command, options->precision);
   options->problem.add(command, /*withSeqlen=*/false);
+  options->pages.add(command);
   options->database.add(command);
   options->database.addShipped(command);
   auto *tune = command.add_option("--tune", options->tuneBudget, "tune each workload for this long first: 10, 10s, 1m");
@@ -160,6 +226,8 @@ Action addBench(CLI::App &command) {
       ->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
   return [options] {
+    if (const Status fits = checkPages(*options); !fits.isOk())
+      return failUsage(fits);
     if (!options->tuneBudget.empty())
       if (Result<double> budget = parseSeconds(options->tuneBudget); !budget)
         return failUsage(budget.status());

@@ -2,12 +2,15 @@
 // completely, what is written appears whole or not at all, every refusal says what was expected.
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Safetensors.h"
+#include "compiler/Io/SequenceTensors.h"
 #include <csignal>
 #include <cstring>
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -429,4 +432,30 @@ TEST_CASE("calls on pages: tables and lengths of a file name keys that there are
   CHECK(mentions(refusal(Role::pageTable, 2, 12), "page_table: sequence 0, page 2: expected 0 to 11, got 12"));
   inputs.pageTable = HostTensor::zeros(DType::fp32, {3, 4});
   CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "page_table: dtype: expected i32, got fp32"));
+}
+
+TEST_CASE(
+    "lengths of sequences are between two numbers, and tables for them name no page twice while there is another") {
+  const HostTensor lengths = randomLengthsBetween(50, 3, 90, 1);
+  CHECK(lengths.shape == std::vector<int64_t>{50});
+  std::set<double> seen;
+  int64_t needed = 0;
+  for (int64_t s = 0; s < 50; ++s) {
+    seen.insert(lengths.get(s));
+    needed += (int64_t(lengths.get(s)) + 15) / 16;
+  }
+  CHECK((*seen.begin() >= 3 && *seen.rbegin() <= 90 && seen.size() > 20));
+  CHECK(randomLengthsBetween(2, 7, 7, 1).get(1) == 7);
+  for (int64_t pages : {needed, needed / 3}) {
+    const PageSizes sizes{50, pages, 16, 6};
+    const HostTensor table = pageTableOf(sizes, lengths, 1);
+    CHECK(checkSequenceTensors(sizes, table, lengths).isOk());
+    std::map<double, int64_t> uses;
+    for (int64_t s = 0; s < 50; ++s)
+      for (int64_t number = 0; number * 16 < int64_t(lengths.get(s)); ++number)
+        ++uses[table.get(s * 6 + number)];
+    CHECK(int64_t(uses.size()) == pages);
+    for (const auto &[page, count] : uses)
+      CHECK((count == needed / pages || count == needed / pages + 1));
+  }
 }

@@ -1,0 +1,57 @@
+//===- DecodeRow.h - one measured batch over a cache in pages ---*- C++ -*-===//
+// Owns the measurement of calls of kind decode: a batch of random lengths over pages in random order, in turn with a read
+// of memory, compared with the definition. Such calls are bound by memory, so what counts are bytes of keys and values.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/Session/ReadRoof.h"
+#include "compiler/Tools/BenchLaunch.h"
+#include "compiler/Tools/Output.h"
+
+#include <optional>
+
+namespace heddle::cli {
+
+/// Keys of the sequences of a batch, each number as likely as any other.
+struct LengthRange {
+  int64_t least = 0, most = 0;
+  std::string text() const; ///< "4096" or "512-32768"
+};
+
+/// --lengths and --page-size of verbs that measure calls over pages.
+struct PagesOptions {
+  std::vector<std::string> lengths;
+  int64_t pageSize = 64;
+  void add(CLI::App &command);
+  bool isGiven() const { return !lengths.empty(); }
+  /// What passed the checks of add().
+  std::vector<LengthRange> ranges() const;
+};
+
+struct DecodeRow {
+  std::string pattern, match, config;
+  Workload workload; ///< seqlenQ: queries of each sequence; seqlenK: what the table has room for
+  LengthRange lengths;
+  int64_t pageSize = 0, keys = 0,
+          pages = 0;         ///< of all sequences; of the cache, which sequences share where it is small
+  double us = 0, readUs = 0; ///< medians; readUs 0 if there was no read
+  int64_t readBytes = 0;
+  double keptBytes = 0; ///< of keys and values that the pattern's ranges name, each once for all heads that share it
+  int64_t missing = 0;  ///< elements of results that were NaN
+  oracle::KindReport verified;
+
+  bool isRight() const { return verified.isOk() && missing == 0; }
+  double gigabytesPerSecond() const { return keptBytes / us / 1000; }
+  /// None without a read.
+  std::optional<double> readGigabytesPerSecond() const;
+  std::optional<double> percentOfRead() const;
+};
+
+/// The workload's seqlenK is what the table has room for: a multiple of the page size that holds the longest sequence.
+Result<DecodeRow> measureDecode(const BenchSetup &setup, const LengthRange &lengths, int64_t pageSize,
+                                const ReadRoof *read);
+
+void printRow(const DecodeRow &row, bool withHeader);
+Json rowsJson(const std::vector<DecodeRow> &rows, const std::string &device);
+
+} // namespace heddle::cli
