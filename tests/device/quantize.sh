@@ -22,7 +22,7 @@ for type in bf16 fp16 fp32; do
   try "$type" 1 40000 40000 4 4 128 128
 done
 for config in units=1,warps=4 units=2,min_blocks=4 units=8,min_blocks=2 heads=2 heads=4,lead=0 lead=8 evict_first=0 warps=16,min_blocks=1; do
-  try bf16 1 20000 30000 3 2 128 128 "$config"
+  try bf16 1 20000 30000 4 2 128 128 "$config"
 done
 
 # What the verb writes on a GPU and on the processors is the same.

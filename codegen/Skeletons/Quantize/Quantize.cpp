@@ -28,9 +28,9 @@ constexpr int64_t kLeadParts = 4; // of the blocks of a GPU, that the lead is co
 struct QuantizeConfig {
   int64_t units = 4;      ///< of eight elements, of each of the two pieces that a thread holds
   int64_t warps = 8;      ///< of one block
-  int64_t minBlocks = 3;  ///< of one SM: that the registers must allow, and of the grid
-  int64_t heads = 1;      ///< whose pieces are numbered in turn
-  int64_t lead = 2;       ///< quarters of the grid
+  int64_t minBlocks = 2;  ///< of one SM: that the registers must allow, and of the grid
+  int64_t heads = 2;      ///< whose pieces are numbered in turn
+  int64_t lead = 8;       ///< quarters of the grid
   int64_t evictFirst = 1; ///< 1: what is read the second time and what is written leave the cache first
 
   int64_t threads() const { return kWarpLanes * warps; }
@@ -142,12 +142,13 @@ const std::vector<Constraint> &Quantize::constraints() const {
   return list;
 }
 
-// 96 KB under way on an SM, half of them out of the cache, of elements of any size; 64 KB where more instructions need
-// more registers.
+// 128 KB under way on an SM, half of them out of the cache, of elements of any size; 64 KB where more instructions need
+// more registers. Of bf16, 32k rows, 16 heads of 128, an H200 takes 271 us so, 395 with one head and half of a grid of lead,
+// which has blocks wait for heads.
 KernelConfig Quantize::defaultConfig(const KernelRequest &request) const {
   QuantizeConfig config;
-  config.units = config.units * 2 / request.element().bytes;
-  config.minBlocks = request.arch->features.hasFp8Mma ? 3 : 2;
+  config.units = (request.arch->features.hasFp8Mma ? 16 : 8) / request.element().bytes;
+  config.minBlocks = 2;
   return config;
 }
 
