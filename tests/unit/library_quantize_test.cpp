@@ -83,6 +83,7 @@ TEST_CASE("on the processors: e4m3 tensors and scales, with or without the mean 
 TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of columns; lengths of 0 leave tensors out") {
   setenv("HEDDLE_CUDA_DRIVER_LIBRARY", HEDDLE_FAKE_CUDA_LIBRARY, 1);
   heddle::fake::fakeCudaReset();
+  heddle::fake::fakeCudaSetPageable(1); // its clears reach the workspace
   const ScratchFolder folder;
   const PatternHandle pattern = parse(kWindowText);
   const CompilerHandle compiler = openCompiler(folder / "kernels.db");
@@ -114,7 +115,9 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   uint64_t bytes = 0;
   CHECK_OK(heddle_kernel_workspace(kernel.get(), &call.args, &bytes));
   CHECK(bytes == 256 + 16 * kHeads * kDim); // counters of 3 * kHeads heads behind a ticket; columns
-  call.args.workspace = base + 0x1000000, call.args.workspace_bytes = bytes;
+  alignas(256) static unsigned char workspace[2048];
+  std::fill_n(workspace, sizeof workspace, 0xff);
+  call.args.workspace = workspace, call.args.workspace_bytes = bytes;
   const auto launchesOf = [&](const heddle_attention_args &args) {
     int before = 0, after = 0;
     heddle::fake::fakeCudaLaunches(&before);
@@ -123,6 +126,8 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
     return after - before;
   };
   CHECK(launchesOf(call.args) == 1);
+  CHECK(workspace[0] + workspace[175] + workspace[256] + workspace[bytes - 1] == 0);
+  CHECK(workspace[176] + workspace[bytes] == 2 * 0xff);
   call.args.k_mean = reinterpret_cast<float *>(base + 0x10000 * ++place);
   CHECK(launchesOf(call.args) == 1);
   call.args.q.size[1] = call.args.quantized_q.size[1] = 0;
