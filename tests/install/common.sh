@@ -1,6 +1,9 @@
 # shellcheck shell=bash disable=SC2154,SC2034 # variables come from and go to those who source it
 # What the install tests share; sourced with $source, $build, $cc, $cxx and $scratch set. An installed tree is $scratch/<component>.
 
+# What is installed finds the NVRTC that came along, not the kept results of tests.
+[ -z "${HEDDLE_NVRTC_CACHE:-}" ] || export HEDDLE_NVRTC_LIBRARY=${HEDDLE_NVRTC_BEHIND:-} HEDDLE_NVRTC_CACHE=
+
 fail() { echo "FAIL: $*" >&2; exit 1; }
 
 install_and_move() { # install_and_move <component> <library>: sets $tree, $library and $libdir

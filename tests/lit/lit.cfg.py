@@ -14,7 +14,7 @@ config.environment["PATH"] = os.pathsep.join(
     [config.heddle_bin, config.filecheck_bin, config.environment["PATH"]])
 # A database of the person who runs the tests must never be touched.
 config.environment["HEDDLE_DB"] = os.path.join(config.test_exec_root, "no-such.db")
-for name in ("CUDA_HOME", "HEDDLE_NVRTC_LIBRARY"):
+for name in ("CUDA_HOME", "HEDDLE_NVRTC_LIBRARY", "HEDDLE_NVRTC_BEHIND", "HEDDLE_NVRTC_CACHE"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%fake_gpu", "env HEDDLE_CUDA_DRIVER_LIBRARY=" + config.fake_cuda + " HEDDLE_FAKE_CUDA_THREADS=1024"))
