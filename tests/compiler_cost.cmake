@@ -2,6 +2,12 @@
 if(TARGET heddle_cost)
   heddle_add_unit_test(cost heddle_cost)
   heddle_use_pch(cost_test plain_test)
+  if("${CMAKE_BUILD_TYPE}" STREQUAL Release) # what a layout of a search takes
+    add_executable(cost_search_test ${CMAKE_SOURCE_DIR}/tests/unit/cost_search_test.cpp)
+    target_link_libraries(cost_search_test PRIVATE heddle_cost heddle_test_main)
+    add_test(NAME compiler.cost_search COMMAND ${CMAKE_SOURCE_DIR}/tests/unit/cost_search.sh $<TARGET_FILE:cost_search_test>)
+    set_tests_properties(compiler.cost_search PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped:" TIMEOUT ${HEDDLE_HANG_SECONDS})
+  endif()
 endif()
 if(TARGET heddle_views)
   heddle_add_unit_test(cost_published heddle_views)
