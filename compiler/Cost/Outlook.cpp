@@ -15,7 +15,20 @@ double dalyInterval(double checkpoint, double between) {
   return std::sqrt(2 * checkpoint * between) * (1 + ratio / 3 + ratio * ratio / 9) - checkpoint;
 }
 
-Goodput goodputOf(const CostProblem &problem) {
+/// Whether parameters and states of every rank are those of another one of its ring, too.
+bool goesOn(const CostProblem &problem, const Layout &layout) {
+  return problem.failures.ringMinutes && layout.context > 1 && layout.zero == 0 && layout.expert == 1;
+}
+
+/// Of one failure.
+double secondsLost(const CostProblem &problem, const Layout &layout, const StepTime &step, double interval) {
+  const Failures &failures = problem.failures;
+  return goesOn(problem, layout)
+             ? *failures.ringMinutes * 60 + step.total + failures.restartMinutes * 60 / double(layout.context - 1)
+             : interval / 2 + failures.restartMinutes * 60;
+}
+
+Goodput goodputOf(const CostProblem &problem, const Layout &layout, const StepTime &step) {
   const Cluster &cluster = problem.cluster;
   const double hosts = std::ceil(double(cluster.gpus) / double(cluster.perHost));
   const double bytes = problem.counts.total * (problem.precision.parameterBytes + problem.precision.optimizerBytes);
@@ -25,7 +38,8 @@ Goodput goodputOf(const CostProblem &problem) {
   const double between = goodput.failureHours * 3600;
   goodput.intervalSeconds = std::max(1.0, dalyInterval(goodput.checkpointSeconds, between));
   const double lost = goodput.checkpointSeconds / goodput.intervalSeconds +
-                      (goodput.intervalSeconds / 2 + problem.failures.restartMinutes * 60) / between;
+                      secondsLost(problem, layout, step, goodput.intervalSeconds) / between;
+  goodput.hasRings = goesOn(problem, layout);
   goodput.share = std::max(0.0, 1 - lost);
   return goodput;
 }
@@ -45,7 +59,7 @@ double flopsOfToken(const CostProblem &problem) {
          6 * double(problem.model.headDim + problem.model.valueDim) * scores / double(problem.context);
 }
 
-Outlook outlook(const CostProblem &problem, const StepTime &step) {
+Outlook outlook(const CostProblem &problem, const Layout &layout, const StepTime &step) {
   Outlook result;
   const Cluster &cluster = problem.cluster;
   const double tokens = double(problem.sequences()) * double(problem.context), gpus = double(cluster.gpus);
@@ -54,7 +68,7 @@ Outlook outlook(const CostProblem &problem, const StepTime &step) {
   result.mfu = result.tokensPerSecond * result.flopsOfToken / (gpus * cluster.gpu.tflops * 1e12);
   result.megawatts = wattsOf(cluster) / 1e6;
   if (problem.failures.gpuHours > 0)
-    result.goodput = goodputOf(problem);
+    result.goodput = goodputOf(problem, layout, step);
   const double share = result.goodput ? result.goodput->share : 1;
   if (problem.trainTokens == 0 || share == 0)
     return result;

@@ -45,8 +45,9 @@ struct ContextShare {
 
 /// Layers that attend alike.
 struct AttentionSpec {
-  std::string pattern;            ///< name or file
-  std::vector<std::string> sizes; ///< "left=4095"
+  std::string pattern;               ///< name or file
+  std::vector<std::string> sizes;    ///< "left=4095"
+  std::vector<std::string> operands; ///< "cu=FILE:TENSOR", FILE beside that of the problem
   int64_t layers = 0;
   AttentionKernel kernel = AttentionKernel::heddle;
   std::optional<double> givenForward, givenBackward; ///< TFLOP/s in place of any table
@@ -84,6 +85,8 @@ struct Money {
 struct Failures {
   double gpuHours = 0; ///< between two failures of one GPU; 0: none
   double restartMinutes = 10;
+  /// From a failure until the other ranks of a ring go on without the lost one; none: they do not.
+  std::optional<double> ringMinutes = {};
   double checkpointGBps = 2; ///< that a host writes
 };
 

@@ -3,6 +3,8 @@
 #include "compiler/Cost/Place.h"
 #include "runtime/Core/ReadFile.h"
 
+#include <cmath>
+
 namespace heddle::cost {
 namespace {
 
@@ -75,12 +77,24 @@ Status readSizes(const Place &place, std::vector<std::string> &sizes) {
   return {};
 }
 
+Status readOperands(const Place &place, std::vector<std::string> &operands) {
+  if (!place.value.is_object())
+    return place.expected("an object of tensors, such as {\"cu\": \"lengths.safetensors:cu\"}");
+  for (const auto &entry : place.value.items()) {
+    std::string tensor;
+    HEDDLE_TRY(textInto(tensor)(place.at(entry.key())));
+    operands.push_back(entry.key() + "=" + tensor);
+  }
+  return {};
+}
+
 Status readAttentionOf(const Place &place, AttentionSpec &spec) {
   if (place.value.is_string())
     return textInto(spec.pattern)(place);
   double forward = 0, backward = 0;
   HEDDLE_TRY(place.object({{"pattern", textInto(spec.pattern)},
                            {"set", [&](const Place &at) { return readSizes(at, spec.sizes); }},
+                           {"operands", [&](const Place &at) { return readOperands(at, spec.operands); }},
                            {"layers", countInto(spec.layers)},
                            {"forward_tflops", realInto(forward, 1e-3)},
                            {"backward_tflops", realInto(backward, 1e-3)},
@@ -130,7 +144,8 @@ Status readGpu(const Place &place, Accelerator &gpu) {
   if (place.value.is_string()) {
     Result<Accelerator> found = findAccelerator(place.value.get<std::string>());
     if (!found)
-      return place.wrong(found.status().message());
+      return place.wrong(found.status().message() +
+                         "; or an object with name, tflops, bandwidth_gbps, memory_gib and units of another GPU");
     gpu = found.take();
     return {};
   }
@@ -262,9 +277,11 @@ Status readPrices(const Place &place, Money &money) {
 }
 
 Status readFailures(const Place &place, Failures &failures) {
-  return place.object({{"gpu_hours", realInto(failures.gpuHours, 1)},
-                       {"restart_minutes", realInto(failures.restartMinutes)},
-                       {"checkpoint_gbps", realInto(failures.checkpointGBps, 1e-3)}});
+  return place.object(
+      {{"gpu_hours", realInto(failures.gpuHours, 1)},
+       {"restart_minutes", realInto(failures.restartMinutes)},
+       {"ring_minutes", [&](const Place &at) { return realInto(failures.ringMinutes.emplace(0), 0)(at); }},
+       {"checkpoint_gbps", realInto(failures.checkpointGBps, 1e-3)}});
 }
 
 Status readReported(const Place &place, Reported &reported) {
@@ -286,6 +303,11 @@ Status checkWhole(const Place &place, const CostProblem &problem) {
   if (problem.batchTokens < double(problem.context))
     return place.wrong("batch_tokens " + std::to_string(int64_t(problem.batchTokens)) + " hold no sequence of " +
                        std::to_string(problem.context) + " tokens");
+  const double sequences = std::floor(problem.batchTokens / double(problem.context));
+  if (const double whole = sequences * double(problem.context); whole != problem.batchTokens)
+    return place.wrong("batch_tokens " + std::to_string(int64_t(problem.batchTokens)) + " are no multiple of the " +
+                       std::to_string(problem.context) + " tokens of a sequence: take " +
+                       std::to_string(int64_t(whole)) + " or " + std::to_string(int64_t(whole) + problem.context));
   if (problem.overlap.units >= problem.cluster.gpu.units)
     return place.at("overlap").wrong("units must be fewer than those of the GPU");
   if (problem.precision.isFp8 && problem.cluster.gpu.fp8Tflops == 0)

@@ -139,6 +139,35 @@ const char *nameOf(TimeItem item) {
   return names[int(item)];
 }
 
+TimeArray hiddenTime(const CostProblem &problem, const Layout &layout, const StepTime &step) {
+  CostProblem shown = problem;
+  shown.overlap = {false, false, false, false, problem.overlap.units};
+  Layout alone = layout; // one micro-batch at a time
+  if (alone.schedule == Schedule::dualPipe)
+    alone.schedule = Schedule::oneForwardOneBackward;
+  const TimeArray all = stepTime(shown, alone, stageTimes(shown, alone)).seconds;
+  TimeArray hidden = {};
+  for (const TimeItem item :
+       {TimeItem::tensor, TimeItem::context, TimeItem::expert, TimeItem::pipeline, TimeItem::data})
+    hidden[size_t(item)] = std::max(0.0, all[size_t(item)] - step.seconds[size_t(item)]);
+  return hidden;
+}
+
+const char *coverOf(TimeItem item) {
+  switch (item) {
+  case TimeItem::tensor:
+    return "products";
+  case TimeItem::context:
+    return "attention";
+  case TimeItem::expert:
+    return "another micro-batch";
+  case TimeItem::pipeline:
+    return "other stages of the same GPU";
+  default:
+    return "forward and backward";
+  }
+}
+
 int64_t microBatches(const CostProblem &problem, const Layout &layout) {
   return problem.sequences() / (layout.data * layout.microBatch);
 }

@@ -60,6 +60,10 @@ struct StepTime {
 /// The layout is feasible but for memory; `stage` is stageTimes of it.
 StepTime stepTime(const CostProblem &problem, const Layout &layout, const StageTimes &stage);
 
+/// What each kind of communication takes beyond what `step` shows of it: it is hidden behind coverOf() it.
+TimeArray hiddenTime(const CostProblem &problem, const Layout &layout, const StepTime &step);
+const char *coverOf(TimeItem item);
+
 int64_t microBatches(const CostProblem &problem, const Layout &layout);
 /// Of the busiest stage. The words' matrices count as layers where only that makes stages even.
 double layersOfStage(const ModelSpec &model, const Layout &layout);

@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <iostream>
 
 namespace heddle::cli {
@@ -19,6 +20,7 @@ using namespace heddle::cost;
 
 struct CostOptions {
   std::string file, output;
+  DatabaseOptions database;
   int64_t top = 5;
   bool published = false, json = false;
 };
@@ -55,7 +57,8 @@ Json outlookJson(const Outlook &ahead) {
     goodput = {{"share", ahead.goodput->share},
                {"failure_hours", ahead.goodput->failureHours},
                {"checkpoint_seconds", ahead.goodput->checkpointSeconds},
-               {"interval_seconds", ahead.goodput->intervalSeconds}};
+               {"interval_seconds", ahead.goodput->intervalSeconds},
+               {"rings_go_on", ahead.goodput->hasRings}};
   return {{"tokens_per_second", ahead.tokensPerSecond},
           {"flops_per_token", ahead.flopsOfToken},
           {"mfu", ahead.mfu},
@@ -83,8 +86,10 @@ Json candidateJson(const CostProblem &problem, const Candidate &candidate) {
           {"forward_ms", candidate.time.forwardMs},
           {"backward_ms", candidate.time.backwardMs},
           {"time", namedJson(candidate.time.seconds, [](int item) { return nameOf(TimeItem(item)); })},
+          {"hidden", namedJson(hiddenTime(problem, candidate.layout, candidate.time),
+                               [](int item) { return nameOf(TimeItem(item)); })},
           {"memory", memoryJson(candidate.memory)},
-          {"outlook", outlookJson(outlook(problem, candidate.time))}};
+          {"outlook", outlookJson(outlook(problem, candidate.layout, candidate.time))}};
 }
 
 Json attentionJson(const CostProblem &problem) {
@@ -167,10 +172,28 @@ void warnOfGuesses(const CostProblem &problem) {
       warn(problem.where + ": attention '" + spec.pattern + "': " + spec.rate.note);
 }
 
+/// None where no database was named: what somebody tuned here says nothing of a cluster that is planned.
+Result<std::optional<views::TunedWinners>> tunedOf(const CostOptions &options) {
+  if (options.database.given.empty())
+    return std::optional<views::TunedWinners>();
+  HEDDLE_ASSIGN(const Store store, options.database.open(StoreMode::readOnly));
+  HEDDLE_ASSIGN(std::vector<Winner> winners, store.winners());
+  return std::optional(views::TunedWinners{store.path(), std::move(winners)});
+}
+
+/// "; most, 960, since tensor 3 does not divide 8 heads (8 for k and v)".
+std::string mostRefused(const SearchResult &found) {
+  const auto most = std::max_element(found.refusals.begin(), found.refusals.end(),
+                                     [](const RefusalCount &a, const RefusalCount &b) { return a.count < b.count; });
+  const bool isMemory = most - found.refusals.begin() == int64_t(Refusal::memory);
+  return "; most, " + grouped(most->count) + ", since " + (isMemory ? "a GPU would hold " : "") + most->why;
+}
+
 Status runPlan(const CostOptions &options) {
   HEDDLE_ASSIGN(CostFile file, loadCostFile(options.file));
+  HEDDLE_ASSIGN(const std::optional<views::TunedWinners> tuned, tunedOf(options));
   ProgressLine progress;
-  auto plan = views::planCost(std::move(file), size_t(options.top),
+  auto plan = views::planCost(std::move(file), size_t(options.top), tuned ? &*tuned : nullptr,
                               [&](double share) { progress.show(share, "what ranks ask of each other"); });
   progress.finish();
   if (!plan)
@@ -182,7 +205,7 @@ Status runPlan(const CostOptions &options) {
     std::cout << views::costText(*plan);
   if (plan->found.best.empty())
     return Status::invalidArgument(options.file + ": no layout is possible: " + grouped(plan->found.tried) +
-                                   " were looked at");
+                                   " were looked at" + mostRefused(plan->found));
   return options.output.empty() ? Status() : writeArtifact(options.output, views::costSvg(*plan));
 }
 
@@ -195,12 +218,17 @@ Action addCost(CLI::App &command) {
                                             "Published runs beside what is predicted of them, and all constants");
   CLI::Option *output = addValue(command, "-o,--output", options->output, "FILE.svg",
                                  "Write a picture of memory and a step, too, or - instead");
+  CLI::Option *database =
+      addValue(command, "--db", options->database.given, "FILE",
+               "Database: kernels that were tuned on the GPU of the plan say the rates of attention");
+  options->database.addPermissions(command);
   addCount(command, "--top", options->top, "N", "Layouts to show, best first")
       ->capture_default_str()
       ->check(CLI::Range(int64_t(1), int64_t(1000)));
   addJsonOption(command, options->json);
   file->excludes(published);
   output->excludes(published);
+  database->excludes(published);
   return [options] {
     if (options->file.empty() && !options->published)
       return failUsage(Status::invalidArgument("expected a plan file, or --published"));

@@ -22,8 +22,9 @@ constexpr double kEven = 1.05; ///< contiguous parts of less send least and are 
 
 class PairWriter {
 public:
-  PairWriter(CostProblem &problem, AttentionSpec &spec, size_t index)
-      : problem(problem), spec(spec), where(problem.where + ": /attention/" + std::to_string(index) + ": ") {}
+  PairWriter(CostProblem &problem, AttentionSpec &spec, size_t index, const TunedWinners *tuned)
+      : problem(problem), spec(spec), tuned(tuned),
+        where(problem.where + ": /attention/" + std::to_string(index) + ": ") {}
 
   Status write(const std::function<void(double)> &progress) {
     HEDDLE_ASSIGN(file, placed(PatternFile::load(path())));
@@ -34,7 +35,9 @@ public:
     shape.kvHeads = problem.model.kvHeads;
     shape.seqlenQ = shape.seqlenK = problem.context;
     shape.parameters = parameters.take();
-    HEDDLE_TRY(placed(bindOperands(*file, {{}, {}, OperandSources::Missing::leaveOut}, shape)));
+    nameSizes();
+    HEDDLE_TRY(placed(bindOperands(*file, {operands(), {}, OperandSources::Missing::leaveOut}, shape)));
+    HEDDLE_TRY(checkTensors());
     sizes = sizesOf(*file, shape);
     HEDDLE_TRY(addCount());
     addRate();
@@ -51,10 +54,44 @@ private:
   }
 
   /// Files count from the folder of the problem.
-  std::string path() const {
-    const std::filesystem::path beside = std::filesystem::path(problem.where).parent_path() / spec.pattern;
+  std::string placedFile(const std::string &name) const {
+    const std::filesystem::path beside = std::filesystem::path(problem.where).parent_path() / name;
     std::error_code ignored;
-    return std::filesystem::is_regular_file(beside, ignored) ? beside.string() : spec.pattern;
+    return std::filesystem::is_regular_file(beside, ignored) ? beside.string() : name;
+  }
+  std::string path() const { return placedFile(spec.pattern); }
+
+  std::vector<std::string> operands() const {
+    std::vector<std::string> assignments;
+    for (const std::string &operand : spec.operands) {
+      const size_t file = operand.find('=') + 1, tensor = std::min(operand.find(':', file), operand.size());
+      assignments.push_back(operand.substr(0, file) + placedFile(operand.substr(file, tensor - file)) +
+                            operand.substr(tensor));
+    }
+    return assignments;
+  }
+
+  /// Those too that the pattern has a default of.
+  void nameSizes() {
+    attn::PatternOp pattern = file->pattern();
+    std::vector<std::string> all;
+    for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+      if (!pattern.isOperand(i) && !pattern.isRealParameter(i))
+        all.push_back(pattern.getParameterName(i).str() + "=" + std::to_string(shape.parameters[i]));
+    if (all.size() == size_t(pattern.getNumArguments()))
+      spec.sizes = std::move(all);
+  }
+
+  Status checkTensors() const {
+    attn::PatternOp pattern = file->pattern();
+    for (unsigned argument : file->analysis().maskTensors)
+      if (argument >= shape.operands.size() || !shape.operands[argument]) {
+        const std::string name = pattern.getParameterName(argument).str();
+        return placed(Status::invalidArgument("the tensor '" + name + "' says what '" + spec.pattern +
+                                              "' keeps: give it as \"operands\": {\"" + name +
+                                              "\": \"FILE.safetensors:TENSOR\"}"));
+      }
+    return {};
   }
 
   Status addCount() {
@@ -71,6 +108,8 @@ private:
     attn::PatternOp pattern = file->pattern();
     spec.rate = cost::attentionRate({spec.kernel, pattern.getSymName().str(), problem.model.headDim,
                                      std::max(1.0, spec.pairs / rows), gpu.name, gpu.tflops});
+    if (tuned && spec.kernel == cost::AttentionKernel::heddle)
+      addTuned(std::max(1.0, spec.pairs / rows));
     if (spec.givenForward)
       spec.rate.forward = *spec.givenForward;
     if (spec.givenBackward)
@@ -79,6 +118,48 @@ private:
       spec.rate.isGuess = false;
       spec.rate.note = "as given";
     }
+  }
+
+  /// What the database has; of what it lacks, what the table says stays.
+  void addTuned(double keysOfRow) {
+    const cost::ModelSpec &model = problem.model;
+    const std::string table = spec.rate.note;
+    std::string measured, lacking;
+    for (const bool isBackward : {false, true}) {
+      const auto rate =
+          tunedRate(*tuned, {*file, isBackward, model.headDim, model.valueDim, keysOfRow, problem.cluster.gpu.name});
+      if (rate) {
+        (isBackward ? spec.rate.backward : spec.rate.forward) = rate->tflops;
+        measured +=
+            (measured.empty() ? "measured: " : ", ") + std::string(isBackward ? "backward " : "") + rate->problem;
+      } else if (!(isBackward ? spec.givenBackward : spec.givenForward)) {
+        lacking += (lacking.empty() ? "" : ", ") + tuneCommand(isBackward);
+      }
+    }
+    spec.rate.isGuess = !lacking.empty();
+    spec.rate.note = measured.empty() ? "" : measured + ", " + tuned->database;
+    if (!lacking.empty())
+      spec.rate.note += (measured.empty() ? "" : "; ") + std::string("not in ") + tuned->database + ", on " +
+                        problem.cluster.gpu.name + " run " + lacking + "; meanwhile " + table;
+  }
+
+  /// Sequences beyond 32k have the same rates as those of 32k.
+  std::string tuneCommand(bool isBackward) const {
+    constexpr int64_t kLongest = 32768;
+    const cost::ModelSpec &model = problem.model;
+    std::string command = std::string("heddle tune ") + path() + (isBackward ? " --backward" : "") +
+                          " --heads=" + std::to_string(model.heads);
+    if (model.kvHeads != model.heads)
+      command += " --kv-heads=" + std::to_string(model.kvHeads);
+    command += " --seqlen=" + std::to_string(std::min(problem.context, kLongest)) +
+               " --head-dim=" + std::to_string(model.headDim);
+    if (model.valueDim != model.headDim)
+      command += " --value-dim=" + std::to_string(model.valueDim);
+    for (const std::string &operand : operands())
+      command += " --operand " + operand;
+    for (const std::string &size : spec.sizes)
+      command += " --set " + size;
+    return command + " --db=" + tuned->database;
   }
 
   /// Of gradients, for one sequence: as the kernels' plan says; sums of d_q in fp32 and two numbers of each row where no
@@ -161,6 +242,7 @@ private:
 
   CostProblem &problem;
   AttentionSpec &spec;
+  const TunedWinners *tuned;
   std::string where;
   std::unique_ptr<PatternFile> file;
   ProblemShape shape;
@@ -170,11 +252,11 @@ private:
 
 } // namespace
 
-Status addPairs(CostProblem &problem, const std::function<void(double)> &progress) {
+Status addPairs(CostProblem &problem, const TunedWinners *tuned, const std::function<void(double)> &progress) {
   const size_t count = problem.attention.size();
   for (size_t index = 0; index < count; ++index) {
     const auto part = [&](double share) { progress((double(index) + share) / double(count)); };
-    HEDDLE_TRY(PairWriter(problem, problem.attention[index], index)
+    HEDDLE_TRY(PairWriter(problem, problem.attention[index], index, tuned)
                    .write(progress ? std::function<void(double)>(part) : std::function<void(double)>()));
   }
   return {};

@@ -2,8 +2,11 @@
 // One scale of blues and one of greys to browns, told apart by lightness and by the words beside them.
 //===----------------------------------------------------------------------===//
 #include "compiler/Views/CostPlan.h"
+#include "compiler/Views/CostTimeline.h"
 #include "compiler/Views/SvgText.h"
+#include "runtime/Core/CountText.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -12,7 +15,8 @@ namespace {
 
 using namespace heddle::cost;
 
-constexpr int kMargin = 24, kContent = 720, kTitleSize = 16, kTextSize = 11, kLine = 16, kBarHeight = 26, kLabel = 210;
+constexpr int kMargin = 24, kContent = 720, kTitleSize = 16, kTextSize = 11, kLine = 16, kBarHeight = 26, kLabel = 210,
+              kTimelineHeight = 14, kTimelineLabel = 60;
 constexpr const char *kMemoryFills[kMemoryItems] = {"#08306b", "#2070b4", "#5ba3d0", "#a9cfe5",
                                                     "#dbe9f6", "#bdbdbd", "#737373"};
 constexpr const char *kTimeFills[kTimeItems] = {"#08306b", "#2070b4", "#5ba3d0", "#a9cfe5", "#7f2704", "#a63603",
@@ -34,6 +38,7 @@ public:
     y = paragraph(y, kTextSize, best.layout.str(), " fill=\"#555555\"");
     y = memory(y + 12);
     y = step(y + 16);
+    y = pipeline(y + 16);
     const std::string width = std::to_string(kContent + 2 * kMargin), height = std::to_string(y + 12);
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " + height + "\" width=\"" + width +
            "\" height=\"" + height + "\" font-family=\"" + kFontFamily + "\" fill=\"#222222\">\n<title>" +
@@ -107,6 +112,57 @@ private:
                   secondsText(best.time.seconds[item]) + ", " +
                       number(100 * best.time.seconds[item] / best.time.total) + "%");
     return y;
+  }
+
+  /// Of at most two micro-batches for each stage: what is between them is the same again.
+  PipelineWork pipelineWork() const {
+    const Layout &layout = best.layout;
+    PipelineWork work;
+    work.stages = layout.pipeline;
+    work.parts = layout.virtualStages;
+    work.microBatches = std::min(microBatches(plan.problem, layout), 2 * layout.pipeline);
+    if (work.parts > 1)
+      work.microBatches -= work.microBatches % layout.pipeline;
+    work.forward = best.time.forwardMs / 1e3;
+    work.backward = best.time.backwardMs / 1e3;
+    work.isForwardFirst = layout.schedule == Schedule::gpipe;
+    return work;
+  }
+
+  /// Which micro-batch is where at which time, of schedules whose order is one forward, one backward, or forward first.
+  int pipeline(int y) {
+    constexpr int64_t kMostRows = 8, kMostSlots = 8192;
+    const PipelineWork work = pipelineWork();
+    const bool isDrawn = best.layout.pipeline > 1 && (best.layout.schedule == Schedule::oneForwardOneBackward ||
+                                                      best.layout.schedule == Schedule::gpipe);
+    const int64_t rows = std::min(work.stages, kMostRows);
+    if (!isDrawn || work.microBatches == 0 || 2 * rows * work.parts * work.microBatches > kMostSlots)
+      return y;
+    const std::vector<PipelineSlot> slots = pipelineSlots(work);
+    double end = 0;
+    for (const PipelineSlot &slot : slots)
+      end = std::max(end, slot.end);
+    y = paragraph(y, kTextSize,
+                  "the pipeline, " + counted(work.microBatches, "micro-batch") + " of " +
+                      grouped(microBatches(plan.problem, best.layout)) + ", " + secondsText(end) +
+                      ": forward light, backward dark",
+                  " font-weight=\"bold\"") +
+        4;
+    for (int64_t row = 0; row < rows; ++row, y += kTimelineHeight + 2) {
+      const int64_t stage = rows > 1 ? row * (work.stages - 1) / (rows - 1) : 0;
+      label(kMargin, y + kTimelineHeight - 3, "stage " + grouped(stage + 1));
+      for (const PipelineSlot &slot : slots)
+        if (slot.stage == stage)
+          pass(slot, y, (kContent - kTimelineLabel) / end);
+    }
+    return y;
+  }
+
+  void pass(const PipelineSlot &slot, int y, double scale) {
+    rect(kMargin + kTimelineLabel + slot.begin * scale, y, (slot.end - slot.begin) * scale, kTimelineHeight,
+         slot.isBackward ? (slot.part % 2 ? "#0b4a8a" : "#08306b") : (slot.part % 2 ? "#a9cfe5" : "#5ba3d0"),
+         std::string(slot.isBackward ? "backward" : "forward") + " of micro-batch " + grouped(slot.microBatch + 1) +
+             (best.layout.virtualStages > 1 ? ", part " + grouped(slot.part + 1) : ""));
   }
 
   int entry(int y, const char *fill, const std::string &name, const std::string &words) {

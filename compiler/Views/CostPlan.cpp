@@ -8,9 +8,10 @@
 
 namespace heddle::views {
 
-Result<CostPlan> planCost(cost::CostFile file, size_t most, const std::function<void(double)> &progress) {
+Result<CostPlan> planCost(cost::CostFile file, size_t most, const TunedWinners *tuned,
+                          const std::function<void(double)> &progress) {
   CostPlan plan = {std::move(file.problem), std::move(file.reported), {}};
-  HEDDLE_TRY(addPairs(plan.problem, progress));
+  HEDDLE_TRY(addPairs(plan.problem, tuned, progress));
   plan.found = cost::search(plan.problem, most);
   return plan;
 }

@@ -7,6 +7,7 @@
 #include "compiler/Cost/Outlook.h"
 #include "compiler/Cost/ReadProblem.h"
 #include "compiler/Cost/Search.h"
+#include "compiler/Views/CostRates.h"
 
 namespace heddle::views {
 
@@ -17,10 +18,11 @@ struct CostPlan {
 };
 
 /// Fails as addPairs(). `most` >= 1 layouts are kept.
-Result<CostPlan> planCost(cost::CostFile file, size_t most, const std::function<void(double share)> &progress = {});
+Result<CostPlan> planCost(cost::CostFile file, size_t most, const TunedWinners *tuned = nullptr,
+                          const std::function<void(double share)> &progress = {});
 
 std::string costText(const CostPlan &plan);
-/// Memory of a GPU at the moments of a step as bars, and the step as a line. There is a layout.
+/// Memory of a GPU at the moments of a step as bars, the step as a line, and its pipeline in time. There is a layout.
 std::string costSvg(const CostPlan &plan);
 
 /// One run of which somebody reported the time of a step.

@@ -102,6 +102,11 @@ private:
       if (best.time.seconds[index] > 0)
         item(nameOf(TimeItem(index)), padded(secondsText(best.time.seconds[index]), 10) +
                                           form("%5.1f%%", 100 * best.time.seconds[index] / best.time.total));
+    const TimeArray hidden = hiddenTime(problem, best.layout, best.time);
+    for (size_t index = 0; index < kTimeItems; ++index)
+      if (hidden[index] > 0)
+        item("hidden",
+             padded(secondsText(hidden[index]), 10) + nameOf(TimeItem(index)) + " behind " + coverOf(TimeItem(index)));
   }
 
   void memoryOf(const Candidate &best) {
@@ -115,7 +120,7 @@ private:
   }
 
   void outlookOf(const Candidate &best) {
-    const Outlook ahead = outlook(problem, best.time);
+    const Outlook ahead = outlook(problem, best.layout, best.time);
     line("rate", grouped(int64_t(ahead.tokensPerSecond)) + " tokens/s, " +
                      form("%.1f%% of the 16-bit peak (MFU), ", 100 * ahead.mfu) + shortCount(ahead.flopsOfToken) +
                      "FLOPs a token");
@@ -124,7 +129,8 @@ private:
     if (ahead.goodput)
       line("goodput",
            form("%.1f%%: a failure each %.3g h, a checkpoint of %.3g s each %.3g min", 100 * ahead.goodput->share,
-                ahead.goodput->failureHours, ahead.goodput->checkpointSeconds, ahead.goodput->intervalSeconds / 60));
+                ahead.goodput->failureHours, ahead.goodput->checkpointSeconds, ahead.goodput->intervalSeconds / 60) +
+               (ahead.goodput->hasRings ? "; rings go on without a lost rank" : ""));
     if (problem.trainTokens == 0)
       return;
     const std::string tokens = shortCount(problem.trainTokens) + "tokens: ";
@@ -142,7 +148,8 @@ private:
       return;
     text += "\n    s a step     MFU     peak  layout\n";
     for (const Candidate &candidate : plan.found.best)
-      text += form("  %10.4g  %5.1f%%  ", candidate.time.total, 100 * outlook(problem, candidate.time).mfu) +
+      text += form("  %10.4g  %5.1f%%  ", candidate.time.total,
+                   100 * outlook(problem, candidate.layout, candidate.time).mfu) +
               form("%7s  ", gibText(candidate.memory.peakBytes).c_str()) + candidate.layout.str() + "\n";
   }
 
@@ -159,7 +166,8 @@ std::string publishedText(const std::vector<PublishedRun> &runs) {
   std::string text = padded("run", 46) + "reported  predicted   error  MFU\n";
   double worst = 0;
   for (const PublishedRun &run : runs) {
-    const double mfu = outlook(run.plan.problem, run.plan.found.best.front().time).mfu;
+    const Candidate &best = run.plan.found.best.front();
+    const double mfu = outlook(run.plan.problem, best.layout, best.time).mfu;
     text += padded(run.plan.problem.name, 46) + form("%6.4g s  %7.4g s  %+5.1f%%  %.1f%%\n",
                                                      run.plan.reported.secondsOfStep, run.predicted, 100 * run.error(),
                                                      100 * mfu);

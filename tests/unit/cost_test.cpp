@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <numeric>
 
 using namespace heddle;
@@ -231,7 +232,7 @@ TEST_CASE("a checkpoint each sqrt(2 d M), as Young has it, when failures are far
       problemOf(smallText(8, R"("failures": {"gpu_hours": 80000, "restart_minutes": 30, "checkpoint_gbps": 1},
     "prices": {"gpu_hour": 2}, "train_tokens": 1e12)"));
   const double checkpoint = problem.counts.total * 14 / 1e9, between = 10000 * 3600.0;
-  const Outlook ahead = outlook(problem, timed(problem, layoutOf(8, 1, 1, 1)));
+  const Outlook ahead = outlook(problem, layoutOf(8, 1, 1, 1), timed(problem, layoutOf(8, 1, 1, 1)));
   CHECK(ahead.goodput->failureHours == doctest::Approx(10000));
   CHECK(ahead.goodput->checkpointSeconds == doctest::Approx(checkpoint));
   const double interval = std::sqrt(2 * checkpoint * between);
@@ -239,6 +240,36 @@ TEST_CASE("a checkpoint each sqrt(2 d M), as Young has it, when failures are far
   CHECK(ahead.goodput->share == doctest::Approx(1 - checkpoint / interval - (interval / 2 + 1800) / between));
   CHECK(*ahead.days == doctest::Approx(1e12 / ahead.tokensPerSecond / ahead.goodput->share / 86400));
   CHECK(*ahead.money == doctest::Approx(*ahead.gpuHours * 2));
+}
+
+TEST_CASE("a ring whose other ranks hold all that a lost one held loses a step, not the time since a checkpoint") {
+  const CostProblem problem = problemOf(smallText(
+      8, R"("failures": {"gpu_hours": 800, "restart_minutes": 30, "ring_minutes": 1, "checkpoint_gbps": 1})"));
+  Layout ring = layoutOf(1, 1, 8, 1);
+  const StepTime step = timed(problem, ring);
+  const Outlook goesOn = outlook(problem, ring, step);
+  CHECK(goesOn.goodput->hasRings);
+  const double between = 100 * 3600.0, checkpoint = goesOn.goodput->checkpointSeconds;
+  CHECK(goesOn.goodput->share ==
+        doctest::Approx(1 - checkpoint / goesOn.goodput->intervalSeconds - (60 + step.total + 1800.0 / 7) / between));
+  ring.zero = 1; // states are divided: nobody else has those of the lost rank
+  CHECK(!outlook(problem, ring, step).goodput->hasRings);
+  CHECK(outlook(problem, ring, step).goodput->share < goesOn.goodput->share);
+  CHECK(!outlook(problem, layoutOf(8, 1, 1, 1), step).goodput->hasRings);
+}
+
+TEST_CASE("what is hidden is what the same step would show without overlap") {
+  const CostProblem problem = problemOf(smallText(16, R"("overlap": {"data": true, "tensor": true})"));
+  const Layout layout = layoutOf(2, 1, 1, 8);
+  CostProblem without = problem;
+  without.overlap = {false, false, false, false, 0};
+  const StepTime step = timed(problem, layout);
+  const TimeArray hidden = hiddenTime(problem, layout, step);
+  for (TimeItem item : {TimeItem::data, TimeItem::tensor})
+    CHECK(hidden[size_t(item)] ==
+          doctest::Approx(timeOf(timed(without, layout), item) - timeOf(step, item)).epsilon(1e-9));
+  CHECK(hidden[size_t(TimeItem::data)] > 0);
+  CHECK(hidden[size_t(TimeItem::products)] == 0);
 }
 
 TEST_CASE("every layout is possible or refused for one reason, and none that is shown lacks memory") {
@@ -311,5 +342,8 @@ TEST_CASE("what is wrong in a file is said with its place") {
       messageOf(smallText(8, R"("parallelism": {"zero": [1, 4]})")).find("/parallelism: zero is 0, 1, 2 or 3, got 4") !=
       std::string::npos);
   CHECK(messageOf(smallText(8, R"("context": 1024)")).find("the key 'context' is given twice") != std::string::npos);
+  CHECK(messageOf(replaced(smallText(8, ""), "65536", "66000"))
+            .find("batch_tokens 66000 are no multiple of the 1024 tokens of a sequence: take 65536 or 66560") !=
+        std::string::npos);
   CHECK(messageOf(smallText(8, "", 0)).find("/batch_tokens: expected a number of at least 1") != std::string::npos);
 }
