@@ -30,48 +30,41 @@ Result<char *> DeviceMachine::allocate(uint64_t bytes) {
 }
 
 /// Of ordinary memory of the host, which is free again on return.
-Status DeviceMachine::copy(bool isToDevice, char *onDevice, void *onHost, uint64_t bytes, cuda::Stream stream) const {
+Status DeviceMachine::put(const void *from, uint64_t bytes, char *to) {
   if (!bytes)
     return {};
   const DeviceState &state = *device.state();
-  const auto place = cuda::DevicePointer(reinterpret_cast<uintptr_t>(onDevice));
-  ContextScope scope(state);
-  HEDDLE_TRY(scope.status(kWhat));
-  if (isToDevice)
-    return state.driver->check(state.driver->memcpyToDevice(place, onHost, bytes, stream), kWhat, "cuMemcpyHtoDAsync");
-  return state.driver->check(state.driver->memcpyToHost(onHost, place, bytes, stream), kWhat, "cuMemcpyDtoHAsync");
-}
-
-Status DeviceMachine::put(const void *from, uint64_t bytes, char *to) {
-  HEDDLE_TRY(copy(true, to, const_cast<void *>(from), bytes, compute.handle()));
+  const auto place = cuda::DevicePointer(reinterpret_cast<uintptr_t>(to));
+  {
+    ContextScope scope(state);
+    HEDDLE_TRY(scope.status(kWhat));
+    HEDDLE_TRY(state.driver->check(state.driver->memcpyToDevice(place, from, bytes, compute.handle()), kWhat,
+                                   "cuMemcpyHtoDAsync"));
+  }
   return finish();
 }
 
 Status DeviceMachine::finish() { return device.synchronize(compute.handle()); }
 
 Status DeviceMachine::take(const char *from, uint64_t bytes, void *to) {
-  HEDDLE_TRY(copy(false, const_cast<char *>(from), to, bytes, compute.handle()));
-  return finish();
+  return pieces.take(from, bytes, static_cast<char *>(to), compute.handle());
 }
 
 Status DeviceMachine::fill(const RowBlock &block, char *to, Queue queue) {
   const auto stream = static_cast<cuda::Stream>(onDevice->stream(queue));
   if (kernel)
     return kernel->make(*random, block, to, stream);
-  constexpr int64_t kStagingBytes = int64_t(256) << 20;
   const int64_t rowBytes =
       std::max<int64_t>(1, rows.bytesOf(block) / std::max<int64_t>(1, block.batches * block.rows.count));
-  const int64_t most = std::max<int64_t>(1, kStagingBytes / rowBytes);
+  const int64_t most = std::max<int64_t>(1, int64_t(HostStaging::kPieceBytes) / rowBytes);
   for (int64_t batch = 0; batch < block.batches; ++batch)
     for (int64_t first = 0; first < block.rows.count; first += most) {
       RowBlock part = block;
       part.firstBatch += batch, part.batches = 1;
       part.rows.first += first * part.rows.rate, part.rows.count = std::min(most, block.rows.count - first);
-      staging.resize(size_t(rows.bytesOf(part)));
-      HEDDLE_TRY(rows.read(part, staging.data()));
-      HEDDLE_TRY(copy(true, to, staging.data(), staging.size(), stream));
-      HEDDLE_TRY(device.synchronize(stream)); // the staging is used again
-      to += staging.size();
+      const auto bytes = uint64_t(rows.bytesOf(part));
+      HEDDLE_TRY(pieces.give(bytes, [&](char *piece) { return rows.read(part, piece); }, to, stream));
+      to += bytes;
     }
   return {};
 }

@@ -2,6 +2,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "compiler/Stream/HostStaging.h"
 #include "compiler/Stream/RandomKernel.h"
 #include "compiler/Stream/StreamMachine.h"
 #include "runtime/Distributed/CudaShard.h"
@@ -11,7 +12,7 @@
 
 namespace heddle {
 
-/// Rows of a file go through memory of the host; random ones are made where they are used, where the GPU has their type.
+/// Rows of a file and results go through pinned memory of the host; random rows are made where they are used, where the GPU has their type.
 class DeviceMachine final : public StreamMachine {
 public:
   /// `ofParts`: kernels of the pattern of parts, "forward" and "forward_fp32_out". `arch`: as NVRTC calls it. The source
@@ -25,14 +26,15 @@ public:
   Status put(const void *from, uint64_t bytes, char *to) override;
   Status finish() override;
   Status take(const char *from, uint64_t bytes, void *to) override;
+  const HostStaging &staging() const { return pieces; }
 
 protected:
   Status fill(const RowBlock &block, char *to, Queue queue) override;
 
 private:
   DeviceMachine(const Device &device, const RowSource &source, DeviceStream stream)
-      : device(device), rows(source), random(dynamic_cast<const RandomRows *>(&source)), compute(std::move(stream)) {}
-  Status copy(bool isToDevice, char *onDevice, void *onHost, uint64_t bytes, cuda::Stream stream) const;
+      : device(device), rows(source), random(dynamic_cast<const RandomRows *>(&source)), compute(std::move(stream)),
+        pieces(device) {}
 
   Device device;
   const RowSource &rows;
@@ -41,7 +43,7 @@ private:
   DeviceStream compute;
   std::unique_ptr<CudaShard> onDevice;
   std::deque<DeviceBuffer> memory;
-  std::vector<char> staging;
+  HostStaging pieces; ///< behind what they are copied to
 };
 
 } // namespace heddle

@@ -199,6 +199,7 @@ private:
     HEDDLE_ASSIGN(std::vector<Kernel> kernels, kernelsOfParts(*arch));
     HEDDLE_ASSIGN(std::unique_ptr<DeviceMachine> made,
                   DeviceMachine::create(*device, archName(*arch), std::move(kernels), *source));
+    staging = &made->staging();
     machine = std::move(made);
     return {};
   }
@@ -287,7 +288,10 @@ private:
     json["planned"] = {{"ms", plannedSeconds ? Json(*plannedSeconds * 1000) : Json()},
                        {"read_bytes", figures.readBytes},
                        {"memory_bytes", figures.memoryBytes + figures.workspaceBytes}};
-    json["measured"] = {{"ms", seconds * 1000}, {"read_bytes", machine->givenBytes()}, {"peak_memory_bytes", peak()}};
+    json["measured"] = {{"ms", seconds * 1000},
+                        {"read_bytes", machine->givenBytes()},
+                        {"peak_memory_bytes", peak()},
+                        {"staging", stagingJson()}};
     json["verify"] = Json();
     if (report) {
       json["verify"] = verifyJson(report->rows);
@@ -295,6 +299,27 @@ private:
       json["verify"]["other_keys"] = report->otherKeys;
     }
     return json;
+  }
+
+  /// What went through memory of the host on its way to and from the GPU.
+  Json stagingJson() const {
+    const PinnedMemory *memory = staging ? staging->memory() : nullptr;
+    if (!memory)
+      return {};
+    return {{"bytes", staging->bytes()},
+            {"pinned", memory->isPinned()},
+            {"numa_node", memory->node() < 0 ? Json() : Json(memory->node())},
+            {"note", memory->note().empty() ? Json() : Json(memory->note())}};
+  }
+
+  void printStaging() const {
+    const PinnedMemory *memory = staging ? staging->memory() : nullptr;
+    if (!memory)
+      return;
+    printTo(std::cout, "  copies through %s of the host's memory%s%s%s\n", memoryText(double(staging->bytes())).c_str(),
+            memory->isPinned() ? ", pinned" : "",
+            memory->node() < 0 ? "" : (", on NUMA node " + std::to_string(memory->node())).c_str(),
+            memory->note().empty() ? "" : ("; " + memory->note()).c_str());
   }
 
   void printText() const {
@@ -314,6 +339,7 @@ private:
             memoryText(double(peak())).c_str());
     if (plannedSeconds)
       printTo(std::cout, "  %-14s %10.3f s %10.3f s\n", "time", *plannedSeconds, seconds);
+    printStaging();
     if (!report)
       return;
     printVerify(report->rows);
@@ -329,6 +355,7 @@ private:
   const StreamedRun &run;
   std::optional<Device> device; ///< of target cuda
   int64_t freeBefore = 0, freeAtEnd = 0;
+  const HostStaging *staging = nullptr; ///< of the machine
   std::optional<double> plannedSeconds;
   std::unique_ptr<RowSource> source;
   ProblemShape shape;

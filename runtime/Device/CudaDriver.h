@@ -99,6 +99,7 @@ constexpr int kAttributeComputeMinor = 76;
 constexpr int kAttributePageableMemoryAccess = 88;
 constexpr int kAttributeMaxSharedPerBlockOptin = 97;
 constexpr int kAttributeMemoryPools = 115;
+constexpr int kAttributeHostNumaId = 134; // of CUDA 12.2; -1: the machine has one node
 
 // CUmemAllocationType, CUmemLocationType, CUmemPool_attribute
 constexpr int kAllocationPinned = 1;
@@ -186,9 +187,12 @@ constexpr int kTensorMapFillZero = 0;
 
 // Those of tensor maps and of graphs are absent in drivers before CUDA 12; only kernels with tensor maps need the
 // first, and prepared calls are graphs where the others are quick (LaunchGraph.cpp). The first two say what is wrong
-// with an address or a stream. Memory pools are absent before CUDA 11.2; only arenas need them.
+// with an address or a stream. Memory pools are absent before CUDA 11.2; only arenas need them. Memory of the host is
+// pinned where calls are streamed.
 #define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
   X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePointer)                                            \
+  X(memHostRegister, cuMemHostRegister_v2, void *, size_t, unsigned)                                                   \
+  X(memHostUnregister, cuMemHostUnregister, void *)                                                                    \
   X(streamWaitEvent, cuStreamWaitEvent, Stream, Event, unsigned)                                                       \
   X(memcpy2D, cuMemcpy2DAsync_v2, const Copy2D *, Stream)                                                              \
   X(streamGetCtx, cuStreamGetCtx, Stream, Context *)                                                                   \

@@ -70,6 +70,7 @@ static_assert(sizeof(heddle::cuda::TensorMap) == sizeof(CUtensorMap) &&
               alignof(heddle::cuda::TensorMap) >= alignof(CUtensorMap));
 static_assert(sizeof(heddle::cuda::DevicePointer) == sizeof(CUdeviceptr));
 HEDDLE_SAME(kAttributeMemoryPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+HEDDLE_SAME(kAttributeHostNumaId, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
 HEDDLE_SAME(kAllocationPinned, CU_MEM_ALLOCATION_TYPE_PINNED);
 HEDDLE_SAME(kPlaceDevice, CU_MEM_LOCATION_TYPE_DEVICE);
 HEDDLE_SAME(kPoolReuseFollowsEvents, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES);

@@ -88,6 +88,7 @@ const TensorMapCall *fakeCudaLastTensorMap();
 int fakeCudaLiveModules();
 int fakeCudaLiveGraphs(); // executable ones
 int fakeCudaLiveAllocations();
+int fakeCudaLivePinned(); // pieces of the host's memory
 int fakeCudaRetainedContexts();
 }
 

@@ -51,6 +51,8 @@ int attributeValue(int attribute, DeviceOrdinal device) {
     return 0x1b + device;
   case kAttributePciDeviceId:
     return 0;
+  case kAttributeHostNumaId:
+    return 0;
   case kAttributeClockRate:
     return 1980000;
   case kAttributeMemoryClockRate:
@@ -190,6 +192,16 @@ Code cuMemFree_v2(DevicePointer pointer) {
     return kErrorInvalidValue;
   std::free(reinterpret_cast<void *>(static_cast<uintptr_t>(pointer)));
   return kSuccess;
+}
+
+Code cuMemHostRegister_v2(void *memory, size_t bytes, unsigned) {
+  FAKE_ENTER_CONTEXT(cuMemHostRegister_v2);
+  return bytes > 0 && state().pinned.emplace(memory, bytes).second ? kSuccess : kErrorInvalidValue;
+}
+
+Code cuMemHostUnregister(void *memory) {
+  FAKE_ENTER_CONTEXT(cuMemHostUnregister);
+  return state().pinned.erase(memory) ? kSuccess : kErrorInvalidValue;
 }
 
 Code cuMemGetInfo_v2(size_t *available, size_t *total) {

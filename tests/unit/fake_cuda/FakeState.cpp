@@ -213,6 +213,7 @@ const Launch *fakeCudaLaunches(int *count) {
 const TensorMapCall *fakeCudaLastTensorMap() { return &state().lastMap; }
 int fakeCudaLiveModules() { return int(state().modules.size()); }
 int fakeCudaLiveGraphs() { return state().graphExecs; }
+int fakeCudaLivePinned() { return int(state().pinned.size()); }
 int fakeCudaLiveAllocations() { return int(state().allocations.size()); }
 
 const Clear *fakeCudaClears(int *count) {

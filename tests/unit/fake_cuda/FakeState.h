@@ -118,7 +118,8 @@ struct State {
   char jitLog[256] = {};
   cuda::ContextStruct contexts[8];
   std::map<uint64_t, size_t> allocations;
-  std::set<const void *> handles; // modules, functions, streams, events
+  std::map<void *, size_t> pinned; // memory of the host
+  std::set<const void *> handles;  // modules, functions, streams, events
   std::set<const void *> modules;
   Launch lastLaunch = {};
   Launch launches[16] = {};
