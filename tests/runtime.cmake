@@ -106,6 +106,11 @@ add_test(NAME device.arena COMMAND ${CMAKE_SOURCE_DIR}/tests/device/arena.sh WOR
 set_tests_properties(device.arena PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
   "HEDDLE=/bin/true;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_ARENA_DRY=1;HEDDLE_ARENA_CALLS=20000;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
 
+# And what counters take, without its times.
+add_test(NAME device.counters COMMAND ${CMAKE_SOURCE_DIR}/tests/device/counters.sh WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(device.counters PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
+  "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_PACKAGE=${HEDDLE_HOST_PACKAGE};HEDDLE_WINDOW=20;HEDDLE_COUNTERS_DRY=1;HEDDLE_COUNTERS_OPTIONS=--heads=2 --rows=16,100 --rounds=2 --us=100;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>")
+
 # The C interface as an application links it; the store is made through the C++ layer.
 set(HEDDLE_RUNTIME_TESTS runtime_api runtime_arena runtime_bad_input runtime_hpp runtime_stats runtime_threads)
 if(NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize") # it stands where sanitizers stand

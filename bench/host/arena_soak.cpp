@@ -1,7 +1,9 @@
 //===- arena_soak.cpp - heddle-arena-soak -----------------------------------===//
 // heddle-arena-soak [--calls=N] [--touch]: takes and gives blocks of random sizes on two streams, half of the calls to warm up
 // and the same ones once more, and says what the arena held; --touch writes every block on the GPU. Prints one JSON line;
-// exit code 1 if the second half held more than the first, or a twentieth of what was held was of no use.
+// then blocks are taken until one is
+// refused: exit code 1 if the second half held more than the first, a twentieth of what was held was of no use, or what was
+// refused does not say which sizes, or leaves anything that cannot be used.
 //===----------------------------------------------------------------------===//
 #include "runtime/Device/Arena.h"
 #include "runtime/Device/DeviceState.h"
@@ -10,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 using namespace heddle;
@@ -63,6 +66,40 @@ Status soak(Scene &scene, const Options &options) {
   return {};
 }
 
+// Blocks until the GPU has no more: the refusal names what was asked for and what is there, every block can be written to, and
+// once they are back the same sizes are given again.
+Result<bool> exhaust(Scene &scene, const Options &options, std::string &said) {
+  constexpr uint64_t kBytes = uint64_t(3) << 30;
+  const cuda::Stream stream = scene.streams[0].handle();
+  const Driver &driver = *scene.device.state()->driver;
+  size_t given = 0;
+  bool isGood = true;
+  for (int turn = 0; turn < 2; ++turn) {
+    std::vector<void *> blocks;
+    for (Result<void *> taken = scene.arena->take(stream, kBytes);; taken = scene.arena->take(stream, kBytes)) {
+      if (!taken) {
+        said = taken.status().message();
+        isGood &= taken.status().code() == StatusCode::unavailable;
+        break;
+      }
+      blocks.push_back(*taken);
+    }
+    for (const char *word : {"asked for", "in use", "holds", "free"})
+      isGood &= said.find(word) != std::string::npos;
+    isGood &= !blocks.empty() && (turn == 0 || blocks.size() == given);
+    given = blocks.size();
+    for (void *block : blocks) {
+      if (options.touches)
+        HEDDLE_TRY(driver.check(driver.memsetBytes(reinterpret_cast<uintptr_t>(block), 2, kBytes, stream), "touch",
+                                "cuMemsetD8Async"));
+      HEDDLE_TRY(scene.arena->give(stream, block));
+    }
+    HEDDLE_TRY(scene.device.synchronize(stream));
+  }
+  HEDDLE_ASSIGN(const ArenaStats stats, scene.arena->stats());
+  return isGood && stats.blocks == 0 && stats.usedBytes == 0 && stats.refusals == 2;
+}
+
 Result<bool> measure(const Options &options) {
   HEDDLE_ASSIGN(Device device, Device::open());
   HEDDLE_ASSIGN(DeviceStream first, DeviceStream::create(device));
@@ -76,12 +113,14 @@ Result<bool> measure(const Options &options) {
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
   HEDDLE_ASSIGN(const ArenaStats stats, scene.arena->stats());
   const int64_t growth = stats.heldPeakBytes - warm.heldPeakBytes;
+  std::string refusal;
+  HEDDLE_ASSIGN(const bool isUsable, exhaust(scene, options, refusal));
   std::printf("{\"calls\": %lld, \"used_peak_bytes\": %lld, \"held_peak_bytes\": %lld, \"fragmentation\": %.4f, "
-              "\"growth_bytes\": %lld, \"call_us\": %.3f}\n",
+              "\"growth_bytes\": %lld, \"call_us\": %.3f, \"refusal\": \"%s\", \"usable\": %s}\n",
               static_cast<long long>(stats.takes), static_cast<long long>(stats.usedPeakBytes),
               static_cast<long long>(stats.heldPeakBytes), stats.fragmentation(), static_cast<long long>(growth),
-              took.count() / double(options.calls / 2));
-  return growth == 0 && stats.fragmentation() < 0.05 && stats.blocks == 0;
+              took.count() / double(options.calls / 2), refusal.c_str(), isUsable ? "true" : "false");
+  return isUsable && growth == 0 && stats.fragmentation() < 0.05 && stats.blocks == 0;
 }
 
 } // namespace

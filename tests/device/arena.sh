@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # An arena on this GPU: 100,000 calls of random sizes on two streams, with and without work on the blocks. No growth once warm,
-# fragmentation below 5%. The program lies beside $HEDDLE: ./dev build --preset static heddle heddle-arena-soak
+# fragmentation below 5%; then blocks until the GPU has no more, which says so and leaves all usable. The program lies beside $HEDDLE: ./dev build --preset static heddle heddle-arena-soak
 set -uo pipefail
 soak=${HEDDLE_PROGRAMS:-$(dirname "$HEDDLE")}/heddle-arena-soak
 if [ ! -x "$soak" ]; then
