@@ -151,6 +151,16 @@ public:
     return json;
   }
 
+  /// The slowest first.
+  Result<Json> slow(const std::vector<SlowKernel> &list, const Store &store) const {
+    HEDDLE_ASSIGN(const std::vector<Winner> winners, store.winners());
+    Json json = Json::array();
+    for (const SlowKernel &slow : list)
+      json.push_back(slowJson(slow, winners));
+    std::stable_sort(json.begin(), json.end(), [](const Json &a, const Json &b) { return a["factor"] > b["factor"]; });
+    return json;
+  }
+
 private:
   static Workload &at(std::map<std::string, Workload> &byKey, const WinnerKey &key) {
     Workload &workload = byKey[fieldDigest(key)];
@@ -197,6 +207,38 @@ private:
                  {"head_dim", key.headDim},
                  {"value_dim", key.valueDim},
                  {"generator", key.generator}});
+    return json;
+  }
+
+  /// Beside what the database says of the kernel, and the winner that it has for the problem now.
+  Json slowJson(const SlowKernel &slow, const std::vector<Winner> &winners) const {
+    const auto name = names.find(slow.pattern);
+    Json json{{"pattern", name == names.end() ? slow.pattern.substr(0, 12) : name->second},
+              {"digest", slow.pattern},
+              {"problem", slow.problem},
+              {"device", slow.device},
+              {"bus", slow.bus},
+              {"content_key", slow.kernel},
+              {"expected_us", slow.expectedUs},
+              {"median_us", slow.medianUs},
+              {"spread_us", slow.spreadUs},
+              {"factor", slow.factor},
+              {"samples", slow.samples},
+              {"since_unix", slow.sinceUnix ? Json(slow.sinceUnix) : Json()},
+              {"file", slow.file}};
+    const auto kernel = kernels.find(slow.kernel);
+    const bool isKnown = kernel != kernels.end();
+    json["kind"] = isKnown ? Json(kernel->second.kind) : Json();
+    json["dtype"] = isKnown ? Json(dtypeName(kernel->second.dtype)) : Json();
+    json["head_dim"] = isKnown ? Json(kernel->second.headDim) : Json();
+    json["value_dim"] = isKnown ? Json(kernel->second.valueDim) : Json();
+    const auto winner = std::find_if(winners.begin(), winners.end(), [&](const Winner &row) {
+      return row.contentKey == slow.kernel && row.deviceName == slow.device && row.str() == slow.problem;
+    });
+    json["winner_key"] = winner == winners.end() ? Json() : Json(fieldDigest(static_cast<const WinnerKey &>(*winner)));
+    json["note"] = winner != winners.end() ? Json()
+                   : isKnown               ? Json("the database has another winner for this problem now, or none")
+                                           : Json("the database does not have this kernel");
     return json;
   }
 
@@ -308,6 +350,10 @@ Result<Json> makeReport(const ReportRequest &request) {
             {"against", nullptr}};
   HEDDLE_ASSIGN(json["devices"], devicesOf(*request.store));
   HEDDLE_ASSIGN(json["workloads"], reporter.workloads(*request.store));
+  json["slow"] = nullptr;
+  if (request.slow) {
+    HEDDLE_ASSIGN(json["slow"], reporter.slow(*request.slow, *request.store));
+  }
   if (request.against) {
     json["against"]["database"] = request.against->path();
     HEDDLE_ASSIGN(json["against"]["winners"], reporter.winners(*request.against));

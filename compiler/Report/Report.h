@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compiler/Report/KnownProblem.h"
+#include "compiler/Report/SlowKernels.h"
 #include "runtime/Store/Store.h"
 
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@ struct ReportRequest {
   const Store *store = nullptr;   ///< never null
   const Store *against = nullptr; ///< or null
   std::vector<KnownProblem> problems;
+  std::optional<std::vector<SlowKernel>> slow = {}; ///< of processes that somebody asked; none: nobody did
 };
 
 /// What `heddle report --json` prints, and the page is drawn from (Page/sections.js). notFound: the store has neither

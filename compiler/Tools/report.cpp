@@ -5,11 +5,13 @@
 #include "compiler/Plan/WorkPlan.h"
 #include "compiler/Tools/CallOptions.h"
 #include "compiler/Tools/Output.h"
+#include "compiler/Tools/SafeStream.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/CountText.h"
 
 #include <CLI/CLI.hpp>
 
+#include <ctime>
 #include <iostream>
 #include <set>
 
@@ -19,7 +21,7 @@ namespace {
 struct ReportOptions {
   DatabaseOptions database;
   std::string against, output;
-  std::vector<std::string> plans, calls;
+  std::vector<std::string> plans, calls, stats;
   bool json = false;
 };
 
@@ -65,6 +67,7 @@ Status checkPage(const ReportOptions &options) {
   HEDDLE_ASSIGN(const std::vector<CallOptions> calls, callsOf(options));
   std::vector<std::string> uses = options.plans;
   uses.insert(uses.end(), {options.database.path(), options.against});
+  uses.insert(uses.end(), options.stats.begin(), options.stats.end());
   for (const CallOptions &call : calls)
     for (const std::string &file : call.files())
       uses.push_back(file);
@@ -99,7 +102,27 @@ Result<Json> collect(const ReportOptions &options) {
     HEDDLE_ASSIGN(known.shape, call.problem.shape(*known.file));
     HEDDLE_ASSIGN(known.kernel, call.shape.shape(*known.file, baselineGpuArch()));
   }
+  for (const std::string &path : options.stats) {
+    HEDDLE_ASSIGN(std::vector<report::SlowKernel> slow, report::readSlowKernels(path));
+    if (!request.slow)
+      request.slow.emplace();
+    request.slow->insert(request.slow->end(), slow.begin(), slow.end());
+  }
   return report::makeReport(request);
+}
+
+/// "  window 1x8x2048 (1023) on Some GPU 00000000:1b:00.0: 1.30 times its 20 us, since 2026-11-26 05:00 UTC".
+void printSlow(const Json &slow) {
+  for (const Json &row : slow) {
+    char since[40] = "";
+    if (const time_t seconds = row["since_unix"].is_null() ? 0 : time_t(row["since_unix"].get<int64_t>()))
+      std::strftime(since, sizeof since, ", since %Y-%m-%d %H:%M UTC", std::gmtime(&seconds));
+    const std::string text = row["pattern"].get<std::string>() + " " + row["problem"].get<std::string>() + " on " +
+                             row["device"].get<std::string>() + " " + row["bus"].get<std::string>();
+    printTo(std::cout, "  %s: %.3g times its %.4g us%s%s\n", text.c_str(), row["factor"].get<double>(),
+            row["expected_us"].get<double>(), since,
+            row["note"].is_null() ? "" : ("; " + row["note"].get<std::string>()).c_str());
+  }
 }
 
 Status makeAndWrite(const ReportOptions &options) {
@@ -117,7 +140,10 @@ Status makeAndWrite(const ReportOptions &options) {
   if (options.output != "-")
     std::cout << options.output << ": " << counted(data["workloads"].size(), "workload") << ", "
               << counted(winners, "winner") << ", " << counted(trials, "trial") << ", "
-              << counted(data["devices"].size(), "GPU") << '\n';
+              << counted(data["devices"].size(), "GPU")
+              << (options.stats.empty() ? "" : ", " + counted(data["slow"].size(), "slow kernel")) << '\n';
+  if (options.output != "-" && !options.stats.empty())
+    printSlow(data["slow"]);
   return {};
 }
 
@@ -133,6 +159,9 @@ Action addReport(CLI::App &command) {
             "repeated");
   addValues(command, "--problem", options->calls, "CALL",
             "One such call, \"FILE --batch=2 --heads=16 --seqlen=8192 --head-dim=128\"; may be repeated");
+  addValues(command, "--stats", options->stats, "FILE",
+            "Counters of a running process, JSON of heddle.stats() or a drift in each line: shows kernels that became "
+            "slower than their stored times; may be repeated");
   CLI::Option *output =
       addValue(command, "-o,--output", options->output, "FILE", "Page to write; - is standard output");
   CLI::Option *json = command.add_flag("--json", options->json, "Print the data of the page as JSON instead");

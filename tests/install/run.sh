@@ -48,7 +48,7 @@ LD_LIBRARY_PATH=$libdir run_attention "$scratch/attention"
 
 blocks_of docs/embedding.md
 blocks_of docs/operations.md
-is_correct_c "$scratch/open.c" "$scratch/call.c" "$scratch/arena.c"
+is_correct_c "$scratch/open.c" "$scratch/call.c" "$scratch/arena.c" "$scratch/drift.c"
 "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only "$scratch/serve.cpp" || fail "serve.cpp of docs/embedding.md does not compile"
 
 for file in GpuAttention NoCpuAttention; do # all of examples/server that knows which library it is built over

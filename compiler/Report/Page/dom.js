@@ -32,6 +32,9 @@ function generatorText(generator) { return "code generator " + generator.replace
 /** "13.0" for 13000. */
 function driverText(version) { return version ? Math.floor(version / 1000) + "." + Math.floor((version % 1000) / 10) : kDash; }
 
+/** "2026-11-26 05:00 UTC" */
+function minuteText(unix) { return new Date(unix * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"; }
+
 function median(values) {
   const sorted = values.filter((value) => value !== null && value !== undefined).sort((a, b) => a - b);
   return sorted.length ? sorted[Math.floor(sorted.length / 2)] : null;

@@ -15,6 +15,7 @@ function chooseWorkload(row) {
 }
 
 drawWinners(data, chooseWorkload);
+drawSlow(data, chooseWorkload);
 drawGpus(data);
 drawAgainst(data);
 // The one with the most to see first.

@@ -63,6 +63,27 @@ function drawWinners(data, onChoose) {
   gpu.addEventListener("change", filter);
 }
 
+/** What running processes said of their kernels; a kernel of which the database lacks the type has none. */
+function drawSlow(data, onChoose) {
+  byId("slow").hidden = data.slow === null;
+  if (data.slow === null) return;
+  byId("slow-summary").textContent = data.slow.length
+    ? "Times that running processes sampled, beside the stored time of the same call on the same GPU. Other work, heat and lower clocks are slowdowns, too."
+    : "No process found a kernel slower than its stored time.";
+  byId("slow-table").hidden = data.slow.length === 0;
+  new SortedTable(byId("slow-table"), [
+    { title: "Pattern", value: (row) => row.pattern, key: true, hint: (row) => "digest " + row.digest },
+    { title: "Problem", class: "wide", value: (row) => row.problem },
+    { title: "Type", value: (row) => (row.dtype === null ? kDash : typeText(row)), class: "plain" },
+    { title: "GPU", class: "wide", value: (row) => row.device + " " + row.bus },
+    { title: "Times slower", kind: "number", startsDescending: true, value: (row) => row.factor, node: (row) => element("span", { class: "tag bad" }, times(row.factor)) },
+    { title: "ms stored", kind: "number", value: (row) => row.expected_us, text: (row) => milliseconds(row.expected_us) },
+    { title: "ms now", kind: "number", value: (row) => row.median_us, text: (row) => milliseconds(row.median_us), hint: (row) => "median of " + plural(row.samples, "sample") },
+    { title: "Since", value: (row) => row.since_unix, text: (row) => (row.since_unix === null ? kDash : minuteText(row.since_unix)) },
+    { title: "Said by", value: (row) => row.file + (row.note === null ? "" : "; " + row.note) },
+  ], data.slow, { onChoose: (row) => { const found = data.workloads.find((one) => one.winner_key === row.winner_key); if (found) onChoose(found); } });
+}
+
 /** One row for each workload that was timed on at least two GPUs, a column for each GPU. */
 function drawGpus(data) {
   const groups = new Map();
@@ -128,7 +149,7 @@ function drawFacts(row) {
   if (row.default_us !== null) facts.push(["Untuned default", (row.default_was_given_up ? "at least " : "") + milliseconds(row.default_us) + " ms" + (row.gain === null ? "" : ", " + gainText(row))]);
   if (row.has_winner)
     facts.push(["Registers, spills, shared memory", [row.registers, row.spill_bytes, row.shared_bytes].map((count) => count.toLocaleString("en")).join(", ")], ["Written by", versions(row)],
-               ["Published", new Date(row.created_unix * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"]);
+               ["Published", minuteText(row.created_unix)]);
   facts.push(["Winner", row.has_winner ? element("span", { class: "mono" }, row.config || kDash) : "none was published: the trials below are all that there is"]);
   const unknown = [...new Set([row.rate_note, row.default_us === null ? row.default_note : null].filter(Boolean))];
   if (unknown.length) facts.push(["Not known", unknown.join("; ")]);
