@@ -329,6 +329,7 @@ Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options
   HEDDLE_ASSIGN(request.form, formOf(options.form));
   request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
   request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
+  request.hasSink = file->pattern().getSoftmax().hasSink();
   if (options.farthest_gap)
     request.farthestGap = options.farthest_gap;
   request.columnStep = options.column_step ? options.column_step : 256;

@@ -5,6 +5,7 @@
 #include "runtime/Distributed/GroupCall.h"
 
 #include <cstddef>
+#include <cstring>
 
 using namespace heddle;
 
@@ -48,6 +49,8 @@ Status run(const char *what, heddle_group &group, const heddle_group_plan &plann
   const Result<uint64_t> bytes = groupWorkspace(request, group.transport->rank(), shard);
   const std::unique_ptr<char[]> workspace(
       new char[bytes ? *bytes : 0]); // where it failed the call says so, to all ranks
+  std::memset(workspace.get(), 0xff,
+              bytes ? *bytes : 0); // no number, whatever the length of elements: nobody counts on zeros
   request.args.workspace = workspace.get();
   request.args.workspace_bytes = bytes ? *bytes : 0;
   return runGroupCall(request, *group.transport, shard, group.agreed);

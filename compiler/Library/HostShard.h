@@ -17,9 +17,9 @@ public:
   Status follow(Queue, Queue) override { return {}; }
   Status clear(void *address, uint64_t bytes, Queue) override;
   Status copy(const RowCopy &copy, Queue) override;
-  Status add(const RowCopy &sum, Queue) override;
+  Status add(const RowSum &sum, Queue) override;
   Result<uint64_t> workspaceBytes(const KindText &, const heddle_attention_args &) override { return uint64_t(0); }
-  Status launch(const KindText &kind, const heddle_attention_args &args) override;
+  Status launch(const KindText &kind, const heddle_attention_args &args, Queue) override;
 
 private:
   std::shared_ptr<CompiledPattern> part;

@@ -4,6 +4,7 @@
 #include "dialect/Geometry/PairCounter.h"
 
 #include <algorithm>
+#include <set>
 
 namespace heddle::views {
 namespace {
@@ -23,29 +24,46 @@ public:
   struct LaunchTime {
     double ms = 0;
     double tileMs = 0; ///< of the longest tile; as the launch, where no rate of tiles is given
+    double workMs = 0; ///< of all processors, if others have work as well
   };
 
-  LaunchTime timeOf(size_t rank, const ShardLaunch &launch) {
-    const RowRange &rows = blockOf(rank, launch);
+  LaunchTime timeOf(size_t rank, const ShardLaunch &launch) { return timeOf(blockOf(rank, launch), launch.columns); }
+
+  LaunchTime timeOf(const RowRange &rows, const RowRange &columns) {
     if (rows.size() == 0)
       return {};
     const double flops = double(call.kind.flopsOfPair(call.headDim, call.valueDim)) * 1e-9;
-    const double all = pairs(rows, launch.columns) * double(call.batch) * flops / call.rates.tflops;
+    const double all = pairs(rows, columns) * double(call.batch) * flops / call.rates.tflops;
     if (!(call.rates.tileTflops > 0))
-      return {all, all};
+      return {all, all, all};
     double ofRow = 0;
     for (int64_t row : {rows.begin, rows.begin + rows.size() / 2, rows.end - 1})
-      ofRow = std::max(ofRow, pairs({row, row + 1}, launch.columns));
+      ofRow = std::max(ofRow, pairs({row, row + 1}, columns));
     const double ofTile = ofRow / double(plan.heads) * double(kRowsOfTile) * flops / call.rates.tileTflops;
-    return {std::max(all, ofTile), ofTile};
+    return {std::max(all, ofTile), ofTile, all};
   }
 
   /// Forward, a launch that does not end its block leaves out and lse in fp32.
   double carryMs(size_t rank, const ShardLaunch &launch, int64_t number) const {
     if (call.kind.isBackward() || number + 1 == launchesOf(rank, launch.rows))
       return 0;
-    const int64_t ofRow = call.batch * plan.heads * (call.valueDim + 1) * int64_t(sizeof(float));
-    return memoryMs(double(ofRow * blockOf(rank, launch).size()));
+    return memoryMs(partBytes(blockOf(rank, launch)));
+  }
+
+  /// Of the results of rows in fp32, and of q of rows that travel.
+  double partBytes(const RowRange &rows) const {
+    return double(rows.size() * call.batch * plan.heads * (call.valueDim + 1) * int64_t(sizeof(float)));
+  }
+  double queryBytes(const RowRange &rows) const {
+    return double(rows.size() * call.batch * plan.heads * call.headDim * dtypeBytes(call.dtype));
+  }
+  /// A part is read, as what it is merged into, which is written.
+  double mergeMs(const RowRange &rows) const { return memoryMs(3 * partBytes(rows)); }
+  double blankMs(const ShardStep &share) const {
+    int64_t columns = 0;
+    for (const RowRange &blank : share.blanks)
+      columns += blank.size();
+    return memoryMs(double(columns * plan.kvHeads * call.bytesOfKey()));
   }
 
   /// Own rows of windows are read and written.
@@ -119,8 +137,15 @@ public:
     for (size_t step = 0; step < count; ++step) {
       if (step == 0)
         fetch(0);
-      for (size_t rank = 0; rank < ranks; ++rank)
+      for (size_t rank = 0; rank < ranks; ++rank) {
+        if (isIdleBefore(step, rank))
+          addMemory(rank, work.copyMs(rank, walk.steps[step].ranks[rank]));
         wait(rank, !walk.steps[step].ranks[rank].windows.empty());
+      }
+      if (step + 2 == count)
+        meetGuests();
+      if (step + 1 == count)
+        bringGuestsHome();
       if (step + 1 < count)
         fetch(step + 1);
       for (size_t rank = 0; rank < ranks; ++rank)
@@ -143,6 +168,7 @@ public:
 private:
   struct Queues {
     double compute = 0, link = 0;
+    double aside = 0;
     Span message = {}; ///< the last one
     std::vector<int64_t> launchesOfBlocks = {};
     bool hasWaited = false;
@@ -163,14 +189,27 @@ private:
     bool isSome() const { return in > 0 || out > 0; }
   };
 
-  void travel(const GroupStep &step, const std::vector<Traffic> &traffic) {
+  bool isIdleBefore(size_t step, size_t rank) const {
+    return step == 0 || walk.steps[step - 1].ranks[rank].launches.empty();
+  }
+
+  using Pairs = std::vector<std::pair<size_t, size_t>>;
+
+  Pairs pairsOf(const GroupStep &step) const {
+    Pairs pairs;
+    for (const Hop &hop : step.hops)
+      pairs.emplace_back(hop.from, hop.to);
+    return pairs;
+  }
+
+  void travel(const Pairs &pairs, const std::vector<Traffic> &traffic) {
     std::vector<double> ready(ranks);
     for (size_t rank = 0; rank < ranks; ++rank)
       ready[rank] = std::max(queues[rank].link, queues[rank].compute) + traffic[rank].before;
     std::vector<double> begin = ready;
-    for (const Hop &hop : step.hops)
-      for (const auto &[one, other] : {std::pair(hop.from, hop.to), std::pair(hop.to, hop.from)})
-        begin[size_t(one)] = std::max(begin[size_t(one)], ready[size_t(other)]);
+    for (const auto &[from, to] : pairs)
+      for (const auto &[one, other] : {std::pair(from, to), std::pair(to, from)})
+        begin[one] = std::max(begin[one], ready[other]);
     for (size_t rank = 0; rank < ranks; ++rank)
       if (traffic[rank].isSome()) {
         Queues &of = queues[rank];
@@ -189,7 +228,63 @@ private:
       from.out += bytes, from.before += work.packMs(hop);
       to.in += bytes, to.behind += work.packMs(hop);
     }
-    travel(walk.steps[step], traffic);
+    for (size_t rank = 0; rank < ranks; ++rank)
+      traffic[rank].before += work.blankMs(walk.steps[step].ranks[rank]);
+    Pairs pairs = pairsOf(walk.steps[step]);
+    if (step + 2 == walk.steps.size())
+      forEachGuest([&](const GuestRows &guests, const RowRange &rows, size_t rank) {
+        traffic[size_t(guests.home)].out += work.queryBytes(rows), traffic[rank].in += work.queryBytes(rows);
+        pairs.emplace_back(guests.home, rank);
+      });
+    travel(pairs, traffic);
+  }
+
+  /// Of each rank that rows meet.
+  template <class Use> void forEachGuest(const Use &use) const {
+    for (const GuestRows &guests : walk.guests) {
+      std::set<int32_t> met;
+      for (const GuestRows::Meeting &meeting : guests.meetings)
+        if (met.insert(meeting.rank).second)
+          use(guests, walk.blocks[size_t(guests.home)][size_t(guests.rows)], size_t(meeting.rank));
+    }
+  }
+
+  void meetGuests() {
+    for (const GuestRows &guests : walk.guests)
+      for (const GuestRows::Meeting &meeting : guests.meetings)
+        addAside(size_t(meeting.rank), walk.blocks[size_t(guests.home)][size_t(guests.rows)], meeting.columns);
+  }
+
+  /// A launch beside those that come behind it, which it delays by its share of all processors. Those before it have them.
+  void addAside(size_t rank, const RowRange &rows, const RowRange &columns) {
+    Queues &of = queues[rank];
+    const WorkClock::LaunchTime computes = work.timeOf(rows, columns);
+    of.aside = std::max(of.aside, of.compute) + computes.ms;
+    of.compute += computes.workMs;
+    times[rank].computeMs += computes.workMs;
+    ++times[rank].launches;
+  }
+
+  void bringGuestsHome() {
+    if (walk.guests.empty())
+      return;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      Queues &of = queues[rank];
+      times[rank].waitMs += std::max(0.0, of.aside - of.compute);
+      of.compute = std::max(of.compute, of.aside);
+    }
+    std::vector<Traffic> traffic(ranks);
+    Pairs pairs;
+    forEachGuest([&](const GuestRows &guests, const RowRange &rows, size_t rank) {
+      traffic[rank].out += work.partBytes(rows), traffic[size_t(guests.home)].in += work.partBytes(rows);
+      pairs.emplace_back(rank, guests.home);
+    });
+    travel(pairs, traffic);
+    for (size_t rank = 0; rank < ranks; ++rank)
+      wait(rank, /*isForWindows=*/false);
+    forEachGuest([&](const GuestRows &guests, const RowRange &rows, size_t) {
+      addMemory(size_t(guests.home), work.mergeMs(rows));
+    });
   }
 
   void sendHome(size_t step) {
@@ -199,7 +294,7 @@ private:
       traffic[size_t(hop.to)].out += bytes, traffic[size_t(hop.to)].before += work.sumMs(hop, 2);
       traffic[size_t(hop.from)].in += bytes;
     }
-    travel(walk.steps[step], traffic);
+    travel(pairsOf(walk.steps[step]), traffic);
   }
 
   void settle(size_t step) {
@@ -218,12 +313,17 @@ private:
     const ShardStep &share = walk.steps[step].ranks[rank];
     Queues &of = queues[rank];
     GroupRankTime &time = times[rank];
-    addMemory(rank, work.copyMs(rank, share));
+    if (!isIdleBefore(step, rank))
+      addMemory(rank, work.copyMs(rank, share));
     const double begin = of.compute;
     double longestTile = 0;
     of.launchesOfBlocks.resize(walk.blocks[rank].size());
     for (const ShardLaunch &launch : share.launches) {
       const int64_t number = of.launchesOfBlocks[size_t(launch.rows)]++;
+      if (launch.isAside) {
+        addAside(rank, work.blockOf(rank, launch), launch.columns);
+        continue;
+      }
       time.waitingRows += number == 0 && launch.window >= 0 ? work.blockOf(rank, launch).size() : 0;
       const double further = time.launches++ ? work.furtherLaunchMs() : 0;
       const WorkClock::LaunchTime computes = work.timeOf(rank, launch);

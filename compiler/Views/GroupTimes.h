@@ -8,7 +8,8 @@
 // costs a fixed time: its first loads, its last tiles. On that of links a message begins when all ranks that meet in it have
 // come, and lasts as long as its bytes of one direction, and a latency; both directions are waited for. It begins before
 // the launches beside it, and holds processors that these share: they end later by as long as it runs beside them, at most
-// by their longest tile.
+// by their longest tile. Launches aside last as others do, but take no more than their share of the processors from those
+// behind them, and cost no fixed time.
 //===----------------------------------------------------------------------===//
 #pragma once
 

@@ -43,6 +43,7 @@ GroupTime timeOfForm(const PatternFile &file, const RingRequest &request, const 
   group.kvHeads = request.call.kvHeads;
   group.form = form;
   group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
+  group.hasSink = file.pattern().getSoftmax().hasSink();
   const Result<GroupPlan> plan = makeGroupPlan(group);
   if (!plan)
     return {{}, {}, plan.status().message()};

@@ -73,11 +73,14 @@ std::optional<size_t> GroupBlocks::ownRangeOf(size_t rank, const std::vector<Row
   return std::nullopt;
 }
 
-bool GroupBlocks::hasEarly() const {
-  return std::any_of(blocks.begin(), blocks.end(), [](const std::vector<GroupBlock> &ofRank) {
-    return std::any_of(ofRank.begin(), ofRank.end(), [](const GroupBlock &block) { return block.isEarly; });
+static bool hasBlock(const std::vector<std::vector<GroupBlock>> &blocks, bool GroupBlock::*is) {
+  return std::any_of(blocks.begin(), blocks.end(), [&](const std::vector<GroupBlock> &ofRank) {
+    return std::any_of(ofRank.begin(), ofRank.end(), [&](const GroupBlock &block) { return block.*is; });
   });
 }
+
+bool GroupBlocks::hasEarly() const { return hasBlock(blocks, &GroupBlock::isEarly); }
+bool GroupBlocks::hasGuests() const { return hasBlock(blocks, &GroupBlock::isGuest); }
 
 //===-- cuts ------------------------------------------------------------------===//
 
@@ -90,22 +93,86 @@ void GroupBlocks::cutThoseThatWait() {
 
 void GroupBlocks::cut(size_t rank) {
   std::vector<GroupBlock> cut;
-  for (const GroupBlock &block : blocks[rank])
-    cutRange(rank, block.rows, cut);
+  for (const GroupBlock &block : blocks[rank]) {
+    const IndexRange guests = guestRows(rank, block.rows);
+    for (const IndexRange &part :
+         {IndexRange{block.rows.begin, guests.begin}, guests, IndexRange{guests.end, block.rows.end}})
+      if (part.begin < part.end && part.begin == guests.begin)
+        cut.push_back({part, /*isEarly=*/false, /*isGuest=*/true});
+      else if (part.begin < part.end)
+        cutRange(rank, part, guests.begin < guests.end, cut);
+  }
   blocks[rank] = std::move(cut);
   for (GroupBlock &block : blocks[rank])
     visit(block);
 }
 
-void GroupBlocks::cutRange(size_t rank, const IndexRange &range, std::vector<GroupBlock> &into) const {
+void GroupBlocks::cutRange(size_t rank, const IndexRange &range, bool hasGuests, std::vector<GroupBlock> &into) const {
   const int64_t least = range.size() / request.earlyShare / kRowsOfTiles * kRowsOfTiles;
   IndexRange begins = freeRows(rank, range);
   const bool isFree = begins.size() >= std::max(least, kRowsOfTiles);
+  // What a launch more costs is worth it where the columns that come are as many as the rows that begin before.
+  const bool isEarly = !isFree && rules.hasEarlyLaunches && askedBy(rank, {range}) >= least * heads;
   if (!isFree)
-    begins = {range.end - (rules.hasEarlyLaunches ? least : 0), range.end};
-  for (const IndexRange &part : {IndexRange{range.begin, begins.begin}, begins, IndexRange{begins.end, range.end}})
+    begins = {range.end - (isEarly ? least : 0), range.end};
+  for (const IndexRange &part : {IndexRange{range.begin, begins.begin}, begins, IndexRange{begins.end, range.end}}) {
+    const bool begin = part.begin == begins.begin, isAside = hasGuests && isFree && !begin && part.size() <= least;
     if (part.begin < part.end)
-      into.push_back({part, !isFree && part.begin == begins.begin});
+      into.push_back({part, (isEarly && begin) || isAside, /*isGuest=*/false, isAside});
+  }
+}
+
+int64_t GroupBlocks::askedBy(size_t rank, const std::vector<IndexRange> &rows) const {
+  std::vector<GroupBlock> visited;
+  for (const IndexRange &range : rows)
+    if (range.begin < range.end)
+      visit(visited.emplace_back(GroupBlock{range, /*isEarly=*/false}));
+  int64_t asked = 0;
+  for (int64_t head = 0; head < heads; ++head) {
+    RunsByClass classes;
+    for (const GroupBlock &block : visited)
+      addColumns(classes, block.ofHeads[size_t(head)]);
+    const ColumnCounts counts(latticeColumns(std::move(classes)));
+    asked += counts.in({0, request.sizes.seqlenQ});
+    for (const IndexRange &own : rangesOf(rank))
+      asked -= counts.in(own);
+  }
+  return asked;
+}
+
+/// Rows at an end of the range without which the rank asks for less than half, if what travels of these rows is less than
+/// what it saves: q there, and results in fp32 back, against k and v. None: an empty range at its end.
+IndexRange GroupBlocks::guestRows(size_t rank, const IndexRange &range) const {
+  constexpr int64_t kElementsOfQuery = 3, kElementsOfColumn = 2; // fp32 counts as two; heads are as wide as values
+  const int64_t most = range.size() / std::max<int64_t>(1, request.earlyShare);
+  auto askedWithout = [&](const IndexRange &rest) {
+    std::vector<IndexRange> rows = {rest};
+    for (const IndexRange &other : rangesOf(rank))
+      if (other.end <= range.begin || other.begin >= range.end)
+        rows.push_back(other);
+    return askedBy(rank, rows);
+  };
+  const IndexRange none{range.end, range.end};
+  const int64_t ofRow = kElementsOfQuery * request.sizes.heads * int64_t(blocks.size() - 1);
+  const int64_t all = rules.haveGuests ? askedWithout(range) : 0;
+  if (all * kElementsOfColumn <= ofRow)
+    return none;
+  for (const bool isFront : {true, false}) {
+    auto restOf = [&](int64_t rows) {
+      return isFront ? IndexRange{range.begin + rows, range.end} : IndexRange{range.begin, range.end - rows};
+    };
+    const int64_t rows = firstThat(1, most + 1, [&](int64_t rows) { return askedWithout(restOf(rows)) * 2 <= all; });
+    if (rows > most || (all - askedWithout(restOf(rows))) * kElementsOfColumn <= rows * ofRow)
+      continue;
+    return isFront ? IndexRange{range.begin, range.begin + rows} : IndexRange{range.end - rows, range.end};
+  }
+  return none;
+}
+
+bool GroupBlocks::areDense(const GroupBlock &block) {
+  return std::all_of(block.ofHeads.begin(), block.ofHeads.end(), [](const std::vector<LatticeColumns> &columns) {
+    return std::all_of(columns.begin(), columns.end(), [](const LatticeColumns &of) { return of.rate == 1; });
+  });
 }
 
 /// The rows need columns of one range of their own rank only.

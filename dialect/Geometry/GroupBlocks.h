@@ -14,11 +14,14 @@ struct WalkRules {
   bool hasEarlyLaunches =
       true; ///< rows may meet their own rank's columns before the others are there, in another launch
   bool fromFirstColumn = false; ///< every row meets its columns in one launch that begins with column 0
+  bool haveGuests = false;      ///< few rows that ask for many columns of other ranks may travel to these
 };
 
 struct GroupBlock {
-  IndexRange rows; ///< of one range of its rank
-  bool isEarly;    ///< meets its own range's columns while the others are under way
+  IndexRange rows;      ///< of one range of its rank
+  bool isEarly;         ///< meets its own range's columns while the others are under way
+  bool isGuest = false; ///< travels to the columns of other ranks
+  bool isAside = false; ///< few rows, which meet their own rank's columns beside other rows
   std::vector<std::vector<LatticeColumns>> ofHeads = {}; ///< kept columns, by head of columns
   std::vector<RowRange> clusters = {};                   ///< columns that lie near each other: hulls, ascending
 };
@@ -36,9 +39,12 @@ public:
   /// Of ranks that would only wait for what travels to them ranges are cut, so that rows which need nothing of others, or
   /// else the last rows, can begin.
   void cutThoseThatWait();
+  /// All columns of the block lie at a distance of 1, in every head.
+  static bool areDense(const GroupBlock &block);
 
   const std::vector<GroupBlock> &of(size_t rank) const { return blocks[rank]; }
   bool hasEarly() const;
+  bool hasGuests() const;
   int64_t columnHeads() const { return heads; }
   /// The range of the rank's own that has all of these columns.
   std::optional<size_t> ownRangeOf(size_t rank, const std::vector<RowRange> &clusters) const;
@@ -47,7 +53,10 @@ public:
 private:
   void visit(GroupBlock &block) const;
   void cut(size_t rank);
-  void cutRange(size_t rank, const IndexRange &range, std::vector<GroupBlock> &into) const;
+  void cutRange(size_t rank, const IndexRange &range, bool hasGuests, std::vector<GroupBlock> &into) const;
+  /// Columns of other ranks, summed over heads, that some of the rows keep.
+  int64_t askedBy(size_t rank, const std::vector<IndexRange> &rows) const;
+  IndexRange guestRows(size_t rank, const IndexRange &range) const;
   bool areFree(size_t rank, const IndexRange &rows) const;
   IndexRange freeRows(size_t rank, const IndexRange &range) const;
   bool isOneLaunch() const { return request.isPlacementFree || rules.fromFirstColumn; }

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialect/Geometry/GroupPlanner.h"
 #include "dialect/Geometry/Counts.h"
+#include "dialect/Geometry/GroupBlanks.h"
 #include "dialect/Geometry/GroupBlocks.h"
 #include "dialect/Geometry/TravelRuns.h"
 
@@ -12,25 +13,31 @@
 namespace heddle::attn {
 namespace {
 
+constexpr int64_t kLastColumns = 256; ///< that guests meet at home behind all others
+
+RowRange hullOf(const std::vector<RowRange> &clusters) { return {clusters.front().begin, clusters.back().end}; }
+
 /// Makes the walk of one direction.
 class WalkPlanner {
 public:
   WalkPlanner(const GroupPlanRequest &request, Direction direction, WalkRules rules = {})
-      : request(request), blocks(request, direction, rules), rows(request.sizes.seqlenQ) {}
+      : request(request), rules(rules), blocks(request, direction, rules), rows(request.sizes.seqlenQ) {}
 
   GroupWalk gather() {
     blocks.cutThoseThatWait();
-    GroupWalk walk = emptyWalk(2);
+    GroupWalk walk = emptyWalk(blocks.hasGuests() ? 3 : 2);
     std::vector<std::vector<size_t>> waiting(ranks());
     for (size_t rank = 0; rank < ranks(); ++rank)
       for (size_t block = 0; block < blocks.of(rank).size(); ++block)
-        if (!meetOwn(rank, block, walk.steps[0].ranks[rank]))
+        if (blocks.of(rank)[block].isGuest)
+          addGuests(rank, block, walk);
+        else if (!meetOwn(rank, block, walk.steps[0].ranks[rank]))
           waiting[rank].push_back(block);
     for (size_t rank = 0; rank < ranks(); ++rank) {
       ShardStep &share = walk.steps[1].ranks[rank];
       std::vector<std::pair<size_t, RowRange>> met;
       for (size_t block : waiting[rank])
-        for (const RowRange &cluster : leftFor(rank, block, walk.steps[0].ranks[rank]))
+        for (const RowRange &cluster : joined(leftFor(rank, block, walk.steps[0].ranks[rank]), rank, block))
           met.push_back({block, cluster});
       for (const auto &[block, cluster] : met)
         addWindows(share.windows, {cluster});
@@ -40,8 +47,13 @@ public:
         if (peer != rank)
           addHop(walk.steps[1], peer, rank, waiting[rank]);
     }
-    if (std::all_of(waiting.begin(), waiting.end(), [](const auto &blocks) { return blocks.empty(); }))
+    if (walk.guests.empty() &&
+        std::all_of(waiting.begin(), waiting.end(), [](const auto &blocks) { return blocks.empty(); }))
       walk.steps.pop_back();
+    for (ShardStep &share : walk.steps[0].ranks)
+      std::stable_partition(share.launches.begin(), share.launches.end(),
+                            [](const ShardLaunch &launch) { return launch.isAside; });
+    setBlanks(walk);
     return walk;
   }
 
@@ -54,10 +66,11 @@ public:
       for (size_t range = 0; range < blocks.of(rank).size(); ++range)
         if (blocks.of(rank)[range].clusters.empty())
           meetOwn(rank, range, walk.steps[0].ranks[rank]);
+    setBlanks(walk);
     return walk;
   }
 
-  bool hasEarlyBlocks() const { return blocks.hasEarly(); }
+  bool hasOwnWay() const { return blocks.hasEarly() || blocks.hasGuests(); }
 
   /// Rank 0 has one range.
   GroupWalk piece() {
@@ -69,6 +82,7 @@ public:
     for (GroupStep &step : walk.steps)
       if (!step.ranks[0].windows.empty())
         addHop(step, 1, 0, {0});
+    setBlanks(walk);
     return walk;
   }
 
@@ -130,19 +144,70 @@ private:
     while (rangesOf(rank)[own].end < blocks.of(rank)[block].rows.end)
       ++own;
     const RowRange range = rowRange(rangesOf(rank)[own]);
-    std::vector<RowRange> left;
+    std::vector<RowRange> left, early;
     for (const RowRange &cluster : clusters) {
       const RowRange met{std::max(cluster.begin, range.begin), std::min(cluster.end, range.end)};
       if (met.begin >= met.end) {
         left.push_back(cluster);
         continue;
       }
-      before.launches.push_back({int32_t(block), -1, int32_t(own), met});
+      early.push_back(met);
       for (const RowRange &rest : {RowRange{cluster.begin, met.begin}, RowRange{met.end, cluster.end}})
         if (rest.begin < rest.end)
           left.push_back(rest);
     }
+    if (!early.empty())
+      before.launches.push_back({int32_t(block), -1, int32_t(own), hullOf(early), blocks.of(rank)[block].isAside});
     return left;
+  }
+
+  /// Windows whose gap takes less memory than the results that the block's rows would leave in fp32 between two launches.
+  std::vector<RowRange> joined(std::vector<RowRange> clusters, size_t rank, size_t block) const {
+    std::vector<RowRange> result;
+    const int64_t saved = blocks.of(rank)[block].rows.size() * request.sizes.heads;
+    for (const RowRange &cluster : clusters)
+      if (!result.empty() && rules.hasEarlyLaunches && (cluster.begin - result.back().end) * request.kvHeads < saved)
+        result.back().end = cluster.end;
+      else
+        result.push_back(cluster);
+    return result;
+  }
+
+  /// Columns that the rows keep of each range of a rank.
+  std::vector<std::pair<int32_t, RowRange>> keptOf(size_t rank, const GroupBlock &block) const {
+    std::vector<std::pair<int32_t, RowRange>> kept;
+    for (size_t place = 0; place < rangesOf(rank).size(); ++place)
+      if (const std::vector<RowRange> clusters = clustersIn(block, rangesOf(rank)[place]); !clusters.empty())
+        kept.push_back({int32_t(place), hullOf(clusters)});
+    return kept;
+  }
+
+  /// Other ranks and home compute at the same time; a launch on home's last columns continues what all of them found.
+  void addGuests(size_t rank, size_t block, GroupWalk &walk) const {
+    const GroupBlock &rows = blocks.of(rank)[block];
+    GuestRows guests{int32_t(rank), int32_t(block), {}};
+    for (size_t peer = 0; peer < ranks(); ++peer)
+      for (const auto &[own, columns] : peer == rank ? std::vector<std::pair<int32_t, RowRange>>() : keptOf(peer, rows))
+        guests.meetings.push_back({int32_t(peer), own, columns});
+    walk.guests.push_back(std::move(guests));
+    std::vector<std::pair<int32_t, RowRange>> kept = keptOf(rank, rows);
+    if (kept.empty()) // a column that no row keeps
+      kept.push_back({0, {rangesOf(rank)[0].begin, rangesOf(rank)[0].begin + 1}});
+    auto &[own, columns] = kept.back();
+    const RowRange last{std::max(columns.begin, columns.end - kLastColumns), columns.end};
+    walk.steps.back().ranks[rank].launches.push_back({int32_t(block), -1, own, last});
+    columns.end = last.begin;
+    for (const auto &[range, met] : kept)
+      if (met.size() > 0)
+        walk.steps[0].ranks[rank].launches.push_back({int32_t(block), -1, range, met, /*isAside=*/true});
+  }
+
+  void setBlanks(GroupWalk &walk) const {
+    for (size_t rank = 0; rank < ranks(); ++rank) {
+      const bool areDense = std::all_of(blocks.of(rank).begin(), blocks.of(rank).end(), GroupBlocks::areDense);
+      for (GroupStep &step : walk.steps)
+        addBlanks(step, rank, rangesOf(rank), {blocks.columnHeads(), areDense});
+    }
   }
 
   size_t ranks() const { return request.layout.ranks.size(); }
@@ -156,9 +221,8 @@ private:
       const int64_t begin = rangesOf(rank)[*own].begin;
       share.launches.push_back({int32_t(block), -1, int32_t(*own), {begin, begin}});
     }
-    for (const RowRange &cluster : clusters)
-      if (own)
-        share.launches.push_back({int32_t(block), -1, int32_t(*own), cluster});
+    if (own && !clusters.empty())
+      share.launches.push_back({int32_t(block), -1, int32_t(*own), hullOf(clusters)});
     return own.has_value();
   }
 
@@ -250,6 +314,7 @@ private:
   }
 
   const GroupPlanRequest &request;
+  const WalkRules rules;
   GroupBlocks blocks;
   int64_t rows;
 };
@@ -284,11 +349,13 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
     for (const IndexRange &range : ranges)
       own.push_back(rowRange(range));
   }
-  WalkPlanner forward(request, Direction::Forward);
+  WalkRules rules;
+  rules.haveGuests = request.form == GroupForm::Gather && !request.hasSink;
+  WalkPlanner forward(request, Direction::Forward, rules);
   plan.forward = request.form == GroupForm::Ring    ? forward.ring()
                  : request.form == GroupForm::Piece ? forward.piece()
                                                     : forward.gather();
-  const bool hasOwnGradients = request.form == GroupForm::Gather && forward.hasEarlyBlocks();
+  const bool hasOwnGradients = request.form == GroupForm::Gather && forward.hasOwnWay();
   if (request.form != GroupForm::Piece && (request.areGradientsDetached || hasOwnGradients))
     plan.gradients = WalkPlanner(request, Direction::Forward,
                                  {/*hasEarlyLaunches=*/false, /*fromFirstColumn=*/request.areGradientsDetached})

@@ -38,6 +38,7 @@ struct GroupPlanRequest {
   /// The pattern says gradient(detached): its gradients are a gather of their own, where every row meets its columns in
   /// one launch that begins with column 0.
   bool areGradientsDetached = false;
+  bool hasSink = false;    ///< that launches which continue nothing begin with: rows do not travel
   int64_t mostColumns = 0; ///< of all windows of a step, where the form says so
 };
 

@@ -63,7 +63,13 @@ public:
       for (int32_t rank = 0; rank < plan.ranks(); ++rank)
         for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
           HEDDLE_TRY(checkLaunch(launch, step.ranks[size_t(rank)], walk, rank));
+      for (const ShardStep &share : step.ranks)
+        for (const RowRange &blank : share.blanks)
+          if (!hasWindow(share, blank))
+            return wrong("columns " + textOf(blank) + " are blank in no window");
     }
+    for (const GuestRows &guests : walk.guests)
+      HEDDLE_TRY(checkGuests(guests, walk));
     return {};
   }
 
@@ -94,7 +100,8 @@ private:
       if (part.firstHead < 0 || part.heads < 1 || part.firstHead + part.heads > heads)
         return wrong(who + ": heads " + num(part.firstHead) + " and " + num(part.heads - 1) + " more of " + num(heads));
       for (const RowRun &run : part.rows)
-        if (!lastIsInside(run, plan.rows) || !areOwn(hop.from, run) || !hasWindow(step.ranks[size_t(hop.to)], run))
+        if (!lastIsInside(run, plan.rows) || !areOwn(hop.from, run) ||
+            !hasWindow(step.ranks[size_t(hop.to)], {run.first, run.last() + 1}))
           return wrong(who + ": rows " + num(run.first) + " and " + num(run.count - 1) + " more at a stride of " +
                        num(run.rate) + " are not the sender's, or have no window");
     }
@@ -105,9 +112,29 @@ private:
     return plan.ownRow(rank, run.first) >= 0 &&
            plan.ownRow(rank, run.last()) == plan.ownRow(rank, run.first) + run.last() - run.first;
   }
-  static bool hasWindow(const ShardStep &step, const RowRun &run) {
+  static bool hasWindow(const ShardStep &step, const RowRange &rows) {
     return std::any_of(step.windows.begin(), step.windows.end(),
-                       [&](const RowRange &window) { return isInside({run.first, run.last() + 1}, window); });
+                       [&](const RowRange &window) { return isInside(rows, window); });
+  }
+
+  Status checkGuests(const GuestRows &guests, const GroupWalk &walk) const {
+    const std::string who = "rows " + num(guests.rows) + " of rank " + num(guests.home) + ", which travel";
+    if (!isRank(guests.home) || guests.rows < 0 || size_t(guests.rows) >= walk.blocks[size_t(guests.home)].size())
+      return wrong(who + ": expected a block of a rank");
+    int64_t last = 0;
+    for (const ShardLaunch &launch : walk.steps.back().ranks[size_t(guests.home)].launches)
+      last += launch.rows == guests.rows;
+    if (walk.steps.size() < 2 || last != 1)
+      return wrong(who + ": expected two steps, and one launch in the last one");
+    int32_t before = -1;
+    for (const GuestRows::Meeting &meeting : guests.meetings) {
+      if (!isRank(meeting.rank) || meeting.rank < before || meeting.rank == guests.home || meeting.own < 0 ||
+          size_t(meeting.own) >= plan.layout[size_t(meeting.rank)].size() ||
+          !isInside(meeting.columns, plan.layout[size_t(meeting.rank)][size_t(meeting.own)]))
+        return wrong(who + ": columns " + textOf(meeting.columns) + " are of no other rank in ascending order");
+      before = meeting.rank;
+    }
+    return {};
   }
 
   Status checkLaunch(const ShardLaunch &launch, const ShardStep &step, const GroupWalk &walk, int32_t rank) const {
@@ -116,6 +143,8 @@ private:
     if (launch.rows < 0 || size_t(launch.rows) >= blocks.size())
       return wrong(who + ": expected one of its " + num(int64_t(blocks.size())) + " blocks, got " + num(launch.rows));
     const bool isOfWindow = launch.window >= 0;
+    if (isOfWindow && launch.isAside)
+      return wrong(who + ": expected own columns beside other launches");
     const std::vector<RowRange> &places = isOfWindow ? step.windows : own;
     const int32_t place = isOfWindow ? launch.window : launch.own;
     if (place < 0 || size_t(place) >= places.size() || !isInside(launch.columns, places[size_t(place)]))

@@ -49,12 +49,13 @@ struct ShardLaunch {
   int32_t window = -1; // of the step; none: in own range number `own`
   int32_t own = 0;
   RowRange columns;
+  bool isAside = false; // beside other launches: few rows, of own columns
 };
 
 // What one rank computes in a step, once everything that travels to it in the step is there. A window is memory for
-// consecutive columns: those that came, and the rank's own among them; others are zero.
+// consecutive columns: those that came, and the rank's own among them; others are not looked at, or blank, which is zero.
 struct ShardStep {
-  std::vector<RowRange> windows;
+  std::vector<RowRange> windows, blanks;
   std::vector<ShardLaunch> launches;
 };
 
@@ -63,13 +64,26 @@ struct GroupStep {
   std::vector<ShardStep> ranks; // by rank
 };
 
+// Rows of a rank that travel to the columns that they keep on other ranks, where these weigh more. q goes with what travels
+// in the last step but one. Every rank that the rows meet sends what it computed of them, in fp32, behind all its launches;
+// home merges that in the order of ranks, and continues it by the block's only launch of the last step.
+struct GuestRows {
+  struct Meeting {
+    int32_t rank = 0, own = 0; // columns of this range of the rank
+    RowRange columns;
+  };
+  int32_t home = 0, rows = 0;    // a block of home
+  std::vector<Meeting> meetings; // ascending by rank
+};
+
 // Rows are queries and columns keys: what travels is k and v. Transposed, rows are keys and columns queries: what
 // travels is q, d_out, and with them out and lse.
 struct GroupWalk {
   std::vector<std::vector<RowRange>> blocks; // by rank: each within a range of its own, no row in two, all together all
   std::vector<GroupStep> steps;
+  std::vector<GuestRows> guests = {};
 
-  int64_t headRows() const; // that travel in all
+  int64_t headRows() const; // of columns that travel in all
 };
 
 struct GroupPlan {

@@ -1,9 +1,10 @@
 //===- GroupPlanText.cpp - the text of a plan over ranks ------------------===//
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
-//   heddle-group-plan 1 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
+//   heddle-group-plan 2 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
 //   rank RANGE ...
 //   walk forward|gradients|transposed, then blocks RANGE ... for each rank, then for each step
-//   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | launch ROWS window|own INDEX RANGE
+//   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | blank RANGE
+//   launch ROWS window|own|aside INDEX RANGE | guests HOME ROWS | meet RANK OWN RANGE
 #include "runtime/Core/GroupPlan.h"
 
 #include <array>
@@ -14,7 +15,7 @@
 namespace heddle {
 namespace {
 
-constexpr const char *kHeader = "heddle-group-plan 1";
+constexpr const char *kHeader = "heddle-group-plan 2";
 
 std::string num(int64_t value) { return std::to_string(value); }
 std::string textOf(const RowRange &range) { return num(range.begin) + ":" + num(range.end); }
@@ -47,11 +48,20 @@ void printStep(std::string &text, const GroupStep &step) {
     text += "of " + num(int64_t(rank)) + "\n";
     for (const RowRange &window : step.ranks[rank].windows)
       text += "window " + textOf(window) + "\n";
+    for (const RowRange &blank : step.ranks[rank].blanks)
+      text += "blank " + textOf(blank) + "\n";
     for (const ShardLaunch &launch : step.ranks[rank].launches)
       text += "launch " + num(launch.rows) +
-              (launch.window >= 0 ? " window " + num(launch.window) : " own " + num(launch.own)) + " " +
-              textOf(launch.columns) + "\n";
+              (launch.window >= 0 ? " window " + num(launch.window)
+                                  : (launch.isAside ? " aside " : " own ") + num(launch.own)) +
+              " " + textOf(launch.columns) + "\n";
   }
+}
+
+void printGuests(std::string &text, const GuestRows &guests) {
+  text += "guests " + num(guests.home) + " " + num(guests.rows) + "\n";
+  for (const GuestRows::Meeting &meeting : guests.meetings)
+    text += "meet " + num(meeting.rank) + " " + num(meeting.own) + " " + textOf(meeting.columns) + "\n";
 }
 
 // The words of one line, taken from the front.
@@ -158,6 +168,16 @@ private:
       ofRank = nullptr;
       return true;
     }
+    if (name == "guests") {
+      GuestRows &guests = walk->guests.emplace_back();
+      guests.home = int32_t(words.number()), guests.rows = int32_t(words.number());
+      return true;
+    }
+    if (name == "meet" && !walk->guests.empty()) {
+      GuestRows::Meeting &meeting = walk->guests.back().meetings.emplace_back();
+      meeting.rank = int32_t(words.number()), meeting.own = int32_t(words.number()), meeting.columns = words.range();
+      return true;
+    }
     return !walk->steps.empty() && readStep(name, words, walk->steps.back());
   }
 
@@ -177,11 +197,14 @@ private:
       ofRank = &step.ranks[size_t(rank)];
     } else if (name == "window" && ofRank) {
       ofRank->windows.push_back(words.range());
+    } else if (name == "blank" && ofRank) {
+      ofRank->blanks.push_back(words.range());
     } else if (name == "launch" && ofRank) {
       ShardLaunch &launch = ofRank->launches.emplace_back();
       launch.rows = int32_t(words.number());
-      const bool isOfWindow = words.word() == "window";
-      (isOfWindow ? launch.window : launch.own) = int32_t(words.number());
+      const std::string_view place = words.word();
+      launch.isAside = place == "aside";
+      (place == "window" ? launch.window : launch.own) = int32_t(words.number());
       launch.columns = words.range();
     } else {
       return false;
@@ -213,6 +236,8 @@ std::string GroupPlan::text() const {
       printRanges(text, "blocks", blocks);
     for (const GroupStep &step : walk->steps)
       printStep(text, step);
+    for (const GuestRows &guests : walk->guests)
+      printGuests(text, guests);
   }
   return text;
 }

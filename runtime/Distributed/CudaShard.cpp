@@ -19,8 +19,9 @@ Result<std::unique_ptr<CudaShard>> CudaShard::create(const Device &device) {
   if (!driver.memcpy2D || !driver.streamWaitEvent)
     return Status::unsupported(std::string(kWhat) + ": the driver lacks cuMemcpy2DAsync or cuStreamWaitEvent");
   HEDDLE_ASSIGN(DeviceStream link, DeviceStream::create(device, /*isUrgent=*/true));
+  HEDDLE_ASSIGN(DeviceStream aside, DeviceStream::create(device, /*isUrgent=*/true));
   HEDDLE_ASSIGN(DeviceEvent event, DeviceEvent::create(device));
-  return std::unique_ptr<CudaShard>(new CudaShard(device, std::move(link), std::move(event)));
+  return std::unique_ptr<CudaShard>(new CudaShard(device, std::move(link), std::move(aside), std::move(event)));
 }
 
 Status CudaShard::follow(Queue later, Queue earlier) {
@@ -103,18 +104,20 @@ Result<cuda::Function> CudaShard::addRows() {
   return adds;
 }
 
-Status CudaShard::add(const RowCopy &sum, Queue queue) {
+Status CudaShard::add(const RowSum &all, Queue queue) {
+  const RowCopy &sum = all.rows;
   if (!sum.rows || !sum.batches || !sum.heads)
     return {};
   HEDDLE_ASSIGN(const cuda::Function function, addRows());
   const RowPlace &to = sum.to, &from = sum.from;
-  AddRowsParams params = {addressOf(to.base),  addressOf(from.base), uint32_t(to.headBytes / int64_t(sizeof(float))),
-                          uint32_t(sum.heads), uint32_t(sum.rows),   uint32_t(sum.batches),
-                          to.batchStride,      to.rowStride,         to.headStride,
-                          from.batchStride,    from.rowStride,       from.headStride};
-  void *pointers[] = {&params.to,     &params.from,      &params.width,   &params.heads,
-                      &params.rows,   &params.batches,   &params.toBatch, &params.toRow,
-                      &params.toHead, &params.fromBatch, &params.fromRow, &params.fromHead};
+  AddRowsParams params = {addressOf(to.base),  addressOf(from.base),   uint32_t(to.headBytes / int64_t(sizeof(float))),
+                          uint32_t(sum.heads), uint32_t(sum.rows),     uint32_t(sum.batches),
+                          to.batchStride,      to.rowStride,           to.headStride,
+                          from.batchStride,    from.rowStride,         from.headStride,
+                          addressOf(all.lse),  addressOf(all.lseFrom), addressOf(all.lseSum)};
+  void *pointers[] = {&params.to,      &params.from,     &params.width, &params.heads,   &params.rows,
+                      &params.batches, &params.toBatch,  &params.toRow, &params.toHead,  &params.fromBatch,
+                      &params.fromRow, &params.fromHead, &params.lse,   &params.lseFrom, &params.lseSum};
   const DeviceState &state = *device.state();
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
@@ -144,9 +147,9 @@ Result<uint64_t> CudaShard::workspaceBytes(const KindText &kind, const heddle_at
   return uint64_t(bytes);
 }
 
-Status CudaShard::launch(const KindText &kind, const heddle_attention_args &args) {
+Status CudaShard::launch(const KindText &kind, const heddle_attention_args &args, Queue queue) {
   HEDDLE_ASSIGN(const Kernel *kernel, kernelOf(kind));
-  return kernel->launch(compute, args);
+  return kernel->launch(streamOf(queue), args);
 }
 
 } // namespace heddle

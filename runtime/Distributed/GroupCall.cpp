@@ -15,10 +15,24 @@ Status GroupShare::copyArray(float *rowsAlone, const float *array, const OwnBloc
 
 Status GroupShare::runForward(Transport &transport, ShardDevice &device) {
   std::vector<size_t> numbers(own.size(), 0);
-  HEDDLE_TRY(ofQueries->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
-    const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
-    return device.launch(made.kind, made.args);
-  }));
+  WalkRun::Besides besides;
+  if (!walk.guests.empty()) {
+    const size_t last = walk.steps.size() - 1;
+    HEDDLE_TRY(device.follow(Queue::aside, Queue::compute));
+    besides.addMessages = [&, last](size_t step, Exchange &exchange) {
+      return step + 1 == last ? sendGuests(exchange, device) : Status();
+    };
+    besides.begin = [&, last](size_t step) {
+      return step + 1 == last ? meetGuests(device) : step == last ? bringGuestsHome(transport, device) : Status();
+    };
+  }
+  HEDDLE_TRY(ofQueries->run(
+      transport, device,
+      [&](size_t step, const ShardLaunch &launch) {
+        const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
+        return device.launch(made.kind, made.args, launch.isAside ? Queue::aside : Queue::compute);
+      },
+      besides));
   for (const OwnBlock &block : own)
     if (block.lse)
       HEDDLE_TRY(copyArray(block.lse, args.lse, block, /*isToRows=*/false, device));
@@ -43,27 +57,32 @@ Status GroupShare::runBackward(Transport &transport, ShardDevice &device) {
     if (block.dLse)
       HEDDLE_TRY(copyArray(block.dLse, args.d_lse, block, /*isToRows=*/true, device));
   }
-  HEDDLE_TRY(ofQueries->run(transport, device, [&](size_t step, const ShardLaunch &launch) {
-    const Launch made = backwardLaunch(step, launch);
-    return device.launch(made.kind, made.args);
-  }));
+  HEDDLE_TRY(ofQueries->run(transport, device,
+                            [&](size_t step, const ShardLaunch &launch) {
+                              const Launch made = backwardLaunch(step, launch);
+                              return device.launch(made.kind, made.args, Queue::compute);
+                            },
+                            {}));
   return isTransposed() ? runTransposed(transport, device) : Status();
 }
 
 Status GroupShare::runTransposed(Transport &transport, ShardDevice &device) {
-  return transposed->run(transport, device, [&](size_t step, const ShardLaunch &launch) -> Status {
-    const int64_t queries = launch.columns.size();
-    auto copyColumns = [&](float *to, size_t field) {
-      const RowPlace from = transposed->columns(step, launch, field);
-      return device.copy({RowPlace::ofArray(to, plan.heads, queries), from, args.q.size[0], queries, plan.heads},
-                         Queue::compute);
-    };
-    HEDDLE_TRY(copyColumns(scratchLse, 3));
-    if (args.d_lse)
-      HEDDLE_TRY(copyColumns(scratchDLse, 4));
-    const Launch made = transposedLaunch(step, launch);
-    return device.launch(made.kind, made.args);
-  });
+  return transposed->run(
+      transport, device,
+      [&](size_t step, const ShardLaunch &launch) -> Status {
+        const int64_t queries = launch.columns.size();
+        auto copyColumns = [&](float *to, size_t field) {
+          const RowPlace from = transposed->columns(step, launch, field);
+          return device.copy({RowPlace::ofArray(to, plan.heads, queries), from, args.q.size[0], queries, plan.heads},
+                             Queue::compute);
+        };
+        HEDDLE_TRY(copyColumns(scratchLse, 3));
+        if (args.d_lse)
+          HEDDLE_TRY(copyColumns(scratchDLse, 4));
+        const Launch made = transposedLaunch(step, launch);
+        return device.launch(made.kind, made.args, Queue::compute);
+      },
+      {});
 }
 
 Status GroupShare::run(Transport &transport, ShardDevice &device) {

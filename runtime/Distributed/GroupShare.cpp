@@ -97,16 +97,22 @@ Status GroupShare::layLaunches(ShardDevice &device) {
     for (const ShardLaunch &launch : walk.steps[step].ranks[size_t(rank)].launches)
       HEDDLE_TRY(make(isBackward() ? backwardLaunch(step, launch)
                                    : forwardLaunch(step, launch, numbers[size_t(launch.rows)]++)));
+  HEDDLE_TRY(forEachMeeting([&](const Guest &guest, const GuestRows::Meeting &meeting, size_t number) {
+    return make(guestLaunch(guest, meeting, number));
+  }));
   for (size_t step = 0; isTransposed() && step < plan.transposed.steps.size(); ++step)
     for (const ShardLaunch &launch : plan.transposed.steps[step].ranks[size_t(rank)].launches)
       HEDDLE_TRY(make(transposedLaunch(step, launch)));
   kernelWorkspace = memory.take(int64_t(kernelBytes));
+  if (!walk.guests.empty())
+    asideWorkspace = memory.take(int64_t(kernelBytes));
   return {};
 }
 
 Status GroupShare::lay(ShardDevice &device) {
   HEDDLE_TRY(check());
   layBlocks();
+  layGuests();
   layWalks();
   return layLaunches(device);
 }
@@ -137,6 +143,10 @@ GroupShare::Launch GroupShare::forwardLaunch(size_t step, const ShardLaunch &lau
     made.args.carry_out = block.carries[(number - 1) % 2].out;
     made.args.carry_lse = block.carries[(number - 1) % 2].lse;
   }
+  if (isLast && block.arrived.out)
+    made.args.carry_out = block.arrived.out, made.args.carry_lse = block.arrived.lse;
+  if (launch.isAside && kernelBytes)
+    made.args.workspace = asideWorkspace;
   if (!isLast) {
     const Carry &carry = block.carries[number % 2];
     const int64_t dim = args.v.size[3];

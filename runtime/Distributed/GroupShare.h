@@ -49,6 +49,17 @@ private:
     Carry carries[2];     // from launch to launch, in turn
     float *lse = nullptr; // of its rows alone, where the rank has other rows
     float *dLse = nullptr;
+    Carry arrived; // what guests of these rows brought home, continued by their last launch
+  };
+  // Rows that travel from or to the rank, and what comes of them.
+  struct Guest {
+    const GuestRows *of;
+    RowRange rows;
+    size_t launches;                 // of the rank; none: it is home
+    char *queries;                   // as they travel
+    std::vector<Carry> parts;        // home: of each rank that they meet; else of launch after launch, in turn
+    std::vector<int32_t> ranks = {}; // home: whose parts are whose
+    std::vector<float *> sums = {};  // home: lse of all parts until this one
   };
 
   bool isBackward() const { return request.kind.isBackward(); }
@@ -78,6 +89,27 @@ private:
   Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
   Status copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
                    ShardDevice &device) const;
+  void layGuests();
+  int64_t guestElements(const Guest &guest) const { return args.q.size[0] * plan.heads * guest.rows.size(); }
+  uint64_t queryBytes(const Guest &guest) const {
+    return uint64_t(guestElements(guest) * args.q.size[3] * bytesOf(Role::q));
+  }
+  uint64_t partBytes(const Guest &guest) const {
+    return uint64_t(guestElements(guest) * (args.v.size[3] + 1)) * sizeof(float);
+  }
+  RowPlace guestQueries(const Guest &guest) const {
+    return RowPlace::ofRows(guest.queries, guest.rows.size(), plan.heads, args.q.size[3] * bytesOf(Role::q));
+  }
+  RowPlace rowsOfPart(const Guest &guest, const Carry &part) const {
+    return RowPlace::ofRows(part.out, guest.rows.size(), plan.heads, args.v.size[3] * int64_t(sizeof(float)));
+  }
+  Launch guestLaunch(const Guest &guest, const GuestRows::Meeting &meeting, size_t number) const;
+  using UseGuest = std::function<Status(const Guest &guest, const GuestRows::Meeting &meeting, size_t number)>;
+  Status forEachMeeting(const UseGuest &use) const; // of the rank
+  Status sendGuests(Exchange &exchange, ShardDevice &device) const;
+  Status meetGuests(ShardDevice &device) const;
+  Status bringGuestsHome(Transport &transport, ShardDevice &device) const;
+  Status mergeParts(const Guest &guest, ShardDevice &device) const;
   Status runForward(Transport &transport, ShardDevice &device);
   Status runBackward(Transport &transport, ShardDevice &device);
   Status runTransposed(Transport &transport, ShardDevice &device);
@@ -94,7 +126,8 @@ private:
   std::optional<WalkRun> ofQueries, transposed;
   float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
   float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
-  char *kernelWorkspace = nullptr;
+  std::vector<Guest> guests;
+  char *kernelWorkspace = nullptr, *asideWorkspace = nullptr;
   uint64_t kernelBytes = 0;
 };
 

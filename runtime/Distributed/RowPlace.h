@@ -51,4 +51,12 @@ struct RowCopy {
   int64_t batches = 0, rows = 0, heads = 0;
 };
 
+// Sums of fp32. With lse ([batch, heads, rows] of all these rows), both are results of attention over some keys each, and
+// the sum is that over all of them; its lse goes to lseSum, which is neither of theirs.
+struct RowSum {
+  RowCopy rows;
+  const float *lse = nullptr, *lseFrom = nullptr;
+  float *lseSum = nullptr;
+};
+
 } // namespace heddle

@@ -1,6 +1,7 @@
 //===- ShardDevice.h - what computes one rank's share -----------*- C++ -*-===//
 // Owns the interface between a plan over ranks and the machine that a rank has: memory that it moves, and kernels of the
-// pattern of parts that it runs. Two queues take work in order: what is computed, and what travels meanwhile.
+// pattern of parts that it runs. Queues take work in order: what is computed, what travels meanwhile, and small launches
+// beside large ones.
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -9,7 +10,7 @@
 
 namespace heddle {
 
-enum class Queue : uint8_t { compute, link };
+enum class Queue : uint8_t { compute, link, aside };
 
 // Used by one thread. Every call enqueues; where there are no queues it has happened on return.
 class ShardDevice {
@@ -21,12 +22,12 @@ public:
   virtual Status follow(Queue later, Queue earlier) = 0;
   virtual Status clear(void *address, uint64_t bytes, Queue queue) = 0;
   virtual Status copy(const RowCopy &copy, Queue queue) = 0;
-  // Of fp32: what lies at `from` is added to what lies at `to`.
-  virtual Status add(const RowCopy &sum, Queue queue) = 0;
+  // What lies at `from` is added to what lies at `to`.
+  virtual Status add(const RowSum &sum, Queue queue) = 0;
 
   // Bytes of workspace of one launch.
   virtual Result<uint64_t> workspaceBytes(const KindText &kind, const heddle_attention_args &args) = 0;
-  virtual Status launch(const KindText &kind, const heddle_attention_args &args) = 0;
+  virtual Status launch(const KindText &kind, const heddle_attention_args &args, Queue queue) = 0;
 };
 
 } // namespace heddle

@@ -145,9 +145,9 @@ RowPlace WalkRun::inWindow(size_t step, const RowRun &run, const std::vector<Wal
   return place.at(run.first - own(step).windows[window].begin, 0);
 }
 
-Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device) const {
+Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device, const Besides &besides) const {
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
-  HEDDLE_TRY(clearWindows(step, device));
+  HEDDLE_TRY(clearBlanks(step, device));
   Exchange exchange;
   for (const Wire &wire : memory[step].sent)
     for (size_t field = 0; field < fields.size(); ++field) {
@@ -167,6 +167,8 @@ Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device) co
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size(); ++field)
       exchange.receives.push_back({wire.hop->from, placeOf(wire, field), bytesOf(*wire.hop, fields[field])});
+  if (besides.addMessages)
+    HEDDLE_TRY(besides.addMessages(step, exchange));
   HEDDLE_TRY(travel(exchange, transport, device));
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size() && !wire.isDirect(); ++field)
@@ -188,31 +190,20 @@ Status WalkRun::meetOwnRows(size_t step, size_t window,
   return {};
 }
 
-/// All heads of all rows of the window come, or are the rank's own.
-bool WalkRun::isFilled(size_t step, size_t window) const {
-  const RowRange &of = own(step).windows[window];
-  int64_t rows = 0;
-  for (const RowRange &range : plan.layout[size_t(rank)])
-    rows += std::max<int64_t>(0, std::min(of.end, range.end) - std::max(of.begin, range.begin));
-  int64_t headRows = rows * heads;
-  for (const Wire &wire : memory[step].received)
-    for (const HeadRows &part : wire.hop->parts)
-      for (const RowRun &run : part.rows)
-        headRows += of.begin <= run.first && run.last() < of.end ? run.count * part.heads : 0;
-  return headRows == of.size() * heads;
-}
-
-/// Rows that nobody sends are zero: kernels may look at them, and keep none.
-Status WalkRun::clearWindows(size_t step, ShardDevice &device) const {
-  for (size_t window = 0; window < own(step).windows.size(); ++window)
-    for (size_t field = 0; field < fields.size() && !isFilled(step, window); ++field) {
-      const uint64_t bytes = uint64_t(batches * own(step).windows[window].size() * heads * fields[field].own.headBytes);
-      HEDDLE_TRY(device.clear(fieldWindow(step, window, field).base, bytes, Queue::link));
+/// Kernels may look at them, and keep none.
+Status WalkRun::clearBlanks(size_t step, ShardDevice &device) const {
+  for (const RowRange &blank : own(step).blanks)
+    for (size_t field = 0; field < fields.size(); ++field) {
+      const RowPlace place = inWindow(step, {blank.begin, 1, blank.size()}, fields, field);
+      const int64_t parts = place.isRun(heads) ? 1 : heads;
+      for (int64_t part = 0; part < batches * parts; ++part)
+        HEDDLE_TRY(device.clear(place.at(0, part % parts).base + part / parts * place.batchStride,
+                                uint64_t(blank.size() * place.rowStride), Queue::link));
     }
   return {};
 }
 
-/// The rank's own rows of the windows. Not while they travel: copies wait for processors that the step before has taken.
+/// The rank's own rows of the windows. Not while launches of the step before compute: copies wait for their processors.
 Status WalkRun::copyOwnRows(size_t step, ShardDevice &device) const {
   for (size_t window = 0; window < own(step).windows.size(); ++window)
     for (size_t field = 0; field < fields.size(); ++field)
@@ -238,7 +229,7 @@ Status WalkRun::addOwnSums(size_t step, ShardDevice &device) const {
     for (size_t field = 0; field < sumFields.size(); ++field)
       HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
         const RowPlace from = sumWindow(step, window, field).at(common.begin - own(step).windows[window].begin, 0);
-        return device.add({ownFrom(sumFields[field], common.begin), from, batches, common.size(), heads},
+        return device.add({{ownFrom(sumFields[field], common.begin), from, batches, common.size(), heads}},
                           Queue::compute);
       }));
   return {};
@@ -274,22 +265,28 @@ Status WalkRun::settle(size_t step, ShardDevice &device) const {
           *wire.hop, sumFields[field], homewardAt(step, wire, field),
           [&](const RowRun &run) { return ownFrom(sumFields[field], run.first); },
           [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
-            return device.add({rows, packed, batches, count, heads}, Queue::compute);
+            return device.add({{rows, packed, batches, count, heads}}, Queue::compute);
           }));
   return {};
 }
 
 //===-- the walk --------------------------------------------------------------===//
 
-Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &compute) const {
+Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &compute, const Besides &besides) const {
   const size_t count = walk.steps.size();
   for (size_t step = 0; step < count; ++step) {
     if (step == 0)
-      HEDDLE_TRY(atStep(0, fetch(0, transport, device)));
+      HEDDLE_TRY(atStep(0, fetch(0, transport, device, besides)));
+    const bool isIdle = step == 0 || own(step - 1).launches.empty();
+    if (isIdle)
+      HEDDLE_TRY(copyOwnRows(step, device));
     HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
+    if (besides.begin)
+      HEDDLE_TRY(atStep(step, besides.begin(step)));
     if (step + 1 < count)
-      HEDDLE_TRY(atStep(step + 1, fetch(step + 1, transport, device)));
-    HEDDLE_TRY(copyOwnRows(step, device));
+      HEDDLE_TRY(atStep(step + 1, fetch(step + 1, transport, device, besides)));
+    if (!isIdle)
+      HEDDLE_TRY(copyOwnRows(step, device));
     for (size_t window = 0; window < own(step).windows.size(); ++window)
       for (size_t field = 0; field < sumFields.size(); ++field)
         HEDDLE_TRY(

@@ -34,7 +34,15 @@ public:
   RowPlace sums(size_t step, const ShardLaunch &launch, size_t field) const;
 
   using Compute = std::function<Status(size_t step, const ShardLaunch &launch)>;
-  Status run(Transport &transport, ShardDevice &device, const Compute &compute) const;
+  // What else happens in a step: messages beside those of its columns, and work in front of its launches, when what travels
+  // is there.
+  struct Besides {
+    std::function<Status(size_t step, Exchange &exchange)> addMessages = nullptr;
+    std::function<Status(size_t step)> begin = nullptr;
+  };
+  Status run(Transport &transport, ShardDevice &device, const Compute &compute, const Besides &besides) const;
+  // Kernels that are enqueued behind it let it begin before them.
+  static Status travel(const Exchange &exchange, Transport &transport, ShardDevice &device);
 
 private:
   // A hop of the rank, and where its messages lie, one for each field; none: they are sent from, or go to, where the rows
@@ -73,11 +81,9 @@ private:
   // Where rows that travel lie in the window that holds them.
   RowPlace inWindow(size_t step, const RowRun &run, const std::vector<WalkField> &of, size_t field) const;
 
-  Status fetch(size_t step, Transport &transport, ShardDevice &device) const;
-  bool isFilled(size_t step, size_t window) const;
-  Status clearWindows(size_t step, ShardDevice &device) const;
+  Status fetch(size_t step, Transport &transport, ShardDevice &device, const Besides &besides) const;
+  Status clearBlanks(size_t step, ShardDevice &device) const;
   Status copyOwnRows(size_t step, ShardDevice &device) const;
-  static Status travel(const Exchange &exchange, Transport &transport, ShardDevice &device);
   Status sendHome(size_t step, Transport &transport, ShardDevice &device) const;
   Status addOwnSums(size_t step, ShardDevice &device) const;
   Status settle(size_t step, ShardDevice &device) const;

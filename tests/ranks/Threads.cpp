@@ -108,9 +108,9 @@ public:
     HEDDLE_TRY(watch.pass(false));
     return HostShard::copy(copy, queue);
   }
-  Status launch(const KindText &kind, const heddle_attention_args &args) override {
+  Status launch(const KindText &kind, const heddle_attention_args &args, Queue queue) override {
     HEDDLE_TRY(watch.pass(true));
-    return HostShard::launch(kind, args);
+    return HostShard::launch(kind, args, queue);
   }
 
 private:

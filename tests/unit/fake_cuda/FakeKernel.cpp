@@ -2,6 +2,8 @@
 #include "FakeState.h"
 #include "runtime/Distributed/AddRows.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -99,8 +101,18 @@ void addRows(const AddRowsParams &p) {
         auto *to = reinterpret_cast<float *>(p.to + batch * p.toBatch + row * p.toRow + head * p.toHead);
         auto *from =
             reinterpret_cast<const float *>(p.from + batch * p.fromBatch + row * p.fromRow + head * p.fromHead);
+        float ofTo = 1, ofFrom = 1;
+        if (p.lse) {
+          const size_t place = (size_t(batch) * p.heads + head) * p.rows + row;
+          const float a = reinterpret_cast<const float *>(p.lse)[place],
+                      b = reinterpret_cast<const float *>(p.lseFrom)[place];
+          const float most = std::max(a, b) == -INFINITY ? 0 : std::max(a, b);
+          const float sum = std::exp(a - most) + std::exp(b - most);
+          reinterpret_cast<float *>(p.lseSum)[place] = most + std::log(sum);
+          ofTo = std::exp(a - most) / (sum == 0 ? 1 : sum), ofFrom = 1 - ofTo;
+        }
         for (uint32_t i = 0; i < p.width; ++i)
-          to[i] += from[i];
+          to[i] = to[i] * ofTo + from[i] * ofFrom;
       }
 }
 

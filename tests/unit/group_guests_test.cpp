@@ -1,0 +1,79 @@
+// Rows that travel to the keys that they keep: few of them keep more keys of other ranks than they weigh themselves. Results
+// are those of one call, and what travels is what the plan says.
+#include "group_fixture.h"
+
+using namespace heddle::test;
+
+namespace {
+
+std::string textOf(const heddle_group_plan *plan) {
+  auto info = sized<heddle_group_plan_info>();
+  CHECK_OK(heddle_group_plan_get_info(plan, &info));
+  return info.text;
+}
+
+void expect(const std::string &text, const std::string &part) {
+  CHECK_MESSAGE(text.find(part) != std::string::npos, part << " in\n" << text);
+}
+
+std::unique_ptr<Case> caseOfText(const char *text) {
+  auto made = std::make_unique<Case>();
+  made->whole = parse(text);
+  heddle_pattern *part = nullptr;
+  CHECK_OK(heddle_pattern_part(made->whole.get(), &part));
+  made->part.reset(part);
+  return made;
+}
+
+/// The text of a plan whose results are those of one call.
+std::string checked(const Case &of, int64_t rows, int32_t ranks, const char *layout) {
+  CAPTURE(of.name);
+  CAPTURE(ranks);
+  const PlanHandle plan = planOf(of, rows, ranks, layout, "gather");
+  const Share whole = wholeCall(of, rows);
+  checkAlike(overRanks(of, whole, plan.get()), whole);
+  heddle_group_plan *copy = nullptr;
+  CHECK_OK(heddle_group_plan_parse(textOf(plan.get()).c_str(), &copy));
+  const PlanHandle again(copy);
+  CHECK(textOf(copy) == textOf(plan.get()));
+  return textOf(plan.get());
+}
+
+} // namespace
+
+TEST_CASE("global rows travel to the keys of other ranks, and home merges what these find") {
+  const std::unique_ptr<Case> of = caseOf(HEDDLE_PATTERNS "/longformer.mlir", 5200, /*small=*/false);
+  REQUIRE(of);
+  const std::string two = checked(*of, 5200, 2, "contiguous");
+  expect(two, "blocks 0:64 64:2112 2112:2600\nblocks 2600:4944 4944:5200\n");
+  expect(two, "launch 0 aside 0 0:2344\n");  // beside the rows that need nothing of others
+  expect(two, "launch 0 own 0 2344:2600\n"); // and the last keys, behind the merge
+  expect(two, "guests 0 0\nmeet 1 0 2600:5200\n");
+  expect(two, "window 0:5200\nblank 64:1088\nblank 1320:2344\n"); // global keys and the window in one launch
+  CHECK(factsOf(planOf(*of, 5200, 2, "contiguous", "gather").get()).headRows == (64 + 2 * 256) * kKvHeads);
+}
+
+TEST_CASE("rows travel from the end of a sequence as from its front, to ranks with several ranges") {
+  const std::unique_ptr<Case> back = caseOfText("attn.pattern @p() { %w = attn.window [3, 3] %r = attn.rows [0, 5] "
+                                                "%m = attn.or %w, %r attn.softmax union(%m) }");
+  expect(checked(*back, 600, 4, "contiguous"), "guests 3 1\nmeet 0 0 0:150\nmeet 1 0 150:300\nmeet 2 0 300:450\n");
+  const std::unique_ptr<Case> front = caseOfText("attn.pattern @p() { %w = attn.window [3, 3] %r = attn.rows [4, 0] "
+                                                 "%m = attn.or %w, %r attn.softmax union(%m) }");
+  expect(checked(*front, 600, 3, "zigzag"), "guests 0 0\nmeet 1 0 100:200\nmeet 1 1 400:500\nmeet 2 0 200:400\n");
+}
+
+TEST_CASE("a home without keys for its rows merges what others find of them") {
+  const std::unique_ptr<Case> of =
+      caseOfText("attn.pattern @p() { %w = attn.window [3, 3] %r = attn.box [4, 600, 0, 600] %n = attn.and %w, %r "
+                 "%b = attn.box [0, 4, 210, 600] %m = attn.or %n, %b attn.softmax union(%m) }");
+  const std::string text = checked(*of, 600, 3, "contiguous");
+  expect(text, "guests 0 0\nmeet 1 0 210:400\nmeet 2 0 400:600\n");
+  expect(text, "launch 0 own 0 0:1\n"); // a key that they do not keep
+  expect(checked(*of, 600, 2, "contiguous"), "meet 1 0 300:600\n");
+}
+
+TEST_CASE("rows stay where a launch that continues nothing would add a sink again") {
+  const std::unique_ptr<Case> of = caseOfText("attn.pattern @p() { %w = attn.window [3, 3] %r = attn.rows [4, 0] "
+                                              "%m = attn.or %w, %r attn.softmax union(%m) sink 0.5 }");
+  CHECK(checked(*of, 600, 2, "contiguous").find("guests") == std::string::npos);
+}
