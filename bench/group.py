@@ -3,7 +3,7 @@
 
     torchrun --nproc-per-node=2 bench/group.py [--heddle=PROGRAM] [--links=GBPS,US] [--gpu=NAME] [CASE...]
 
-A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,form=ring ,documents=N or run-time sizes such as ,left=4095. Without any: those of
+A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,form=ring ,form=ulysses ,documents=N or run-time sizes such as ,left=4095. Without any: those of
 docs/distributed.md. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
 turns. Predicted, where the program is given: what `heddle ring plan` says of the form at the rate of one GPU (forward, without documents);
@@ -24,7 +24,8 @@ from torch import distributed
 HEADS, KV_HEADS, DIM, TURNS = 64, 8, 128, 5
 CASES = ("causal,8k,zigzag", "causal,32k,zigzag", "causal,64k,zigzag", "full,8k,contiguous", "sliding_window,8k,balanced,left=4095",
          "sliding_window,32k,balanced,left=4095", "document,32k,balanced,documents=12", "longnet_base,32k,contiguous", "dilated,32k,contiguous",
-         "longformer,32k,contiguous", "causal,8k,zigzag,backward", "causal,32k,zigzag,backward", "causal,32k,zigzag,backward,form=ring",
+         "longformer,8k,contiguous", "longformer,32k,contiguous", "causal,32k,zigzag,form=ulysses", "sliding_window,32k,contiguous,left=4095,form=ulysses",
+         "causal,32k,zigzag,backward,form=ulysses", "causal,8k,zigzag,backward", "causal,32k,zigzag,backward", "causal,32k,zigzag,backward,form=ring",
          "sliding_window,32k,balanced,left=4095,backward", "longnet_base,16k,contiguous,backward", "dilated,32k,contiguous,backward")
 
 
@@ -107,7 +108,8 @@ def measure(text, group, options):
     turns = [(milliseconds(one, calls), milliseconds(many, calls)) for _ in range(TURNS)]
     ratios = sorted(alone / ranks / together for alone, together in turns)
     alone, together = (sorted(times)[TURNS // 2] for times in zip(*turns))
-    travelling = plan.travelling * 2 * DIM * 2 / (1 << 20)
+    of_queries = (ranks - 1) * rows // ranks * HEADS if plan.exchanges_heads else 0  # and as much of out
+    travelling = (plan.travelling + of_queries) * 2 * DIM * 2 / (1 << 20)
     if rank == 0:
         print(f"| {text} | {alone:.2f} | {together:.2f} | {predicted(options, text, ranks, alone)} | {ratios[TURNS // 2]:.1%} | "
               f"{ratios[0]:.1%} to {ratios[-1]:.1%} | {travelling:.0f} | "
@@ -124,7 +126,7 @@ def main():
         heddle.configure(database=os.path.join(folder, "kernels.db"), first="best")
         group = hd.Group.of()
         if rank == 0:
-            print(f"{group.ranks} x {torch.cuda.get_device_name()}\n| case | one GPU, ms | group, ms | predicted, ms | efficiency | range | MiB of k and v that travel | "
+            print(f"{group.ranks} x {torch.cuda.get_device_name()}\n| case | one GPU, ms | group, ms | predicted, ms | efficiency | range | MiB that travel | "
                   "differences |\n|---|---|---|---|---|---|---|---|", flush=True)
         for text in cases or CASES:
             measure(text, group, options)

@@ -1,5 +1,6 @@
 //===- CompiledPattern.cpp ------------------------------------------------===//
 #include "compiler/Library/CompiledPattern.h"
+#include "compiler/Pattern/HeadDependence.h"
 
 #include "codegen/Choose/RatesOf.h"
 #include "codegen/Cpu/JitPattern.h"
@@ -61,7 +62,9 @@ Result<attn::GroupForm> formOf(const char *form) {
     return attn::GroupForm::Gather;
   if (name == "ring")
     return attn::GroupForm::Ring;
-  return Status::invalidArgument("form: expected gather or ring, got " + name);
+  if (name == "ulysses")
+    return attn::GroupForm::Ulysses;
+  return Status::invalidArgument("form: expected gather, ring or ulysses, got " + name);
 }
 
 constexpr size_t kMostBuckets = 4096; // then all are forgotten: programs may never call twice with one length
@@ -327,6 +330,8 @@ Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options
   for (unsigned argument : attn::maskTensorsOf(file->pattern()))
     request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
   HEDDLE_ASSIGN(request.form, formOf(options.form));
+  if (request.form == attn::GroupForm::Ulysses)
+    request.differsByHead = whatDependsOnHeads(file->pattern(), {file->analysis(), sizes});
   request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
   request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
   request.hasSink = file->pattern().getSoftmax().hasSink();

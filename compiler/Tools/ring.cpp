@@ -249,6 +249,7 @@ Json ringJson(const PatternFile &file, const views::RingRequest &request, const 
             {"memory_gbps", rates.memoryGBps}}},
           {"predicted", predictedJson(ring)},
           {"of_plans", groupsJson(ring)},
+          {"best_of_plans", ring.bestOfPlans() ? Json(ring.bestOfPlans()->form) : Json()},
           {"best", ring.times.best ? Json(ring.times.schemes[*ring.times.best].name) : Json()},
           {"by_rank", ranksJson(request, ring, withAll || ring.plan->ranks() <= kFewRanks)}};
 }

@@ -1,5 +1,6 @@
 //===- GroupTimes.cpp - predicted time of a plan over ranks ---------------===//
 #include "compiler/Views/GroupTimes.h"
+#include "compiler/Views/HeadTimes.h"
 
 #include "dialect/Geometry/PairCounter.h"
 
@@ -356,6 +357,8 @@ size_t GroupTime::slowest() const {
 
 GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
                     const attn::ProblemSizes &sizes) {
+  if (plan.exchangesHeads)
+    return headsTime(plan, call, analysis, sizes);
   const GroupWalk &walk = call.kind.isBackward() ? plan.walkOfGradients() : plan.forward;
   WorkClock work(plan, walk, call, attn::PairCounter(analysis, sizes));
   GroupTime time;

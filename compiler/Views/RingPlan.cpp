@@ -1,5 +1,6 @@
 //===- RingPlan.cpp - one attention call on many ranks --------------------===//
 #include "compiler/Views/RingPlan.h"
+#include "compiler/Pattern/HeadDependence.h"
 #include "dialect/Geometry/GroupPlanner.h"
 #include "dialect/Geometry/NamedLayout.h"
 #include "runtime/Core/CountText.h"
@@ -44,6 +45,8 @@ GroupTime timeOfForm(const PatternFile &file, const RingRequest &request, const 
   group.form = form;
   group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
   group.hasSink = file.pattern().getSoftmax().hasSink();
+  if (form == GroupForm::Ulysses)
+    group.differsByHead = whatDependsOnHeads(file.pattern(), {file.analysis(), request.sizes});
   const Result<GroupPlan> plan = makeGroupPlan(group);
   if (!plan)
     return {{}, {}, plan.status().message()};
@@ -74,8 +77,17 @@ Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRe
 }
 
 void addGroupTimes(const PatternFile &file, const RingRequest &request, RingPlan &ring) {
-  for (const auto &[name, form] : {std::pair("gather", GroupForm::Gather), {"ring", GroupForm::Ring}})
+  for (const auto &[name, form] :
+       {std::pair("gather", GroupForm::Gather), {"ring", GroupForm::Ring}, {"ulysses", GroupForm::Ulysses}})
     ring.groups.push_back({name, timeOfForm(file, request, ring.layout, form)});
+}
+
+const GroupForecast *RingPlan::bestOfPlans() const {
+  const GroupForecast *best = nullptr;
+  for (const GroupForecast &group : groups)
+    if (group.time.ms && (!best || *group.time.ms < *best->time.ms))
+      best = &group;
+  return best;
 }
 
 std::vector<size_t> heaviestFirst(const RingPlan &ring) {

@@ -37,6 +37,9 @@ struct RingPlan {
   std::optional<attn::ShardPlan> plan;      ///< never none
   RingTimes times;
   std::vector<GroupForecast> groups = {}; ///< none before addGroupTimes()
+
+  /// The one that takes least; null where no time is known.
+  const GroupForecast *bestOfPlans() const;
 };
 
 /// As ShardPlan::create and the layouts fail. `file` and the request outlive the plan.

@@ -131,6 +131,8 @@ private:
                    "; waits " + milliseconds(rank.firstWaitMs) + " for the first keys, " + milliseconds(rank.waitMs) +
                    " in all; " + counted(rank.waitingRows, "row") + " in blocks that begin with them");
     }
+    if (const GroupForecast *best = ring.bestOfPlans())
+      line("best plan", best->form);
   }
 
   std::string gainWords() const {

@@ -319,10 +319,30 @@ private:
   int64_t rows;
 };
 
+/// Heads travel.
+Status checkHeads(const GroupPlanRequest &request) {
+  const int64_t ranks = int64_t(request.layout.ranks.size()), heads = request.sizes.heads;
+  if (request.isPlacementFree)
+    return Status::invalidArgument(
+        "ulysses: gradients of k and v are added up in the order of ranks: expected a gather "
+        "where bits depend on no placement");
+  if (!request.differsByHead.empty())
+    return Status::unsupported("ulysses: every rank computes some heads as a call of its own, and " +
+                               request.differsByHead + " is not the same for all heads: take a gather or a ring");
+  if (heads % ranks == 0 && (request.kvHeads % ranks == 0 || ranks % request.kvHeads == 0))
+    return {};
+  return Status::invalidArgument("ulysses: " + std::to_string(ranks) + " ranks do not divide the " +
+                                 std::to_string(heads) + " heads, or neither divide the " +
+                                 std::to_string(request.kvHeads) +
+                                 " of k and v nor are a multiple of them: take a gather or a ring");
+}
+
 Status checkRequest(const GroupPlanRequest &request) {
   HEDDLE_TRY(checkShared(request.analysis, request.sizes, request.layout, request.kvHeads));
   if (request.form == GroupForm::Piece && request.mostColumns < 1)
     return Status::invalidArgument("windows of a piece: expected room for a column or more");
+  if (request.form == GroupForm::Ulysses)
+    return checkHeads(request);
   if (request.form != GroupForm::Gather && request.isPlacementFree)
     return Status::invalidArgument("a ring adds up what each rank computes of its own: expected a gather where every "
                                    "row meets its columns in one launch");
@@ -348,6 +368,11 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
     std::vector<RowRange> &own = plan.layout.emplace_back();
     for (const IndexRange &range : ranges)
       own.push_back(rowRange(range));
+  }
+  if (request.form == GroupForm::Ulysses) {
+    plan.exchangesHeads = true;
+    HEDDLE_TRY(plan.check());
+    return plan;
   }
   WalkRules rules;
   rules.haveGuests = request.form == GroupForm::Gather && !request.hasSink;

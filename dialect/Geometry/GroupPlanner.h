@@ -11,9 +11,10 @@
 namespace heddle::attn {
 
 enum class GroupForm : uint8_t {
-  Gather, ///< everything that a rank asks for travels at once; its rows meet it in few launches
-  Ring,   ///< one peer a step, so that memory is that of two steps; launches continue each other
-  Piece   ///< rank 0 alone computes, and what it asks for travels in windows of at most `mostColumns`
+  Gather,  ///< everything that a rank asks for travels at once; its rows meet it in few launches
+  Ring,    ///< one peer a step, so that memory is that of two steps; launches continue each other
+  Ulysses, ///< ranks compute all rows of some heads, which travel there and back
+  Piece    ///< rank 0 alone computes, and what it asks for travels in windows of at most `mostColumns`
 };
 
 struct GroupPlanRequest {
@@ -38,12 +39,14 @@ struct GroupPlanRequest {
   /// The pattern says gradient(detached): its gradients are a gather of their own, where every row meets its columns in
   /// one launch that begins with column 0.
   bool areGradientsDetached = false;
-  bool hasSink = false;    ///< that launches which continue nothing begin with: rows do not travel
-  int64_t mostColumns = 0; ///< of all windows of a step, where the form says so
+  bool hasSink = false;           ///< that launches which continue nothing begin with: rows do not travel
+  std::string differsByHead = {}; ///< what is not the same in every head: these are computed where their rows lie
+  int64_t mostColumns = 0;        ///< of all windows of a step, where the form says so
 };
 
-/// invalidArgument: the layout is none of these rows, or placement cannot be free in a ring. unsupported: lengths of
-/// queries and keys differ, or a tensor that a mask reads is not given.
+/// invalidArgument: the layout is none of these rows, placement cannot be free in a ring, or ranks do not divide heads that
+/// are to travel. unsupported: lengths of queries and keys differ, a tensor that a mask reads is not given, or heads that are
+/// to travel are not alike.
 Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request);
 
 } // namespace heddle::attn

@@ -92,7 +92,7 @@ heddle_status heddle_group_plan_get_info(const heddle_group_plan *plan, heddle_g
     written.struct_size = sizeof(written);
     written.ranks = known.ranks();
     written.rows = known.rows, written.heads = known.heads, written.kv_heads = known.kvHeads;
-    written.travelling = known.forward.headRows();
+    written.travelling = known.travellingKeys();
     written.pattern = known.digest.c_str();
     written.text = plan->text->c_str();
     written.writes_d_q = known.writesQueryGradients();

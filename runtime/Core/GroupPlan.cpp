@@ -188,6 +188,28 @@ int64_t GroupPlan::rowsOf(int32_t rank) const {
   return count;
 }
 
+HeadRange GroupPlan::headsOf(int32_t rank, bool areKeys) const {
+  const int64_t ofRank = heads / ranks(), first = ofRank * rank, ofKey = areKeys ? heads / kvHeads : 1;
+  return {first / ofKey, std::max<int64_t>(1, ofRank / ofKey)};
+}
+
+GroupWalk GroupPlan::walkOfHeads(bool areKeys) const {
+  GroupWalk walk;
+  GroupStep &step = walk.steps.emplace_back();
+  step.ranks.assign(layout.size(), {{{0, rows}}, {}, {}});
+  for (int32_t from = 0; from < ranks(); ++from)
+    for (int32_t to = 0; to < ranks(); ++to) {
+      if (from == to)
+        continue;
+      const HeadRange heads = headsOf(to, areKeys);
+      HeadRows part{heads.first, heads.count, {}};
+      for (const RowRange &range : layout[size_t(from)])
+        part.rows.push_back({range.begin, 1, range.size()});
+      step.hops.push_back({from, to, {std::move(part)}});
+    }
+  return walk;
+}
+
 int64_t GroupPlan::ownRow(int32_t rank, int64_t row) const {
   int64_t before = 0;
   for (const RowRange &range : layout[size_t(rank)]) {
@@ -213,6 +235,11 @@ Status GroupPlan::check() const {
     return wrong("expected rows, and heads that are a multiple of kv heads, got " + num(rows) + ", " + num(heads) +
                  " and " + num(kvHeads));
   HEDDLE_TRY(checkLayout(*this));
+  if (exchangesHeads && (heads % ranks() != 0 || (kvHeads % ranks() != 0 && ranks() % kvHeads != 0)))
+    return wrong("heads are exchanged where the ranks divide them, and those of k and v or a multiple of these; got " +
+                 num(ranks()) + " ranks, " + num(heads) + " heads and " + num(kvHeads) + " of k and v");
+  if (exchangesHeads)
+    return {};
   HEDDLE_TRY(WalkCheck(*this, kvHeads).check(forward));
   HEDDLE_TRY(WalkCheck(*this, kvHeads).check(gradients));
   return WalkCheck(*this, heads).check(transposed);

@@ -86,6 +86,10 @@ struct GroupWalk {
   int64_t headRows() const; // of columns that travel in all
 };
 
+struct HeadRange {
+  int64_t first = 0, count = 0;
+};
+
 struct GroupPlan {
   std::string digest; // of the pattern of parts that launches are of
   int64_t rows = 0;   // of the whole
@@ -93,6 +97,9 @@ struct GroupPlan {
   int64_t batches = 0;         // that calls have; 0: any number, as what is kept does not depend on the batch
   std::vector<int64_t> wholes; // arguments of the pattern of parts that say where the whole ends
   std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
+  // Every rank computes all rows of some heads, in one launch: q, k and v go to the ranks of their heads, results come home.
+  // There are no walks then. Heads of k and v that are fewer than ranks go to several of these.
+  bool exchangesHeads = false;
   GroupWalk forward;
   // Of d_q, d_k and d_v. Empty: as forward.
   GroupWalk gradients;
@@ -105,6 +112,10 @@ struct GroupPlan {
   // Rows meet all their keys in one launch of the gradients, which can write d_q.
   bool writesQueryGradients() const;
   int64_t rowsOf(int32_t rank) const;
+  // Where heads are exchanged: those that a rank computes, and rows of one step that go there.
+  HeadRange headsOf(int32_t rank, bool areKeys) const;
+  GroupWalk walkOfHeads(bool areKeys) const;
+  int64_t travellingKeys() const { return exchangesHeads ? walkOfHeads(true).headRows() : forward.headRows(); }
   // Number of the row in the rank's own tensors, which hold its ranges one behind the other; -1: it is not its own.
   int64_t ownRow(int32_t rank, int64_t row) const;
 

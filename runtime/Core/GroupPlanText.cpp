@@ -2,6 +2,7 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
 //   heddle-group-plan 2 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
 //   rank RANGE ...
+//   exchange heads
 //   walk forward|gradients|transposed, then blocks RANGE ... for each rank, then for each step
 //   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | blank RANGE
 //   launch ROWS window|own|aside INDEX RANGE | guests HOME ROWS | meet RANK OWN RANGE
@@ -137,6 +138,8 @@ private:
     else if (name == "sizes")
       plan.rows = words.number(), plan.heads = words.number(), plan.kvHeads = words.number(),
       plan.batches = words.number();
+    else if (name == "exchange")
+      plan.exchangesHeads = words.word() == "heads";
     else if (name == "whole")
       while (!words.isEnd())
         plan.wholes.push_back(words.number());
@@ -228,6 +231,8 @@ std::string GroupPlan::text() const {
   text += "\n";
   for (const std::vector<RowRange> &ranges : layout)
     printRanges(text, "rank", ranges);
+  if (exchangesHeads)
+    text += "exchange heads\n";
   for (const auto &[name, walk] : walksOf(*this)) {
     if (walk->steps.empty())
       continue;

@@ -19,6 +19,7 @@ Status GroupShare::runForward(Transport &transport, ShardDevice &device) {
   if (!walk.guests.empty()) {
     const size_t last = walk.steps.size() - 1;
     HEDDLE_TRY(device.follow(Queue::aside, Queue::compute));
+    HEDDLE_TRY(device.follow(Queue::compute, Queue::aside)); // launches that fill the GPU begin behind those aside
     besides.addMessages = [&, last](size_t step, Exchange &exchange) {
       return step + 1 == last ? sendGuests(exchange, device) : Status();
     };
@@ -47,10 +48,15 @@ static Status clearTensor(const heddle_tensor &tensor, ShardDevice &device) {
   return badArguments("d_q, d_k, d_v: expected tensors without gaps in a call over a group");
 }
 
-Status GroupShare::runBackward(Transport &transport, ShardDevice &device) {
+Status GroupShare::clearGradients(ShardDevice &device) const {
   for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
-    if (gradient->dtype == HEDDLE_FP32)
+    if (isBackward() && gradient->dtype == HEDDLE_FP32)
       HEDDLE_TRY(clearTensor(*gradient, device));
+  return {};
+}
+
+Status GroupShare::runBackward(Transport &transport, ShardDevice &device) {
+  HEDDLE_TRY(clearGradients(device));
   for (const OwnBlock &block : own) {
     if (block.lse)
       HEDDLE_TRY(copyArray(block.lse, args.lse, block, /*isToRows=*/true, device));
@@ -86,7 +92,9 @@ Status GroupShare::runTransposed(Transport &transport, ShardDevice &device) {
 }
 
 Status GroupShare::run(Transport &transport, ShardDevice &device) {
-  return isBackward() ? runBackward(transport, device) : runForward(transport, device);
+  return plan.exchangesHeads ? runHeads(transport, device)
+         : isBackward()      ? runBackward(transport, device)
+                             : runForward(transport, device);
 }
 
 namespace {

@@ -3,6 +3,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/Distributed/GroupShare.h"
 
+#include <algorithm>
+
 namespace heddle {
 
 void GroupShare::layGuests() {
@@ -83,6 +85,8 @@ Status GroupShare::sendGuests(Exchange &exchange, ShardDevice &device) const {
 
 Status GroupShare::meetGuests(ShardDevice &device) const {
   HEDDLE_TRY(device.follow(Queue::aside, Queue::link));
+  if (std::any_of(guests.begin(), guests.end(), [](const Guest &guest) { return guest.launches > 0; }))
+    HEDDLE_TRY(device.follow(Queue::compute, Queue::aside)); // as in runForward
   return forEachMeeting([&](const Guest &guest, const GuestRows::Meeting &meeting, size_t number) {
     const Launch made = guestLaunch(guest, meeting, number);
     return device.launch(made.kind, made.args, Queue::aside);

@@ -60,15 +60,16 @@ void GroupShare::layWalks() {
   std::vector<WalkField> sums;
   if (isBackward() && !isTransposed())
     sums = {sumOf(args.d_k), sumOf(args.d_v)};
-  ofQueries.emplace(plan, walk, rank, batch, plan.kvHeads, std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)},
-                    sums);
+  ofQueries.emplace(plan, walk, rank, batch, plan.kvHeads, HeadRange{0, plan.kvHeads},
+                    std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)}, sums);
   ofQueries->setWorkspace(memory.take(int64_t(ofQueries->workspaceBytes())));
   if (!isTransposed())
     return;
   std::vector<WalkField> fields = {fieldOf(Role::q), fieldOf(Role::dOut), fieldOf(Role::out), arrayOf(args.lse)};
   if (args.d_lse)
     fields.push_back(arrayOf(args.d_lse));
-  transposed.emplace(plan, plan.transposed, rank, batch, plan.heads, fields, std::vector<WalkField>());
+  transposed.emplace(plan, plan.transposed, rank, batch, plan.heads, HeadRange{0, plan.heads}, fields,
+                     std::vector<WalkField>());
   transposed->setWorkspace(memory.take(int64_t(transposed->workspaceBytes())));
   auto mostColumns = [&](const GroupWalk &of) {
     int64_t most = 0;
@@ -92,6 +93,8 @@ Status GroupShare::layLaunches(ShardDevice &device) {
     kernelBytes = std::max(kernelBytes, bytes);
     return {};
   };
+  if (plan.exchangesHeads)
+    HEDDLE_TRY(make(headsLaunch()));
   std::vector<size_t> numbers(own.size(), 0);
   for (size_t step = 0; step < walk.steps.size(); ++step)
     for (const ShardLaunch &launch : walk.steps[step].ranks[size_t(rank)].launches)
@@ -111,6 +114,10 @@ Status GroupShare::layLaunches(ShardDevice &device) {
 
 Status GroupShare::lay(ShardDevice &device) {
   HEDDLE_TRY(check());
+  if (plan.exchangesHeads) {
+    layHeads();
+    return layLaunches(device);
+  }
   layBlocks();
   layGuests();
   layWalks();

@@ -17,8 +17,8 @@ public:
   // `base`: of the workspace; any multiple of 256 while only its size is asked for.
   GroupShare(const GroupRequest &request, int32_t rank, char *base)
       : plan(request.plan), request(request), rank(rank), args(request.args),
-        walk(request.kind.isBackward() ? plan.walkOfGradients() : plan.forward), blocks(walk.blocks[size_t(rank)]),
-        memory(base) {
+        walk(request.kind.isBackward() ? plan.walkOfGradients() : plan.forward),
+        blocks(plan.exchangesHeads ? plan.layout[size_t(rank)] : walk.blocks[size_t(rank)]), memory(base) {
     operands.assign(args.operands, args.operands + args.operand_count);
     for (int64_t argument : plan.wholes) {
       heddle_operand &whole = operands.emplace_back();
@@ -89,6 +89,9 @@ private:
   Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
   Status copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
                    ShardDevice &device) const;
+  void layHeads();
+  Launch headsLaunch() const;
+  Status runHeads(Transport &transport, ShardDevice &device);
   void layGuests();
   int64_t guestElements(const Guest &guest) const { return args.q.size[0] * plan.heads * guest.rows.size(); }
   uint64_t queryBytes(const Guest &guest) const {
@@ -110,6 +113,7 @@ private:
   Status meetGuests(ShardDevice &device) const;
   Status bringGuestsHome(Transport &transport, ShardDevice &device) const;
   Status mergeParts(const Guest &guest, ShardDevice &device) const;
+  Status clearGradients(ShardDevice &device) const;
   Status runForward(Transport &transport, ShardDevice &device);
   Status runBackward(Transport &transport, ShardDevice &device);
   Status runTransposed(Transport &transport, ShardDevice &device);
@@ -123,7 +127,8 @@ private:
   const std::vector<RowRange> &blocks;  // of it
   Memory memory;
   std::vector<OwnBlock> own;
-  std::optional<WalkRun> ofQueries, transposed;
+  std::optional<WalkRun> ofQueries, transposed; // where heads are exchanged, of keys and of queries
+  GroupWalk headKeys, headQueries;              // they follow these
   float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
   float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
   std::vector<Guest> guests;

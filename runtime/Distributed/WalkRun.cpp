@@ -15,9 +15,9 @@ Status atStep(size_t step, const Status &status) {
 } // namespace
 
 WalkRun::WalkRun(const GroupPlan &plan, const GroupWalk &walk, int32_t rank, int64_t batches, int64_t heads,
-                 std::vector<WalkField> fieldsOfColumns, std::vector<WalkField> sumsOfColumns)
-    : plan(plan), walk(walk), rank(rank), batches(batches), heads(heads), fields(std::move(fieldsOfColumns)),
-      sumFields(std::move(sumsOfColumns)) {
+                 HeadRange ofWindows, std::vector<WalkField> fieldsOfColumns, std::vector<WalkField> sumsOfColumns)
+    : plan(plan), walk(walk), rank(rank), batches(batches), heads(heads), ofWindows(ofWindows),
+      fields(std::move(fieldsOfColumns)), sumFields(std::move(sumsOfColumns)) {
   for (const GroupStep &step : walk.steps) {
     uint64_t used = 0, usedByHome = 0;
     layStep(step, memory.emplace_back(), used, usedByHome);
@@ -39,7 +39,7 @@ void WalkRun::layStep(const GroupStep &step, StepMemory &memory, uint64_t &used,
       std::vector<uint64_t> &ofWindow = offsets->emplace_back();
       for (const WalkField &field : *of) {
         ofWindow.push_back(used);
-        used += roundUp(uint64_t(batches * window.size() * heads * field.own.headBytes), kAlignment);
+        used += roundUp(uint64_t(batches * window.size() * ofWindows.count * field.own.headBytes), kAlignment);
       }
     }
   for (const Hop &hop : step.hops) {
@@ -66,18 +66,18 @@ WalkRun::Wire WalkRun::layWire(const Hop &hop, const std::vector<WalkField> &of,
   return wire;
 }
 
-/// Consecutive rows of all heads: one run of bytes in a tensor without gaps.
+/// Consecutive rows of all heads that are there: one run of bytes in a tensor without gaps.
 bool WalkRun::isWhole(const Hop &hop) const {
-  return batches == 1 && hop.parts.size() == 1 && hop.parts[0].heads == heads && hop.parts[0].rows.size() == 1 &&
-         hop.parts[0].rows[0].rate == 1;
+  return batches == 1 && hop.parts.size() == 1 && hop.parts[0].heads == (hop.to == rank ? ofWindows.count : heads) &&
+         hop.parts[0].rows.size() == 1 && hop.parts[0].rows[0].rate == 1;
 }
 
 RowPlace WalkRun::windowOf(const std::vector<WalkField> &of, size_t field, const RowRange &window,
                            char *address) const {
   const int64_t headBytes = of[field].own.headBytes;
   if (of[field].isArray)
-    return RowPlace::ofArray(reinterpret_cast<const float *>(address), heads, window.size());
-  return RowPlace::ofRows(address, window.size(), heads, headBytes);
+    return RowPlace::ofArray(reinterpret_cast<const float *>(address), ofWindows.count, window.size());
+  return RowPlace::ofRows(address, window.size(), ofWindows.count, headBytes);
 }
 
 RowPlace WalkRun::fieldWindow(size_t step, size_t window, size_t field) const {
@@ -142,7 +142,7 @@ uint64_t WalkRun::bytesOf(const Hop &hop, const WalkField &field) const {
 RowPlace WalkRun::inWindow(size_t step, const RowRun &run, const std::vector<WalkField> &of, size_t field) const {
   const size_t window = windowWith(step, run);
   const RowPlace place = &of == &fields ? fieldWindow(step, window, field) : sumWindow(step, window, field);
-  return place.at(run.first - own(step).windows[window].begin, 0);
+  return place.at(run.first - own(step).windows[window].begin, -ofWindows.first);
 }
 
 Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device, const Besides &besides) const {
@@ -161,8 +161,9 @@ Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device, co
       exchange.sends.push_back({wire.hop->to, message, bytesOf(*wire.hop, fields[field])});
     }
   auto placeOf = [&](const Wire &wire, size_t field) {
-    return wire.isDirect() ? inWindow(step, wire.hop->parts[0].rows[0], fields, field).base
-                           : fetchedAt(step, wire, field);
+    return wire.isDirect()
+               ? inWindow(step, wire.hop->parts[0].rows[0], fields, field).at(0, wire.hop->parts[0].firstHead).base
+               : fetchedAt(step, wire, field);
   };
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size(); ++field)
@@ -195,7 +196,7 @@ Status WalkRun::clearBlanks(size_t step, ShardDevice &device) const {
   for (const RowRange &blank : own(step).blanks)
     for (size_t field = 0; field < fields.size(); ++field) {
       const RowPlace place = inWindow(step, {blank.begin, 1, blank.size()}, fields, field);
-      const int64_t parts = place.isRun(heads) ? 1 : heads;
+      const int64_t parts = place.isRun(heads) ? 1 : heads; // windows with blanks have all heads
       for (int64_t part = 0; part < batches * parts; ++part)
         HEDDLE_TRY(device.clear(place.at(0, part % parts).base + part / parts * place.batchStride,
                                 uint64_t(blank.size() * place.rowStride), Queue::link));
@@ -209,7 +210,8 @@ Status WalkRun::copyOwnRows(size_t step, ShardDevice &device) const {
     for (size_t field = 0; field < fields.size(); ++field)
       HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
         const RowPlace to = fieldWindow(step, window, field).at(common.begin - own(step).windows[window].begin, 0);
-        return device.copy({to, ownFrom(fields[field], common.begin), batches, common.size(), heads}, Queue::compute);
+        const RowPlace from = ownFrom(fields[field], common.begin).at(0, ofWindows.first);
+        return device.copy({to, from, batches, common.size(), ofWindows.count}, Queue::compute);
       }));
   return {};
 }
@@ -229,8 +231,8 @@ Status WalkRun::addOwnSums(size_t step, ShardDevice &device) const {
     for (size_t field = 0; field < sumFields.size(); ++field)
       HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
         const RowPlace from = sumWindow(step, window, field).at(common.begin - own(step).windows[window].begin, 0);
-        return device.add({{ownFrom(sumFields[field], common.begin), from, batches, common.size(), heads}},
-                          Queue::compute);
+        const RowPlace to = ownFrom(sumFields[field], common.begin).at(0, ofWindows.first);
+        return bring(sumFields[field], {to, from, batches, common.size(), ofWindows.count}, device);
       }));
   return {};
 }
@@ -265,12 +267,36 @@ Status WalkRun::settle(size_t step, ShardDevice &device) const {
           *wire.hop, sumFields[field], homewardAt(step, wire, field),
           [&](const RowRun &run) { return ownFrom(sumFields[field], run.first); },
           [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
-            return device.add({{rows, packed, batches, count, heads}}, Queue::compute);
+            return bring(sumFields[field], {rows, packed, batches, count, heads}, device);
           }));
   return {};
 }
 
+Status WalkRun::clearSums(size_t step, ShardDevice &device) const {
+  for (size_t window = 0; window < own(step).windows.size(); ++window)
+    for (size_t field = 0; field < sumFields.size(); ++field) {
+      const int64_t rows = own(step).windows[window].size() * ofWindows.count;
+      if (!sumFields[field].isWritten)
+        HEDDLE_TRY(device.clear(sumWindow(step, window, field).base,
+                                uint64_t(batches * rows * sumFields[field].own.headBytes), Queue::compute));
+    }
+  return {};
+}
+
 //===-- the walk --------------------------------------------------------------===//
+
+Status WalkRun::arrive(Transport &transport, ShardDevice &device) const {
+  return atStep(0, fetch(0, transport, device, {}));
+}
+
+Status WalkRun::place(ShardDevice &device) const {
+  HEDDLE_TRY(copyOwnRows(0, device));
+  return clearSums(0, device);
+}
+
+Status WalkRun::leave(Transport &transport, ShardDevice &device) const {
+  return atStep(0, sendHome(0, transport, device));
+}
 
 Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &compute, const Besides &besides) const {
   const size_t count = walk.steps.size();
@@ -287,12 +313,7 @@ Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &co
       HEDDLE_TRY(atStep(step + 1, fetch(step + 1, transport, device, besides)));
     if (!isIdle)
       HEDDLE_TRY(copyOwnRows(step, device));
-    for (size_t window = 0; window < own(step).windows.size(); ++window)
-      for (size_t field = 0; field < sumFields.size(); ++field)
-        HEDDLE_TRY(
-            device.clear(sumWindow(step, window, field).base,
-                         uint64_t(batches * own(step).windows[window].size() * heads * sumFields[field].own.headBytes),
-                         Queue::compute));
+    HEDDLE_TRY(clearSums(step, device));
     for (const ShardLaunch &launch : own(step).launches)
       HEDDLE_TRY(atStep(step, compute(step, launch)));
     if (sumFields.empty())

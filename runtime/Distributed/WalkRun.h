@@ -18,13 +18,16 @@ namespace heddle {
 struct WalkField {
   RowPlace own;         // the rank's own rows
   bool isArray = false; // [batch, heads, rows], else [batch, rows, heads]
+  // Of sums: what comes home is all that there is of an element, of any type; and what launches write, not add to.
+  bool isAll = false, isWritten = false;
 };
 
 class WalkRun {
 public:
-  // `sums`: of fp32, added up in windows and sent home to be added there; may be none. `heads`: of columns.
+  // `sums`: of fp32, added up in windows and sent home to be added there; may be none. `heads`: of columns. `ofWindows`:
+  // heads that windows have.
   WalkRun(const GroupPlan &plan, const GroupWalk &walk, int32_t rank, int64_t batches, int64_t heads,
-          std::vector<WalkField> fields, std::vector<WalkField> sums);
+          HeadRange ofWindows, std::vector<WalkField> fields, std::vector<WalkField> sums);
 
   uint64_t workspaceBytes() const;
   void setWorkspace(char *address) { base = address; }
@@ -41,6 +44,11 @@ public:
     std::function<Status(size_t step)> begin = nullptr;
   };
   Status run(Transport &transport, ShardDevice &device, const Compute &compute, const Besides &besides) const;
+  // Parts of a walk of one step: columns leave and arrive; own ones are put beside them; sums go home; they are there.
+  Status arrive(Transport &transport, ShardDevice &device) const;
+  Status place(ShardDevice &device) const;
+  Status leave(Transport &transport, ShardDevice &device) const;
+  Status settle(ShardDevice &device) const { return settle(0, device); }
   // Kernels that are enqueued behind it let it begin before them.
   static Status travel(const Exchange &exchange, Transport &transport, ShardDevice &device);
 
@@ -84,6 +92,10 @@ private:
   Status fetch(size_t step, Transport &transport, ShardDevice &device, const Besides &besides) const;
   Status clearBlanks(size_t step, ShardDevice &device) const;
   Status copyOwnRows(size_t step, ShardDevice &device) const;
+  Status clearSums(size_t step, ShardDevice &device) const;
+  static Status bring(const WalkField &field, const RowCopy &rows, ShardDevice &device) {
+    return field.isAll ? device.copy(rows, Queue::compute) : device.add({rows}, Queue::compute);
+  }
   Status sendHome(size_t step, Transport &transport, ShardDevice &device) const;
   Status addOwnSums(size_t step, ShardDevice &device) const;
   Status settle(size_t step, ShardDevice &device) const;
@@ -93,6 +105,7 @@ private:
   const GroupWalk &walk;
   int32_t rank;
   int64_t batches, heads;
+  HeadRange ofWindows;
   std::vector<WalkField> fields, sumFields;
   std::vector<StepMemory> memory;
   using SlotBytes = std::array<uint64_t, kSlots>; // the most of the steps that have the slot

@@ -20,8 +20,12 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
   add("longnet_base", "striped:16", "gather");
   add("dilated", "contiguous", "gather");
   add("dilated", "zigzag", "ring");
-  add("longformer", "contiguous", "gather", {sized(9, 256), sized(5, 64)});
+  add("longformer", "contiguous", "gather", {sized(9, 256), sized(5, 64)}); // global rows travel
   add("longformer", "zigzag", "ring", {sized(9, 256), sized(5, 64)});
+  for (const char *layout : {"contiguous", "zigzag"}) {
+    add("causal", layout, "ulysses");
+    all.back().heads = 12, all.back().kvHeads = 6, all.back().rows = 130;
+  }
   add("causal", "zigzag", "gather");
   all.back().isPlacementFree = true;
   for (int32_t dtype : {HEDDLE_BF16, HEDDLE_FP32}) { // d_q of q's type: written where it is not fp32, which is added to
@@ -32,7 +36,7 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
   all.back().dtype = HEDDLE_FP32, all.back().isTf32 = true;
   for (SceneSpec &spec : all)
     if (isOnGpus)
-      spec.rows = 5003, spec.heads = 12, spec.kvHeads = 4, spec.dim = 64;
+      spec.rows = 5003, spec.heads = 12, spec.kvHeads = 4, spec.dim = 64; // 2 or 4 GPUs divide them
   return all;
 }
 

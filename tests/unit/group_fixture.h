@@ -206,8 +206,9 @@ inline void moveRows(Share &whole, Share &share, const Ranges &ranges, bool isTo
   }
 }
 
-inline PlanHandle planOf(const Case &of, int64_t rows, int32_t ranks, const std::string &layout, const char *form,
-                         uint32_t flags = 0) {
+/// None where the form does not take the heads.
+inline PlanHandle planIfAny(const Case &of, int64_t rows, int32_t ranks, const std::string &layout, const char *form,
+                            uint32_t flags = 0, bool isAsked = false) {
   auto options = sized<heddle_group_options>();
   options.ranks = ranks;
   options.seqlen = rows, options.heads = kHeads, options.kv_heads = kKvHeads;
@@ -215,8 +216,15 @@ inline PlanHandle planOf(const Case &of, int64_t rows, int32_t ranks, const std:
   options.farthest_gap = 40;
   options.operands = of.operands.data(), options.operand_count = of.operands.size();
   heddle_group_plan *plan = nullptr;
-  CHECK_OK(heddle_group_plan_make(of.whole.get(), &options, &plan));
+  const heddle_status status = heddle_group_plan_make(of.whole.get(), &options, &plan);
+  const bool mayRefuse = !isAsked && std::string(form) == "ulysses";
+  CHECK_MESSAGE((status == HEDDLE_OK || mayRefuse), heddle_last_message());
   return PlanHandle(plan);
+}
+
+inline PlanHandle planOf(const Case &of, int64_t rows, int32_t ranks, const std::string &layout, const char *form,
+                         uint32_t flags = 0) {
+  return planIfAny(of, rows, ranks, layout, form, flags, /*isAsked=*/true);
 }
 
 inline std::vector<GroupHandle> openGroup(int32_t ranks, double limit = 0) {

@@ -169,3 +169,31 @@ TEST_CASE("ranks that ask each other for nothing have no message; plans of many 
   many.ranks = 2, many.sizes.mostEvaluations = 0;
   CHECK(planTime(*parsed(unionText("%m = attn.causal")), many, "gather").whyNot == "kept pairs are unknown");
 }
+
+TEST_CASE("rows that travel cost two messages: q with what neighbours ask for, and parts in fp32 that come home") {
+  const auto global = parsed(unionText("%w = attn.window [3, 3] %r = attn.rows [1, 0] %m = attn.or %w, %r"));
+  const GroupTime gather = planTime(*global, requestOf(1e3), "gather");
+  REQUIRE(gather.ms);
+  const double query = 8 * 32 * 2, keys = 3 * 4 * 128, part = 8 * (32 + 1) * 4;
+  // Ranks 1 and 2 take q of the row and keys of two neighbours; rank 0 takes the parts of three ranks.
+  CHECK(*gather.ms == doctest::Approx((query + 2 * keys + 3 * part) / 1e6).epsilon(0.02));
+  CHECK(gather.ranks[0].messages == 2);
+  CHECK(gather.ranks[0].launches == 3); // the row in two of them
+  CHECK(gather.ranks[3].messages == 2);
+  CHECK(gather.ranks[3].launches == 2);
+}
+
+TEST_CASE("where heads are exchanged three messages are waited for, and four of gradients") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  const GroupTime forward = planTime(*full, requestOf(1e-3), "ulysses");
+  REQUIRE(forward.ms);
+  const double heads = 16 * 6, keyHeads = 16 * 3; // of a rank's rows, that leave
+  CHECK(*forward.ms == doctest::Approx(4 * kPairs + (heads * (64 + 64 + 4) + keyHeads * 128) / 1e6));
+  CHECK(forward.ranks[1].messages == 3);
+  RingRequest request = requestOf(1e-3);
+  request.call.kind = {KindBase::backward};
+  CHECK(*planTime(*full, request, "ulysses").ms ==
+        doctest::Approx(2.5 * 4 * kPairs + (heads * (3 * 64 + 4 + 64) + keyHeads * (128 + 256)) / 1e6));
+  request.ranks = 3;
+  CHECK(planTime(*full, request, "ulysses").whyNot.find("3 ranks do not divide the 8 heads") != std::string::npos);
+}

@@ -23,7 +23,8 @@ __all__ = ["Group", "Plan", "attention", "plan"]
 
 class Plan:
     """How a call lies over ranks. `ranks`, `seqlen`, `heads`, `kv_heads`, `layout` (the ranges of each rank), `travelling` (rows of k that
-    travel in a forward call of all ranks, each as often as heads of it do), `writes_d_q` (gradients of q need no fp32), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
+    travel in a forward call of all ranks, each as often as heads of it do), `exchanges_heads` (so do rows of q, and of out), `writes_d_q`
+    (gradients of q need no fp32), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
 
     def __init__(self, pattern: Pattern, arguments: dict, handle):
         loaded = _library.library()
@@ -32,6 +33,7 @@ class Plan:
         loaded.call("heddle_group_plan_get_info", handle, C.byref(info))
         self.ranks, self.seqlen, self.heads, self.kv_heads = info.ranks, info.rows, info.heads, info.kv_heads
         self.travelling, self.text, self.writes_d_q = info.travelling, info.text.decode(), bool(info.writes_d_q)
+        self.exchanges_heads = "\nexchange heads\n" in self.text
         lines = (line.split() for line in self.text.splitlines())
         self.layout = [[tuple(map(int, word.split(":"))) for word in words[1:]] for words in lines if words[:1] == ["rank"]]
         self.part = _part_of(pattern)
@@ -73,7 +75,7 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     layout          "contiguous", "balanced" (contiguous, cut where rows keep as many pairs: even for windows), "zigzag" (chunks r and
                     2 ranks - 1 - r: even for causal), "striped:ROWS", or ranges "0:64,192:256;64:192"
     form            "gather": keys that a rank asks for come at once, before the rows that need them. "ring": one peer a step, in the memory
-                    of two steps
+                    of two steps. "ulysses": every rank computes all rows of some heads, where ranks divide them and they are alike
     placement_free  bits that do not depend on ranks and layout; gradients are computed twice
     arguments       of the pattern, as heddle.attention takes them; tensors of integers are read (copied to host memory)
     """
