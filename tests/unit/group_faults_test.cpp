@@ -131,17 +131,20 @@ TEST_CASE("plans and groups that cannot be are refused with what would work") {
   };
   isUlysses(3, HEDDLE_INVALID_ARGUMENT, "ulysses: 3 ranks do not divide the 4 heads");
   refused([](Options &o) { o.form = "ulysses", o.ranks = 4, o.heads = 12, o.kv_heads = 6; }, HEDDLE_INVALID_ARGUMENT,
-          "4 ranks do not divide the 12 heads, or neither divide the 6 of k and v nor are a multiple of them: take a gather");
+          "4 ranks do not divide the 12 heads, or neither divide the 6 of k and v nor are a multiple of them: take a "
+          "gather");
   refused([](Options &o) { o.form = "ulysses", o.flags = HEDDLE_GROUP_PLACEMENT_FREE; }, HEDDLE_INVALID_ARGUMENT,
           "in the order of ranks");
   for (const auto &[text, words] :
-       {std::pair("attn.pattern @p() { %m = attn.causal %s = attn.scaled %t = attn.alibi %s attn.softmax union(%m) of %t }",
-                  "attn.alibi is not the same for all heads"),
+       {std::pair(
+            "attn.pattern @p() { %m = attn.causal %s = attn.scaled %t = attn.alibi %s attn.softmax union(%m) of %t }",
+            "attn.alibi is not the same for all heads"),
         {"attn.pattern @p() { %a = attn.causal %b = attn.window [7, 0] %m = attn.heads %a, %b attn.softmax union(%m) }",
          "what heads keep is not the same for all heads"},
         {"attn.pattern @p(%s: memref<?xf32>) { %m = attn.causal attn.softmax union(%m) sink %s : memref<?xf32> }",
          "tensor 's' is not the same for all heads"},
-        {"attn.pattern @p() { %m = attn.predicate { ^bb0(%b: i32, %h: i32, %q: i32, %k: i32): %x = arith.cmpi sle, %h, %q "
+        {"attn.pattern @p() { %m = attn.predicate { ^bb0(%b: i32, %h: i32, %q: i32, %k: i32): %x = arith.cmpi sle, %h, "
+         "%q "
          ": i32 attn.yield %x : i1 } attn.softmax union(%m) }",
          "attn.predicate is not the same for all heads"}}) {
     of.whole = parse(text);

@@ -113,8 +113,8 @@ uint64_t bytesOfCall(const Case &of, int64_t rows, const heddle_group_plan *plan
         own += last - first;
       Share share(own);
       const heddle_attention_args args = isBackward ? share.backward(of) : share.forward(of);
-      return heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), isBackward ? "backward" : nullptr,
-                              &args, 1);
+      return heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), isBackward ? "backward" : nullptr, &args,
+                              1);
     });
     for (const Outcome &outcome : outcomes)
       CHECK_MESSAGE(outcome.status == HEDDLE_OK, outcome.message);
@@ -168,8 +168,9 @@ TEST_CASE("bytes that travel are keys, queries and parts of rows that travel, an
                                                  "%m = attn.or %w, %r attn.softmax union(%m) }");
   const PlanHandle gather = planOf(*front, 600, 3, "zigzag", "gather");
   const uint64_t keys = uint64_t(factsOf(gather.get()).headRows) * 2 * kDim;
-  CHECK(keys == 5 * 2 * 3 * kKvHeads * 2 * kDim - 2 * 3 * kKvHeads * 2 * kDim); // of six parts in a row, two of one rank
-  const uint64_t ofGuests = 2 * 4 * kHeads * (kDim + kDim + 1);                // q of 4 rows to two ranks, and their parts
+  CHECK(keys ==
+        5 * 2 * 3 * kKvHeads * 2 * kDim - 2 * 3 * kKvHeads * 2 * kDim); // of six parts in a row, two of one rank
+  const uint64_t ofGuests = 2 * 4 * kHeads * (kDim + kDim + 1);         // q of 4 rows to two ranks, and their parts
   CHECK(bytesOfCall(*front, 600, gather.get(), false) == (keys + ofGuests) * kFloat);
   const PlanHandle heads = planOf(*front, 600, 4, "zigzag", "ulysses");
   const uint64_t leave = 600 * kHeads * 3 / 4, keysLeave = 600 * 4 / 2 * kKvHeads * 3 / 4; // a head of k to two ranks
