@@ -31,10 +31,10 @@ std::unique_ptr<Case> caseOfText(const char *text) {
 }
 
 /// The text of a plan whose results are those of one call.
-std::string checked(const Case &of, int64_t rows, int32_t ranks, const char *layout) {
+std::string checked(const Case &of, int64_t rows, int32_t ranks, const char *layout, const char *form = "gather") {
   CAPTURE(of.name);
   CAPTURE(ranks);
-  const PlanHandle plan = planOf(of, rows, ranks, layout, "gather");
+  const PlanHandle plan = planOf(of, rows, ranks, layout, form);
   const Share whole = wholeCall(of, rows);
   checkAlike(overRanks(of, whole, plan.get()), whole);
   heddle_group_plan *copy = nullptr;
@@ -161,6 +161,14 @@ TEST_CASE("rows stay where a launch that continues nothing would add a sink agai
   const std::unique_ptr<Case> of = caseOfText("attn.pattern @p() { %w = attn.window [3, 3] %r = attn.rows [4, 0] "
                                               "%m = attn.or %w, %r attn.softmax union(%m) sink 0.5 }");
   CHECK(checked(*of, 600, 2, "contiguous").find("guests") == std::string::npos);
+}
+
+TEST_CASE("ranks compute all rows of some heads, of which those of k and v go to several where they are fewer") {
+  const std::unique_ptr<Case> causal =
+      caseOfText("attn.pattern @p() { %m = attn.causal attn.softmax union(%m) sink 0.5 }");
+  for (const char *layout : {"contiguous", "zigzag", "striped:10"})
+    for (int32_t ranks : {2, 4}) // of 4 heads, 2 of k and v
+      expect(checked(*causal, 131, ranks, layout, "ulysses"), "\nexchange heads\n");
 }
 
 TEST_CASE("bytes that travel are keys, queries and parts of rows that travel, and heads of other ranks") {
