@@ -2,14 +2,23 @@
 #include "runtime/Core/GroupPlan.h"
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 #include <set>
 
 namespace heddle {
 namespace {
 
-std::string num(int64_t value) { return std::to_string(value); }
-std::string textOf(const RowRange &range) { return num(range.begin) + " to " + num(range.end); }
-Status wrong(const std::string &what) { return Status::invalidArgument("group plan: " + what); }
+// Of printf, whose numbers are all long long: sums of strings would be a good part of this file.
+[[gnu::format(printf, 1, 2), gnu::noinline]] Status wrong(const char *format, ...) {
+  char text[256];
+  va_list numbers;
+  va_start(numbers, format);
+  std::vsnprintf(text, sizeof text, format, numbers);
+  va_end(numbers);
+  return Status::invalidArgument(std::string("group plan: ") + text);
+}
+long long num(int64_t value) { return value; }
 
 bool isInside(const RowRange &range, const RowRange &of) {
   return of.begin <= range.begin && range.begin <= range.end && range.end <= of.end;
@@ -24,11 +33,12 @@ Status checkLayout(const GroupPlan &plan) {
   std::vector<RowRange> all;
   for (int32_t rank = 0; rank < plan.ranks(); ++rank) {
     if (plan.rowsOf(rank) < 1)
-      return wrong("rank " + num(rank) + " has no row");
+      return wrong("rank %lld has no row", num(rank));
     int64_t behind = -1;
     for (const RowRange &range : plan.layout[size_t(rank)]) {
       if (range.begin <= behind || range.end <= range.begin)
-        return wrong("rank " + num(rank) + ": expected ranges that ascend and are not adjacent, got " + textOf(range));
+        return wrong("rank %lld: expected ranges that ascend and are not adjacent, got %lld to %lld", num(rank),
+                     num(range.begin), num(range.end));
       behind = range.end;
       all.push_back(range);
     }
@@ -37,10 +47,11 @@ Status checkLayout(const GroupPlan &plan) {
   int64_t next = 0;
   for (const RowRange &range : all) {
     if (range.begin != next)
-      return wrong("expected every row on one rank, got " + textOf(range) + " behind row " + num(next));
+      return wrong("expected every row on one rank, got %lld to %lld behind row %lld", num(range.begin), num(range.end),
+                   num(next));
     next = range.end;
   }
-  return next == plan.rows ? Status() : wrong("expected " + num(plan.rows) + " rows, the ranks have " + num(next));
+  return next == plan.rows ? Status() : wrong("expected %lld rows, the ranks have %lld", num(plan.rows), num(next));
 }
 
 // Of one walk: what is checked needs the plan's layout.
@@ -53,12 +64,12 @@ public:
       HEDDLE_TRY(checkBlocks(walk, rank));
     for (const GroupStep &step : walk.steps) {
       if (step.ranks.size() != size_t(plan.ranks()))
-        return wrong("a step has " + num(int64_t(step.ranks.size())) + " ranks, the layout " + num(plan.ranks()));
+        return wrong("a step has %lld ranks, the layout %lld", num(int64_t(step.ranks.size())), num(plan.ranks()));
       std::set<std::pair<int32_t, int32_t>> pairs;
       for (const Hop &hop : step.hops) {
         HEDDLE_TRY(checkHop(hop, step));
         if (!pairs.insert({hop.from, hop.to}).second)
-          return wrong("two hops from rank " + num(hop.from) + " to rank " + num(hop.to) + " in a step");
+          return wrong("two hops from rank %lld to rank %lld in a step", num(hop.from), num(hop.to));
       }
       for (int32_t rank = 0; rank < plan.ranks(); ++rank)
         for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
@@ -66,7 +77,7 @@ public:
       for (const ShardStep &share : step.ranks)
         for (const RowRange &blank : share.blanks)
           if (!hasWindow(share, blank))
-            return wrong("columns " + textOf(blank) + " are blank in no window");
+            return wrong("columns %lld to %lld are blank in no window", num(blank.begin), num(blank.end));
     }
     for (const GuestRows &guests : walk.guests)
       HEDDLE_TRY(checkGuests(guests, walk));
@@ -75,35 +86,38 @@ public:
 
 private:
   Status checkBlocks(const GroupWalk &walk, int32_t rank) const {
-    const std::string who = "blocks of rank " + num(rank);
     if (walk.blocks.size() != size_t(plan.ranks()))
-      return wrong("expected blocks of " + num(plan.ranks()) + " ranks, got " + num(int64_t(walk.blocks.size())));
+      return wrong("expected blocks of %lld ranks, got %lld", num(plan.ranks()), num(int64_t(walk.blocks.size())));
     int64_t rows = 0, end = 0;
     for (const RowRange &block : walk.blocks[size_t(rank)]) {
       if (block.size() < 1 || block.begin < end || plan.ownRow(rank, block.begin) < 0 ||
           plan.ownRow(rank, block.end - 1) != plan.ownRow(rank, block.begin) + block.size() - 1)
-        return wrong(who + ": expected rows of one of its ranges behind " + num(end) + ", got " + textOf(block));
+        return wrong("blocks of rank %lld: expected rows of one of its ranges behind %lld, got %lld to %lld", num(rank),
+                     num(end), num(block.begin), num(block.end));
       rows += block.size();
       end = block.end;
     }
     return rows == plan.rowsOf(rank) ? Status()
-                                     : wrong(who + ": expected " + num(plan.rowsOf(rank)) + " rows, got " + num(rows));
+                                     : wrong("blocks of rank %lld: expected %lld rows, got %lld", num(rank),
+                                             num(plan.rowsOf(rank)), num(rows));
   }
 
   bool isRank(int32_t rank) const { return rank >= 0 && rank < plan.ranks(); }
 
   Status checkHop(const Hop &hop, const GroupStep &step) const {
-    const std::string who = "hop from rank " + num(hop.from) + " to rank " + num(hop.to);
     if (!isRank(hop.from) || !isRank(hop.to) || hop.from == hop.to)
-      return wrong(who + ": expected two of " + num(plan.ranks()) + " ranks");
+      return wrong("hop from rank %lld to rank %lld: expected two of %lld ranks", num(hop.from), num(hop.to),
+                   num(plan.ranks()));
     for (const HeadRows &part : hop.parts) {
       if (part.firstHead < 0 || part.heads < 1 || part.firstHead + part.heads > heads)
-        return wrong(who + ": heads " + num(part.firstHead) + " and " + num(part.heads - 1) + " more of " + num(heads));
+        return wrong("hop from rank %lld to rank %lld: heads %lld and %lld more of %lld", num(hop.from), num(hop.to),
+                     num(part.firstHead), num(part.heads - 1), num(heads));
       for (const RowRun &run : part.rows)
         if (!lastIsInside(run, plan.rows) || !areOwn(hop.from, run) ||
             !hasWindow(step.ranks[size_t(hop.to)], {run.first, run.last() + 1}))
-          return wrong(who + ": rows " + num(run.first) + " and " + num(run.count - 1) + " more at a stride of " +
-                       num(run.rate) + " are not the sender's, or have no window");
+          return wrong("hop from rank %lld to rank %lld: rows %lld and %lld more at a stride of %lld are not the "
+                       "sender's, or have no window",
+                       num(hop.from), num(hop.to), num(run.first), num(run.count - 1), num(run.rate));
     }
     return {};
   }
@@ -118,20 +132,23 @@ private:
   }
 
   Status checkGuests(const GuestRows &guests, const GroupWalk &walk) const {
-    const std::string who = "rows " + num(guests.rows) + " of rank " + num(guests.home) + ", which travel";
     if (!isRank(guests.home) || guests.rows < 0 || size_t(guests.rows) >= walk.blocks[size_t(guests.home)].size())
-      return wrong(who + ": expected a block of a rank");
+      return wrong("rows %lld of rank %lld, which travel: expected a block of a rank", num(guests.rows),
+                   num(guests.home));
     int64_t last = 0;
     for (const ShardLaunch &launch : walk.steps.back().ranks[size_t(guests.home)].launches)
       last += launch.rows == guests.rows;
     if (walk.steps.size() < 2 || last != 1)
-      return wrong(who + ": expected two steps, and one launch in the last one");
+      return wrong("rows %lld of rank %lld, which travel: expected two steps, and one launch in the last one",
+                   num(guests.rows), num(guests.home));
     int32_t before = -1;
     for (const GuestRows::Meeting &meeting : guests.meetings) {
       if (!isRank(meeting.rank) || meeting.rank < before || meeting.rank == guests.home || meeting.own < 0 ||
           size_t(meeting.own) >= plan.layout[size_t(meeting.rank)].size() ||
           !isInside(meeting.columns, plan.layout[size_t(meeting.rank)][size_t(meeting.own)]))
-        return wrong(who + ": columns " + textOf(meeting.columns) + " are of no other rank in ascending order");
+        return wrong(
+            "rows %lld of rank %lld, which travel: columns %lld to %lld are of no other rank in ascending order",
+            num(guests.rows), num(guests.home), num(meeting.columns.begin), num(meeting.columns.end));
       before = meeting.rank;
     }
     return {};
@@ -139,17 +156,17 @@ private:
 
   Status checkLaunch(const ShardLaunch &launch, const ShardStep &step, const GroupWalk &walk, int32_t rank) const {
     const std::vector<RowRange> &own = plan.layout[size_t(rank)], &blocks = walk.blocks[size_t(rank)];
-    const std::string who = "launch of rank " + num(rank);
     if (launch.rows < 0 || size_t(launch.rows) >= blocks.size())
-      return wrong(who + ": expected one of its " + num(int64_t(blocks.size())) + " blocks, got " + num(launch.rows));
+      return wrong("launch of rank %lld: expected one of its %lld blocks, got %lld", num(rank),
+                   num(int64_t(blocks.size())), num(launch.rows));
     const bool isOfWindow = launch.window >= 0;
     if (isOfWindow && launch.isAside)
-      return wrong(who + ": expected own columns beside other launches");
+      return wrong("launch of rank %lld: expected own columns beside other launches", num(rank));
     const std::vector<RowRange> &places = isOfWindow ? step.windows : own;
     const int32_t place = isOfWindow ? launch.window : launch.own;
     if (place < 0 || size_t(place) >= places.size() || !isInside(launch.columns, places[size_t(place)]))
-      return wrong(who + ": columns " + textOf(launch.columns) + " are not in the " +
-                   (isOfWindow ? "window" : "range") + " that they are taken from");
+      return wrong("launch of rank %lld: columns %lld to %lld are not in the %s that they are taken from", num(rank),
+                   num(launch.columns.begin), num(launch.columns.end), (isOfWindow ? "window" : "range"));
     return {};
   }
 
@@ -232,12 +249,13 @@ bool GroupPlan::writesQueryGradients() const {
 
 Status GroupPlan::check() const {
   if (rows < 1 || heads < 1 || kvHeads < 1 || batches < 0 || heads % kvHeads != 0)
-    return wrong("expected rows, and heads that are a multiple of kv heads, got " + num(rows) + ", " + num(heads) +
-                 " and " + num(kvHeads));
+    return wrong("expected rows, and heads that are a multiple of kv heads, got %lld, %lld and %lld", num(rows),
+                 num(heads), num(kvHeads));
   HEDDLE_TRY(checkLayout(*this));
   if (exchangesHeads && (heads % ranks() != 0 || (kvHeads % ranks() != 0 && ranks() % kvHeads != 0)))
-    return wrong("heads are exchanged where the ranks divide them, and those of k and v or a multiple of these; got " +
-                 num(ranks()) + " ranks, " + num(heads) + " heads and " + num(kvHeads) + " of k and v");
+    return wrong("heads are exchanged where the ranks divide them, and those of k and v or a multiple of these; got "
+                 "%lld ranks, %lld heads and %lld of k and v",
+                 num(ranks()), num(heads), num(kvHeads));
   if (exchangesHeads)
     return {};
   HEDDLE_TRY(WalkCheck(*this, kvHeads).check(forward));

@@ -9,6 +9,7 @@
 #include "runtime/Core/GroupPlan.h"
 
 #include <array>
+#include <cstdarg>
 #include <charconv>
 #include <cstdio>
 #include <string_view>
@@ -18,13 +19,26 @@ namespace {
 
 constexpr const char *kHeader = "heddle-group-plan 2";
 
-std::string num(int64_t value) { return std::to_string(value); }
-std::string textOf(const RowRange &range) { return num(range.begin) + ":" + num(range.end); }
+long long num(int64_t value) { return value; }
+
+// Of printf: sums of strings would be a good part of this file.
+[[gnu::format(printf, 2, 3), gnu::noinline]] void add(std::string &text, const char *format, ...) {
+  char words[256];
+  va_list numbers;
+  va_start(numbers, format);
+  std::vsnprintf(words, sizeof words, format, numbers);
+  va_end(numbers);
+  text += words;
+}
+
+[[gnu::noinline]] void addRange(std::string &text, const char *name, const RowRange &range, const char *behind = "\n") {
+  add(text, "%s %lld:%lld%s", name, num(range.begin), num(range.end), behind);
+}
 
 void printRanges(std::string &text, const char *name, const std::vector<RowRange> &ranges) {
   text += name;
   for (const RowRange &range : ranges)
-    text += " " + textOf(range);
+    addRange(text, "", range, "");
   text += "\n";
 }
 
@@ -37,32 +51,38 @@ template <class Plan> auto walksOf(Plan &plan) {
 void printStep(std::string &text, const GroupStep &step) {
   text += "step\n";
   for (const Hop &hop : step.hops) {
-    text += "hop " + num(hop.from) + " " + num(hop.to) + "\n";
+    add(text, "hop %d %d\n", hop.from, hop.to);
     for (const HeadRows &part : hop.parts) {
-      text += "part " + num(part.firstHead) + " " + num(part.heads);
+      add(text, "part %lld %lld", num(part.firstHead), num(part.heads));
       for (const RowRun &run : part.rows)
-        text += " " + num(run.first) + ":" + num(run.rate) + ":" + num(run.count);
+        add(text, " %lld:%lld:%lld", num(run.first), num(run.rate), num(run.count));
       text += "\n";
     }
   }
   for (size_t rank = 0; rank < step.ranks.size(); ++rank) {
-    text += "of " + num(int64_t(rank)) + "\n";
+    add(text, "of %d\n", int(rank));
     for (const RowRange &window : step.ranks[rank].windows)
-      text += "window " + textOf(window) + "\n";
+      addRange(text, "window", window);
     for (const RowRange &blank : step.ranks[rank].blanks)
-      text += "blank " + textOf(blank) + "\n";
-    for (const ShardLaunch &launch : step.ranks[rank].launches)
-      text += "launch " + num(launch.rows) +
-              (launch.window >= 0 ? " window " + num(launch.window)
-                                  : (launch.isAside ? " aside " : " own ") + num(launch.own)) +
-              " " + textOf(launch.columns) + "\n";
+      addRange(text, "blank", blank);
+    for (const ShardLaunch &launch : step.ranks[rank].launches) {
+      const bool isOfWindow = launch.window >= 0;
+      add(text, "launch %d %s %d", launch.rows,
+          isOfWindow       ? "window"
+          : launch.isAside ? "aside"
+                           : "own",
+          isOfWindow ? launch.window : launch.own);
+      addRange(text, "", launch.columns);
+    }
   }
 }
 
 void printGuests(std::string &text, const GuestRows &guests) {
-  text += "guests " + num(guests.home) + " " + num(guests.rows) + "\n";
-  for (const GuestRows::Meeting &meeting : guests.meetings)
-    text += "meet " + num(meeting.rank) + " " + num(meeting.own) + " " + textOf(meeting.columns) + "\n";
+  add(text, "guests %d %d\n", guests.home, guests.rows);
+  for (const GuestRows::Meeting &meeting : guests.meetings) {
+    add(text, "meet %d %d", meeting.rank, meeting.own);
+    addRange(text, "", meeting.columns);
+  }
 }
 
 // The words of one line, taken from the front.
@@ -114,7 +134,7 @@ public:
     for (int number = 1; begin < text.size(); ++number) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       if (!readLine(std::string_view(text).substr(begin, end - begin), number == 1))
-        return Status::corrupt("group plan: line " + num(number) + ": not understood");
+        return Status::corrupt("group plan: line " + std::to_string(number) + ": not understood");
       begin = end + 1;
     }
     if (!plan.rows)
@@ -223,11 +243,10 @@ private:
 } // namespace
 
 std::string GroupPlan::text() const {
-  std::string text = std::string(kHeader) + "\npattern " + digest + "\nsizes " + num(rows) + " " + num(heads) + " " +
-                     num(kvHeads) + " " + num(batches) + "\n";
-  text += "whole";
+  std::string text = std::string(kHeader) + "\npattern " + digest;
+  add(text, "\nsizes %lld %lld %lld %lld\nwhole", num(rows), num(heads), num(kvHeads), num(batches));
   for (int64_t argument : wholes)
-    text += " " + num(argument);
+    add(text, " %lld", num(argument));
   text += "\n";
   for (const std::vector<RowRange> &ranges : layout)
     printRanges(text, "rank", ranges);
@@ -236,7 +255,7 @@ std::string GroupPlan::text() const {
   for (const auto &[name, walk] : walksOf(*this)) {
     if (walk->steps.empty())
       continue;
-    text += std::string("walk ") + name + "\n";
+    add(text, "walk %s\n", name);
     for (const std::vector<RowRange> &blocks : walk->blocks)
       printRanges(text, "blocks", blocks);
     for (const GroupStep &step : walk->steps)
