@@ -77,7 +77,7 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"threads", bf16, [](Sm90Config &c) { c.blockM = 512, c.warps = 36; },
        "need 1152 threads, sm_90a allows 1024 per block"},
       {"threads", bf16, [](Sm90Config &c) { c.minBlocks = 4, c.blockM = 256, c.warps = 20; },
-       "4 blocks of 640 threads, sm_90a allows 2048 threads per SM"},
+       "4 blocks of 640 threads, sm_90a allows 2048 threads and 32 blocks per SM"},
       {"smem_blocks", bf16, [](Sm90Config &c) { c.minBlocks = 3; },
        "3 blocks need 350208 B, an SM of sm_90a has 233472 B"},
       {"register_split", bf16, [](Sm90Config &c) { c.minBlocks = 2, c.consumerRegisters = 80; },

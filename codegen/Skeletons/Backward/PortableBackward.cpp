@@ -5,24 +5,20 @@
 // together with portable_backward.cuh and portable_backward_params.cuh.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Config/ConfigView.h"
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
+#include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
-#include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
 #include <optional>
 
 namespace heddle {
 namespace {
-
-using Reason = std::optional<std::string>;
 
 constexpr int64_t kMmaRows = 16, kDimStep = 8, kMaxDim = 256, kPieceBytes = 16;
 constexpr int64_t kMaxFloatDim = 128;
@@ -61,15 +57,6 @@ struct PortableBackwardConfig {
     return list;
   }
 };
-
-std::string number(int64_t value) { return std::to_string(value); }
-
-int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-
-/// Bytes of a row in shared memory.
-int64_t rowBytes(const KernelRequest &request, int64_t columns) {
-  return roundUp(columns * request.element().bytes, SmemLayout::kAlignmentBytes);
-}
 
 int64_t sumColumns(const KernelRequest &request) { return roundUp(request.headDim, kSumGroupColumns); }
 
@@ -125,35 +112,13 @@ Reason checkLoads(const KernelRequest &request, const PortableBackwardConfig &co
 }
 
 /// What must live at once in a thread, within about 40 of what ptxas takes: spares hopeless compilations.
-Reason checkRegisters(const KernelRequest &request, const PortableBackwardConfig &config) {
+int64_t leastRegisters(const KernelRequest &request, const PortableBackwardConfig &config) {
   constexpr int64_t kAddresses = 32;
   const int64_t scores = config.blockM / 2;
   const int64_t sums = (sliceColumns(request, request.headDim) + sliceColumns(request, request.valueDim)) / 2;
   const int64_t perTile = sums + scores + scores / 2 + (request.hasScores ? scores / 2 : 0);
   const int64_t rowTiles = config.blockN * slicesOf(request) / (kMmaRows * config.warps);
-  const int64_t need = rowTiles * perTile + kAddresses;
-  const int64_t most = std::min<int64_t>(request.arch->maxRegistersPerThread,
-                                         request.arch->registersPerSm / (config.threads() * config.minBlocks));
-  if (need <= most)
-    return std::nullopt;
-  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
-         number(most) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
-}
-
-Reason checkSmem(const KernelRequest &request, const PortableBackwardConfig &config) {
-  const int64_t need = smemOf(request, config).totalBytes(), most = portableSmemBytes();
-  if (need <= most)
-    return std::nullopt;
-  return "need " + number(need) + " B, the least of all GPUs is " + number(most) + " B";
-}
-
-Reason checkSmemOfAllBlocks(const KernelRequest &request, const PortableBackwardConfig &config) {
-  const GpuArch &arch = *request.arch;
-  const int64_t need = config.minBlocks * (smemOf(request, config).totalBytes() + arch.smemReservedBytes);
-  if (need <= arch.smemPerSmBytes)
-    return std::nullopt;
-  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(arch.name) +
-         " has " + number(arch.smemPerSmBytes) + " B";
+  return rowTiles * perTile + kAddresses;
 }
 
 Reason checkQueryWalk(const KernelRequest &request, const PortableBackwardConfig &config) {
@@ -162,11 +127,8 @@ Reason checkQueryWalk(const KernelRequest &request, const PortableBackwardConfig
   return "sums of the query gradient are added in any order, expected query_walk=1";
 }
 
-class PortableBackward final : public Skeleton {
+class PortableBackward final : public Family<PortableBackwardConfig, KindBase::backward, AsyncCopies> {
 public:
-  const ConfigFields &fields() const override { return configFields<PortableBackwardConfig>(); }
-  KindBase kind() const override { return KindBase::backward; }
-  bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
@@ -205,9 +167,10 @@ const std::vector<Constraint> &PortableBackward::constraints() const {
       {"tiles", "every warp owns a multiple of 16 keys, and as much of the query gradient as the others",
        ruleOf<C, checkTiles>},
       {"loads", "a thread loads statistics of one row and a part of one", ruleOf<C, checkLoads>},
-      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
-      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere", ruleOf<C, checkSmem>},
-      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
+      {"registers", "least registers of one thread", ruleOf<C, registersFit<C, leastRegisters>>},
+      {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere",
+       ruleOf<C, smemIsPortable<C, smemOf>>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, smemOfBlocksFits<C, smemOf>>},
       {"deterministic", "bits do not depend on the run where that is asked for", ruleOf<C, checkQueryWalk>},
   };
   return list;
@@ -355,8 +318,6 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
 }
 
 Status PortableBackward::checkRequest(const KernelRequest &request) const {
-  if (!servesArch(*request.arch))
-    return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
   HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarps));
   HEDDLE_TRY(checkOrderOfGradients(request));
   if (request.elements.out != request.elements.q)

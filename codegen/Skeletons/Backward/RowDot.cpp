@@ -4,22 +4,18 @@
 // on every GPU. Change it together with row_dot.cuh.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Config/ConfigView.h"
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
+#include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
-#include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
 
 namespace heddle {
 namespace {
-
-using Reason = std::optional<std::string>;
 
 constexpr int64_t kWarpLanes = 32, kPieceBytes = 16, kDimStep = 8, kMaxValueDim = 512, kMaxWarps = 32;
 
@@ -56,8 +52,8 @@ int64_t lanesOfRow(const KernelRequest &request) {
 Reason checkSteps(const KernelRequest &request, const RowDotConfig &config) {
   const int64_t atATime = kWarpLanes / lanesOfRow(request);
   if (config.blockM % (config.warps * atATime) != 0)
-    return "block_m is " + std::to_string(config.blockM) + ", expected a multiple of " + std::to_string(atATime) +
-           " rows for each of " + std::to_string(config.warps) + " warps";
+    return "block_m is " + number(config.blockM) + ", expected a multiple of " + number(atATime) +
+           " rows for each of " + number(config.warps) + " warps";
   return std::nullopt;
 }
 
@@ -66,16 +62,11 @@ Reason checkRegisters(const KernelRequest &request, const RowDotConfig &config) 
   const int64_t pieces = steps * ((piecesOfRow(request) + lanes - 1) / lanes), most = kMaxPieces / 2;
   if (pieces <= most)
     return std::nullopt;
-  return "a lane holds " + std::to_string(pieces) + " pieces of 16 B of each tensor, registers hold " +
-         std::to_string(most);
+  return "a lane holds " + number(pieces) + " pieces of 16 B of each tensor, registers hold " + number(most);
 }
 
-class RowDot final : public Skeleton {
+class RowDot final : public Family<RowDotConfig, KindBase::rowDot, AnyInstructions> {
 public:
-  const ConfigFields &fields() const override { return configFields<RowDotConfig>(); }
-  KindBase kind() const override { return KindBase::rowDot; }
-  bool servesArch(const GpuArch &) const override { return true; }
-
   std::vector<Knob> knobs(const KernelRequest &) const override {
     return {{"block_m",
              "rows of one block: more of them under way at a time, more registers",
@@ -140,8 +131,8 @@ protected:
     HEDDLE_TRY(request.checkTypes());
     if (request.valueDim % kDimStep == 0 && request.valueDim <= kMaxValueDim)
       return {};
-    return Status::unsupported("serves value dims that are multiples of " + std::to_string(kDimStep) + " up to " +
-                               std::to_string(kMaxValueDim) + ", not " + std::to_string(request.valueDim));
+    return Status::unsupported("serves value dims that are multiples of " + number(kDimStep) + " up to " +
+                               number(kMaxValueDim) + ", not " + number(request.valueDim));
   }
 };
 

@@ -4,14 +4,14 @@
 // sm90_backward.cuh.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"
 #include "codegen/Skeletons/Backward/Sm90BackwardPlan.h"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
+#include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Skeletons/Shared/WarpgroupShapes.h"
-#include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
 
@@ -32,12 +32,8 @@ bool cutsSquares(const KernelRequest &request, int64_t blockM) {
 constexpr int64_t kOrderedRasterMib = 256, kScatteredRasterMib = 64;
 constexpr int64_t kTeam = 4; // H200, longformer 32k: 834 us, 861 with 8
 
-class Sm90Backward final : public Skeleton {
+class Sm90Backward final : public Family<Sm90BackwardConfig, KindBase::backward, WarpgroupProducts> {
 public:
-  const ConfigFields &fields() const override { return configFields<Sm90BackwardConfig>(); }
-  KindBase kind() const override { return KindBase::backward; }
-  bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
-
   std::vector<Knob> knobs(const KernelRequest &) const override {
     return {
         {"block_m", "queries of a step: fewer barriers, more registers", {64, 128}},
@@ -167,17 +163,14 @@ private:
 
 protected:
   Status checkRequest(const KernelRequest &request) const override {
-    if (!servesArch(*request.arch))
-      return Status::unsupported("needs warpgroup products and copies through tensor maps, which " +
-                                 std::string(request.arch->name) + " lacks");
     HEDDLE_TRY(request.checkTypes());
     if (request.elements.out != request.elements.q)
       return Status::unsupported("serves out and d_out of the type of q only");
     HEDDLE_TRY(checkOrderOfGradients(request));
     for (int64_t dim : {request.headDim, request.valueDim})
       if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
-        return Status::unsupported("serves head dims that are multiples of " + std::to_string(kHeadDimStep) +
-                                   " up to " + std::to_string(kMaxHeadDim) + ", not " + std::to_string(dim));
+        return Status::unsupported("serves head dims that are multiples of " + number(kHeadDimStep) + " up to " +
+                                   number(kMaxHeadDim) + ", not " + number(dim));
     return {};
   }
 };

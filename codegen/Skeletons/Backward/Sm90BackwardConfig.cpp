@@ -1,19 +1,15 @@
 //===- Sm90BackwardConfig.cpp - what is feasible for the Hopper backward skeleton, and why not -------===//
 #include "codegen/Skeletons/Backward/Sm90BackwardConfig.h"
-#include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
 #include "codegen/Skeletons/Backward/sm90_backward_records.cuh"
-#include "codegen/Target/GpuArch.h"
 
 namespace heddle {
 namespace {
 
 using namespace sm90;
-using Reason = std::optional<std::string>;
 
 constexpr int64_t kTileColumnElements = 64;
-
-int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 } // namespace
 
@@ -78,12 +74,12 @@ namespace {
 
 Reason checkTiles(const KernelRequest &request, const Sm90BackwardConfig &config) {
   if (isWide(request) && (config.blockN != kConsumerRows || config.blockM != kConsumerRows))
-    return "block_m and block_n are " + std::to_string(config.blockM) + " and " + std::to_string(config.blockN) +
-           ", expected 64 for head dims above " + std::to_string(kMaxJointDim);
+    return "block_m and block_n are " + number(config.blockM) + " and " + number(config.blockN) +
+           ", expected 64 for head dims above " + number(kMaxJointDim);
   if (config.blockN != kConsumerRows && config.blockN != 2 * kConsumerRows)
-    return "block_n is " + std::to_string(config.blockN) + ", expected 64 or 128";
+    return "block_n is " + number(config.blockN) + ", expected 64 or 128";
   if (config.blockM != kConsumerRows && config.blockM != config.blockN)
-    return "block_m is " + std::to_string(config.blockM) + ", expected 64 or block_n";
+    return "block_m is " + number(config.blockM) + ", expected 64 or block_n";
   return std::nullopt;
 }
 
@@ -103,34 +99,24 @@ int64_t neededRegisters(const KernelRequest &request, const Sm90BackwardConfig &
 Reason checkRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
   const int64_t need = neededRegisters(request, config);
   if (config.producerRegisters % kRegisterStep != 0)
-    return "producer_registers is " + std::to_string(config.producerRegisters) + ", expected a multiple of " +
-           std::to_string(kRegisterStep);
+    return "producer_registers is " + number(config.producerRegisters) + ", expected a multiple of " +
+           number(kRegisterStep);
   const int64_t most = consumerRegisters(request, config) - 16; // for addresses and cursors
   if (need <= most)
     return std::nullopt;
-  return "sums and scores take " + std::to_string(need) + " registers of a thread, " + std::to_string(most) +
-         " are left";
-}
-
-Reason checkSmem(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  const int64_t need = backwardSmem(request, config).totalBytes(), most = int64_t(request.arch->smemPerBlockBytes);
-  if (need <= most)
-    return std::nullopt;
-  return "need " + std::to_string(need) + " B of shared memory, " + std::string(request.arch->name) + " allows " +
-         std::to_string(most) + " B";
+  return "sums and scores take " + number(need) + " registers of a thread, " + number(most) + " are left";
 }
 
 Reason checkReduce(const KernelRequest &request, const Sm90BackwardConfig &config) {
   if (!config.hasReducer() || !isWide(request))
     return std::nullopt;
-  return "a third warpgroup finds no registers above head dims of " + std::to_string(kMaxJointDim) +
-         ", expected reduce=0 or 2";
+  return "a third warpgroup finds no registers above head dims of " + number(kMaxJointDim) + ", expected reduce=0 or 2";
 }
 
 Reason checkTeams(const KernelRequest &request, const Sm90BackwardConfig &config) {
   if (!config.hasTeams() || !isWide(request))
     return std::nullopt;
-  return "blocks share no tiles above head dims of " + std::to_string(kMaxJointDim) + ", expected long_split=1";
+  return "blocks share no tiles above head dims of " + number(kMaxJointDim) + ", expected long_split=1";
 }
 
 Reason checkOrder(const KernelRequest &request, const Sm90BackwardConfig &config) {
@@ -158,7 +144,7 @@ const std::vector<Constraint> &sm90BackwardConstraints() {
       {"tiles", "consumers have 64 keys each, and 64 rows or some columns of the query gradient",
        ruleOf<C, checkTiles>},
       {"registers", "sums and scores of a step fit the registers", ruleOf<C, checkRegisters>},
-      {"smem", "tiles fit the shared memory of a block", ruleOf<C, checkSmem>},
+      {"smem", "tiles fit the shared memory of a block", ruleOf<C, smemFits<C, backwardSmem>>},
       {"teams", "consumers that share keys have no team", ruleOf<C, checkTeams>},
       {"reduce", "a warpgroup for the query gradient finds registers", ruleOf<C, checkReduce>},
       {"order", "blocks wait for those before them", ruleOf<C, checkOrder>},

@@ -5,14 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Decode/DecodeConfig.h"
 #include "codegen/Skeletons/Decode/decode_layout.cuh"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
+#include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
-#include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
@@ -22,16 +21,7 @@ namespace {
 
 static_assert(DecodeConfig::kWarps == decode::kGroups, "each warp has a group of a tall unit");
 
-using Reason = std::optional<std::string>;
-
 constexpr int64_t kMmaKeys = 16, kHeadDimStep = 32, kMaxHeadDim = 128;
-
-std::string number(int64_t value) { return std::to_string(value); }
-
-int64_t rowBytes(const KernelRequest &request, int64_t dim) {
-  const int64_t step = SmemLayout::kAlignmentBytes;
-  return (request.element().bytes * dim + step - 1) / step * step;
-}
 
 SmemLayout layoutOf(const KernelRequest &request, const DecodeConfig &config) {
   SmemLayout layout;
@@ -40,10 +30,6 @@ SmemLayout layoutOf(const KernelRequest &request, const DecodeConfig &config) {
   layout.append("v", config.blockN() * rowBytes(request, request.valueDim), config.stages);
   layout.append("control", decode::kControlBytes);
   return layout;
-}
-
-int64_t smemBytes(const KernelRequest &request, const DecodeConfig &config) {
-  return layoutOf(request, config).totalBytes();
 }
 
 Reason checkKeys(const KernelRequest &, const DecodeConfig &config) {
@@ -62,49 +48,16 @@ Reason checkStates(const KernelRequest &request, const DecodeConfig &config) {
          number(have) + " B";
 }
 
-Reason checkThreads(const KernelRequest &request, const DecodeConfig &config) {
-  const GpuArch &arch = *request.arch;
-  if (config.threads() * config.minBlocks <= arch.maxThreadsPerSm && config.minBlocks <= arch.maxBlocksPerSm)
-    return std::nullopt;
-  return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
-         " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) + " blocks per SM";
-}
-
-Reason checkSmem(const KernelRequest &request, const DecodeConfig &config) {
-  const int64_t need = smemBytes(request, config);
-  if (need <= request.arch->smemPerBlockBytes)
-    return std::nullopt;
-  return "need " + number(need) + " B, " + std::string(request.arch->name) + " allows " +
-         number(request.arch->smemPerBlockBytes) + " B";
-}
-
-Reason checkSmemOfAllBlocks(const KernelRequest &request, const DecodeConfig &config) {
-  const int64_t need = config.minBlocks * (smemBytes(request, config) + request.arch->smemReservedBytes);
-  if (need <= request.arch->smemPerSmBytes)
-    return std::nullopt;
-  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(request.arch->name) +
-         " has " + number(request.arch->smemPerSmBytes) + " B";
-}
-
 // Accumulators, query fragments, scores and weights; a lower bound, as in PortableForward.cpp.
-Reason checkRegisters(const KernelRequest &request, const DecodeConfig &config) {
+int64_t leastRegisters(const KernelRequest &request, const DecodeConfig &config) {
   constexpr int64_t kOthers = 48;
-  const int64_t need = request.valueDim / 2 + request.headDim / 4 + config.chunkN / 2 + config.chunkN / 4 + kOthers;
-  const int64_t allowed = std::min<int64_t>(request.arch->maxRegistersPerThread,
-                                            request.arch->registersPerSm / (config.threads() * config.minBlocks));
-  if (need <= allowed)
-    return std::nullopt;
-  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
-         number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
+  return request.valueDim / 2 + request.headDim / 4 + config.chunkN / 2 + config.chunkN / 4 + kOthers;
 }
 
 bool packsHeads(const KernelRequest &request) { return !request.keepsByHead && request.variants.size() == 1; }
 
-class PortableDecode final : public Skeleton {
+class PortableDecode final : public Family<DecodeConfig, KindBase::decode, AsyncCopies> {
 public:
-  const ConfigFields &fields() const override { return configFields<DecodeConfig>(); }
-  KindBase kind() const override { return KindBase::decode; }
-  bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
   Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
@@ -117,8 +70,6 @@ public:
 };
 
 Status PortableDecode::checkRequest(const KernelRequest &request) const {
-  if (!servesArch(*request.arch))
-    return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
   HEDDLE_TRY(request.checkTypes(&ElementTraits::isPacked));
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
@@ -143,10 +94,10 @@ const std::vector<Constraint> &PortableDecode::constraints() const {
       {"ranges", "every field lies in its range", checkRanges},
       {"keys", "a warp has whole matrices of keys", ruleOf<C, checkKeys>},
       {"states", "states of the warps fit where keys and values were", ruleOf<C, checkStates>},
-      {"threads", "threads and blocks of one SM", ruleOf<C, checkThreads>},
-      {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
-      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
-      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
+      {"threads", "threads and blocks of one SM", ruleOf<C, threadsFit<C>>},
+      {"smem", "shared memory of one block", ruleOf<C, smemFits<C, layoutOf>>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, smemOfBlocksFits<C, layoutOf>>},
+      {"registers", "least registers of one thread", ruleOf<C, registersFit<C, leastRegisters>>},
   };
   return list;
 }
@@ -197,7 +148,7 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = blocks;
   launch.block = config.threads();
-  launch.sharedBytes = smemBytes(request, config);
+  launch.sharedBytes = layoutOf(request, config).totalBytes();
   launch.clears.push_back({arrivals, 0, words, 0});
   appendOperands(launch, request);
   for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ})

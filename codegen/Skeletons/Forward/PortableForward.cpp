@@ -8,13 +8,12 @@
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Forward/PortableConfig.h"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
+#include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
-#include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
@@ -22,19 +21,10 @@
 namespace heddle {
 namespace {
 
-using Reason = std::optional<std::string>;
-
 constexpr int64_t kMmaRows = 16; // rows of one matrix product, and keys of one step of the second
 constexpr int64_t kMaxHeadDim = 128;
 constexpr int64_t kMostRasterHeads = 32;
 constexpr int64_t kHeadDimStep = 64; // of packed elements: rows of shared memory are multiples of 128 bytes
-
-std::string number(int64_t value) { return std::to_string(value); }
-
-int64_t rowBytes(const KernelRequest &request, int64_t dim) {
-  const int64_t step = SmemLayout::kAlignmentBytes;
-  return (request.element().bytes * dim + step - 1) / step * step;
-}
 
 SmemLayout layoutOf(const KernelRequest &request, const PortableConfig &config) {
   SmemLayout layout;
@@ -42,10 +32,6 @@ SmemLayout layoutOf(const KernelRequest &request, const PortableConfig &config) 
   layout.append("k", config.blockN * rowBytes(request, request.headDim), config.stages);
   layout.append("v", config.blockN * rowBytes(request, request.valueDim), config.stages);
   return layout;
-}
-
-int64_t smemBytes(const KernelRequest &request, const PortableConfig &config) {
-  return layoutOf(request, config).totalBytes();
 }
 
 // What must live at once in one thread: the accumulators, the scores of one chunk (two with overlap;
@@ -59,11 +45,6 @@ int64_t leastRegisters(const KernelRequest &request, const PortableConfig &confi
   const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores + copies) +
                           config.queryInRegisters * request.headDim * request.element().bytes / 8 + kStatePerTile;
   return rowTiles * perTile + kAddresses;
-}
-
-int64_t allowedRegisters(const KernelRequest &request, const PortableConfig &config) {
-  return std::min<int64_t>(request.arch->maxRegistersPerThread,
-                           request.arch->registersPerSm / (config.threads() * config.minBlocks));
 }
 
 Reason checkQueryTile(const KernelRequest &, const PortableConfig &config) {
@@ -96,49 +77,6 @@ Reason checkQuery(const KernelRequest &request, const PortableConfig &config) {
   return std::string("query_in_registers is 1: floats are split for every tile, and one step at a time");
 }
 
-Reason checkThreads(const KernelRequest &request, const PortableConfig &config) {
-  const GpuArch &arch = *request.arch;
-  if (config.threads() > arch.maxThreadsPerBlock)
-    return "need " + number(config.threads()) + " threads, " + std::string(arch.name) + " allows " +
-           number(arch.maxThreadsPerBlock) + " per block";
-  if (config.threads() * config.minBlocks > arch.maxThreadsPerSm || config.minBlocks > arch.maxBlocksPerSm)
-    return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
-           " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) + " blocks per SM";
-  return std::nullopt;
-}
-
-Reason checkSmem(const KernelRequest &request, const PortableConfig &config) {
-  const int64_t need = smemBytes(request, config);
-  if (need <= request.arch->smemPerBlockBytes)
-    return std::nullopt;
-  return "need " + number(need) + " B, " + std::string(request.arch->name) + " allows " +
-         number(request.arch->smemPerBlockBytes) + " B";
-}
-
-Reason checkPortableSmem(const KernelRequest &request, const PortableConfig &config) {
-  const int64_t need = smemBytes(request, config);
-  if (need <= portableSmemBytes())
-    return std::nullopt;
-  return "need " + number(need) + " B, the least of all GPUs is " + number(portableSmemBytes()) + " B";
-}
-
-Reason checkSmemOfAllBlocks(const KernelRequest &request, const PortableConfig &config) {
-  const int64_t need = config.minBlocks * (smemBytes(request, config) + request.arch->smemReservedBytes);
-  if (need <= request.arch->smemPerSmBytes)
-    return std::nullopt;
-  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(request.arch->name) +
-         " has " + number(request.arch->smemPerSmBytes) + " B";
-}
-
-Reason checkRegisters(const KernelRequest &request, const PortableConfig &config) {
-  const int64_t need = leastRegisters(request, config);
-  const int64_t allowed = allowedRegisters(request, config);
-  if (need <= allowed)
-    return std::nullopt;
-  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
-         number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
-}
-
 int64_t tilesAreWhole(const KernelRequest &request, const PortableConfig &config) {
   return config.documentTiles ? 0 : request.tilesAreWhole(config.blockM, config.blockN); // documents begin anywhere
 }
@@ -159,11 +97,8 @@ constexpr CostChoice<PortableConfig> kChoices[] = {
     {"raster_heads=32", &PortableConfig::rasterHeads, 32},
 };
 
-class PortableForward final : public Skeleton {
+class PortableForward final : public Family<PortableConfig, KindBase::forward, AsyncCopies> {
 public:
-  const ConfigFields &fields() const override { return configFields<PortableConfig>(); }
-  KindBase kind() const override { return KindBase::forward; }
-  bool servesArch(const GpuArch &arch) const override { return arch.features.hasCpAsync; }
   Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
@@ -176,8 +111,6 @@ public:
 };
 
 Status PortableForward::checkRequest(const KernelRequest &request) const {
-  if (!servesArch(*request.arch))
-    return Status::unsupported("needs asynchronous copies, which " + std::string(request.arch->name) + " lacks");
   HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarps));
   const bool isPacked = request.element().isPacked();
   const int64_t step = isPacked ? kHeadDimStep : request.element().mmaStep;
@@ -221,12 +154,12 @@ const std::vector<Constraint> &PortableForward::constraints() const {
       {"key_tile", "chunks of 16 keys tile block_n", ruleOf<C, checkKeyTile>},
       {"pipeline", "stages, chunks and overlap fit each other", ruleOf<C, checkPipeline>},
       {"query", "query fragments in registers are of packed elements", ruleOf<C, checkQuery>},
-      {"threads", "threads of one block and of one SM", ruleOf<C, checkThreads>},
-      {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
+      {"threads", "threads of one block and of one SM", ruleOf<C, threadsFit<C>>},
+      {"smem", "shared memory of one block", ruleOf<C, smemFits<C, layoutOf>>},
       {"portable_smem", "shared memory that every GPU gives, so that the PTX runs anywhere",
-       ruleOf<C, checkPortableSmem>},
-      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
-      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
+       ruleOf<C, smemIsPortable<C, layoutOf>>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, smemOfBlocksFits<C, layoutOf>>},
+      {"registers", "least registers of one thread", ruleOf<C, registersFit<C, leastRegisters>>},
       {"chained", "a pattern of several passes", ruleOf<C, checkChained>},
       {"document_tiles", "a pattern whose rows lie in documents, in one kernel", ruleOf<C, checkDocumentTiles>},
   };
@@ -303,7 +236,7 @@ LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const Kerne
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads * itemsOfHead(request, config, config.blockM);
   launch.block = config.threads();
-  launch.sharedBytes = smemBytes(request, config);
+  launch.sharedBytes = layoutOf(request, config).totalBytes();
   appendForwardParams(launch, request);
   return plan;
 }

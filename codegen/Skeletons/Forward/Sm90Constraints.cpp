@@ -2,7 +2,7 @@
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
-#include "codegen/Config/KernelRequest.h"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
 #include "codegen/Skeletons/Shared/cell_layout.cuh"
 #include "codegen/Target/GpuArch.h"
@@ -15,24 +15,16 @@ using namespace sm90;
 
 namespace {
 
-using Reason = std::optional<std::string>;
-
 constexpr int64_t kMaxBoxRows = 256; // rows of one copy through a tensor map
 constexpr int64_t kCellBytes = 4 * kCellSlots * cellSlotWords(32);
 constexpr int64_t kRegisterStep = 8;    // of setmaxnreg
 constexpr int64_t kStateRegisters = 30; // softmax state and addresses of a consumer's thread
 
-std::string number(int64_t value) { return std::to_string(value); }
-
-int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-
 int64_t consumers(const Sm90Config &config) { return config.blockM / kConsumerRows; }
 
 // Registers of every thread at launch: what the compiler may use for the whole block.
 int64_t registersAtLaunch(const GpuArch &arch, const Sm90Config &config) {
-  const int64_t threads = config.threads() * config.minBlocks;
-  const int64_t most = std::min<int64_t>(arch.registersPerSm / threads, arch.maxRegistersPerThread);
-  return most / kRegisterStep * kRegisterStep;
+  return allowedRegisters(arch, config.threads(), config.minBlocks) / kRegisterStep * kRegisterStep;
 }
 
 } // namespace
@@ -96,39 +88,11 @@ Reason checkKeyTile(const KernelRequest &request, const Sm90Config &config) {
   return std::nullopt;
 }
 
-Reason checkThreads(const KernelRequest &request, const Sm90Config &config) {
-  const GpuArch &arch = *request.arch;
-  if (config.threads() > arch.maxThreadsPerBlock)
-    return "need " + number(config.threads()) + " threads, " + std::string(arch.name) + " allows " +
-           number(arch.maxThreadsPerBlock) + " per block";
-  if (config.threads() * config.minBlocks > arch.maxThreadsPerSm)
-    return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
-           " allows " + number(arch.maxThreadsPerSm) + " threads per SM";
-  return std::nullopt;
-}
-
 Reason checkBoxes(const KernelRequest &, const Sm90Config &config) {
   if (config.blockM <= kMaxBoxRows)
     return std::nullopt;
   return "block_m is " + number(config.blockM) + ", one copy through a tensor map takes at most " +
          number(kMaxBoxRows) + " rows";
-}
-
-Reason checkSmem(const KernelRequest &request, const Sm90Config &config) {
-  const int64_t need = sm90Smem(request, config).totalBytes();
-  if (need <= request.arch->smemPerBlockBytes)
-    return std::nullopt;
-  return "need " + number(need) + " B, " + std::string(request.arch->name) + " allows " +
-         number(request.arch->smemPerBlockBytes) + " B";
-}
-
-Reason checkSmemOfAllBlocks(const KernelRequest &request, const Sm90Config &config) {
-  const GpuArch &arch = *request.arch;
-  const int64_t need = config.minBlocks * (sm90Smem(request, config).totalBytes() + arch.smemReservedBytes);
-  if (need <= arch.smemPerSmBytes)
-    return std::nullopt;
-  return number(config.minBlocks) + " blocks need " + number(need) + " B, an SM of " + std::string(arch.name) +
-         " has " + number(arch.smemPerSmBytes) + " B";
 }
 
 Reason checkRegisterSplit(const KernelRequest &request, const Sm90Config &config) {
@@ -238,10 +202,10 @@ const std::vector<Constraint> &sm90Constraints() {
       {"ranges", "every field lies in its range", checkRanges},
       {"query_tile", "every consuming warpgroup owns 64 rows", ruleOf<C, checkQueryTile>},
       {"key_tile", "tiles are multiples of 16 keys", ruleOf<C, checkKeyTile>},
-      {"threads", "threads of one block", ruleOf<C, checkThreads>},
+      {"threads", "threads of one block", ruleOf<C, threadsFit<C>>},
       {"boxes", "rows of one copy through a tensor map", ruleOf<C, checkBoxes>},
-      {"smem", "shared memory of one block", ruleOf<C, checkSmem>},
-      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, checkSmemOfAllBlocks>},
+      {"smem", "shared memory of one block", ruleOf<C, smemFits<C, sm90Smem>>},
+      {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, smemOfBlocksFits<C, sm90Smem>>},
       {"register_split", "registers of all warpgroups after launch", ruleOf<C, checkRegisterSplit>},
       {"registers", "least registers of a consuming thread", ruleOf<C, checkRegisters>},
       {"threshold", "weights stay finite in their type", ruleOf<C, checkThreshold>},

@@ -8,15 +8,14 @@
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
-#include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/SmemLayout.h"
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
 #include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
+#include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Skeletons/Shared/WarpgroupShapes.h"
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
-#include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
 
@@ -24,8 +23,6 @@ namespace heddle {
 namespace {
 
 using namespace sm90;
-
-std::string number(int64_t value) { return std::to_string(value); }
 
 // Every consumer judges its own rows.
 int64_t tilesAreWhole(const KernelRequest &request, const Sm90Config &config) {
@@ -65,11 +62,8 @@ PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const Kernel
   return region;
 }
 
-class Sm90Forward final : public Skeleton {
+class Sm90Forward final : public Family<Sm90Config, KindBase::forward, WarpgroupProducts> {
 public:
-  const ConfigFields &fields() const override { return configFields<Sm90Config>(); }
-  KindBase kind() const override { return KindBase::forward; }
-  bool servesArch(const GpuArch &arch) const override { return arch.features.hasWgmma && arch.features.hasTma; }
   Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override { return sm90Constraints(); }
@@ -84,9 +78,6 @@ public:
 };
 
 Status Sm90Forward::checkRequest(const KernelRequest &request) const {
-  if (!servesArch(*request.arch))
-    return Status::unsupported("needs warpgroup products and copies through tensor maps, which " +
-                               std::string(request.arch->name) + " lacks");
   HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarpgroups));
   // Strides of tensor maps are multiples of 16 bytes, and a product has at most 256 columns.
   constexpr int64_t kStrideBytes = 16;

@@ -4,6 +4,7 @@
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Shared/EmbeddedSources.h"
+#include "codegen/Target/GpuArch.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
@@ -20,10 +21,14 @@ std::string Skeleton::deviceFile() const {
 
 Status Skeleton::appliesTo(const KernelRequest &request) const {
   HEDDLE_TRY(request.validate());
-  const Status status =
-      kind() == request.kind.base
-          ? checkRequest(request)
-          : Status::unsupported("serves the kind " + Kind{kind()}.name() + ", not " + request.kind.name());
+  Status status;
+  if (kind() != request.kind.base)
+    status = Status::unsupported("serves the kind " + Kind{kind()}.name() + ", not " + request.kind.name());
+  else if (!servesArch(*request.arch))
+    status = Status::unsupported("needs " + std::string(instructions()) + ", which " + std::string(request.arch->name) +
+                                 " lacks");
+  else
+    status = checkRequest(request);
   return status.isOk() ? status : Status(status.code(), std::string(name()) + ": " + status.message());
 }
 

@@ -42,6 +42,8 @@ public:
   virtual KindBase kind() const = 0;
   /// The instructions that it is made of are those of this architecture.
   virtual bool servesArch(const GpuArch &arch) const = 0;
+  /// What these are, for the refusal of others.
+  virtual const char *instructions() const = 0;
   /// Ok, or unsupported with its name and what it serves instead.
   Status appliesTo(const KernelRequest &request) const;
 
@@ -81,7 +83,7 @@ public:
   std::optional<Rejection> whyInfeasible(const KernelRequest &request, const KernelConfig &config) const;
 
 protected:
-  /// Of a valid request of its kind: ok, or unsupported with what it serves instead.
+  /// Of a valid request of its kind for an architecture that it serves: ok, or unsupported with what it serves instead.
   virtual Status checkRequest(const KernelRequest &request) const = 0;
 };
 

@@ -1,0 +1,32 @@
+//===- Family.h - a skeleton of one kind and one set of instructions --------------------------===//
+#pragma once
+
+#include "codegen/Config/ConfigView.h"
+#include "codegen/Skeletons/Shared/Skeleton.h"
+#include "codegen/Target/GpuArch.h"
+
+namespace heddle {
+
+/// What a family is made of, as its refusals call it.
+struct AsyncCopies {
+  static constexpr const char *kName = "asynchronous copies";
+  static bool areIn(const GpuFeatures &features) { return features.hasCpAsync; }
+};
+struct AnyInstructions {
+  static constexpr const char *kName = "nothing";
+  static bool areIn(const GpuFeatures &) { return true; }
+};
+struct WarpgroupProducts {
+  static constexpr const char *kName = "warpgroup products and copies through tensor maps";
+  static bool areIn(const GpuFeatures &features) { return features.hasWgmma && features.hasTma; }
+};
+
+template <class Config, KindBase base, class Instructions> class Family : public Skeleton {
+public:
+  const ConfigFields &fields() const final { return configFields<Config>(); }
+  KindBase kind() const final { return base; }
+  bool servesArch(const GpuArch &arch) const final { return Instructions::areIn(arch.features); }
+  const char *instructions() const final { return Instructions::kName; }
+};
+
+} // namespace heddle
