@@ -15,8 +15,6 @@ shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
   "1 1300 400 2 2 128 bf16"
 )
 
-inputs_of() { echo "$HEDDLE_SCRATCH/$(tr ' ' '_' <<<"$1").safetensors"; }
-
 kind=backward # of inputs and calls
 
 make_inputs() { # make_inputs <shape> [option...]

@@ -15,8 +15,6 @@ shapes=( # batch seqlen_q seqlen_k heads kv_heads head_dim dtype
   "1 8192 8192 8 8 64 bf16"
 )
 
-inputs_of() { echo "$HEDDLE_SCRATCH/$(tr ' ' '_' <<<"$1").safetensors"; }
-
 make_inputs() { # make_inputs <shape>
   local batch seqlen seqlen_k heads kv_heads head_dim dtype
   read -r batch seqlen seqlen_k heads kv_heads head_dim dtype <<<"$1"

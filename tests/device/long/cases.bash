@@ -89,6 +89,25 @@ run_command() {
   command=("$HEDDLE" run "$pattern" --inputs="$inputs" --output="$(mktemp -p "$HEDDLE_SCRATCH")" --target=cuda "$@" "${compiled[@]}")
 }
 
+# inputs_of <name>: where prepare_shape leaves them.
+inputs_of() { echo "$HEDDLE_SCRATCH/$(tr ' ' '_' <<<"$1").safetensors"; }
+
+# prepare_shape <name> <shape> <argument of make-inputs...>: inputs of "seqlen_q seqlen_k heads kv_heads head_dim".
+prepare_shape() {
+  local name=$1 seqlen seqlen_k heads kv_heads head_dim
+  read -r seqlen seqlen_k heads kv_heads head_dim <<<"$2"
+  shift 2
+  prepare "inputs of $name" "$seconds" "$HEDDLE" make-inputs --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
+    --kv-heads="$kv_heads" --head-dim="$head_dim" --seed=3 "$@" -o "$(inputs_of "$name")"
+}
+
+# takes_shape <pattern file> <shape>: fails where one tensor says where documents of queries and of unlike many keys end.
+takes_shape() {
+  local seqlen seqlen_k
+  read -r seqlen seqlen_k _ <<<"$2"
+  [ "$seqlen" = "$seqlen_k" ] || ! grep -qE 'attn\.documents .* at %[a-z_]+ ' "$1"
+}
+
 # draw <pattern> <skeleton> <file> <argument of heddle configs...>: fails if the skeleton does not serve this GPU.
 draw() {
   local pattern=$1 skeleton=$2 file=$3
