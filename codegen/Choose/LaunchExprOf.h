@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// Of sums, quotients and extremes of lengths, positions of row 0 and run-time sizes: words of arguments.
+/// `expr` has sums, quotients and extremes of lengths, positions of row 0 and run-time sizes: words of arguments.
 LaunchExpr launchExprOf(const attn::IntExpr &expr, QOriginRule rule);
 
 } // namespace heddle

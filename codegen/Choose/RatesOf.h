@@ -38,8 +38,8 @@ PatternRates ratesOf(const AnalysedPattern &analysed);
 // where query tiles are short, their ends weigh more than their middle; where neighbouring rows want different keys,
 // large tiles load more than their parts need; where rows of many lattices meet in one kernel, its tiles keep little.
 
-/// Of a pattern whose masks read tensors, or have lists that counts do not read, no more is known than the number of
-/// queries that its masks are made for, and what lists in tensors are commonly made for.
+/// Where masks read tensors, or have lists that counts do not read, no more is known than how many queries they are
+/// made for, and what lists in tensors are commonly made for.
 TileBalance tileBalance(const AnalysedPattern &analysed);
 
 } // namespace heddle

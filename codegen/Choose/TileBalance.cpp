@@ -50,7 +50,7 @@ public:
     return values;
   }
 
-  /// Of one query tile, all branches together.
+  /// Counts what one query tile visits in all branches together.
   int64_t count(int64_t head, attn::RowTile tile, int64_t columns) const {
     int64_t visited = 0;
     for (const attn::TileVisitor &branch : branches) {
@@ -77,7 +77,7 @@ struct AlikeHeads {
 struct LargeTiles {
   int64_t visits = 0, needs = 0;
 
-  /// Of as many heads as visit alike.
+  /// Counts as many heads as visit alike.
   void add(const VisitCounter &counter, const AlikeHeads &heads, int64_t index) {
     constexpr int64_t kParts = kLargeRows / kPartRows;
     visits += heads.count * kParts * counter.count(heads.first, {0, index, kLargeRows}, kPartRows);
@@ -139,7 +139,7 @@ TileBalance guessedFromLists(TileBalance balance, const attn::PatternAnalysis &a
   return balance;
 }
 
-/// Of a head of each group.
+/// Looks at a head of each group.
 bool firstKeysAreLong(const attn::PatternAnalysis &analysis, Guess &guess) {
   for (const auto &[head, heads] : headsOfVariants(analysis, guess.sizes)) {
     const attn::VariantRanges &ranges = analysis.variants[attn::variantOf(analysis, guess.sizes, head)].transposed;

@@ -20,7 +20,7 @@ struct CountedPattern {
   std::vector<attn::PatternAnalysis> passes; ///< in the order of their kernels, where it falls into several
 };
 
-/// Of all kernels of a call together.
+/// What all kernels of a call do together.
 struct TileWork {
   double visited = 0, full = 0; ///< key tiles
   double items = 0;             ///< query tiles

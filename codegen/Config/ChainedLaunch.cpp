@@ -30,7 +30,7 @@ struct Carry {
   PointerSource out, lse;
 };
 
-/// Of the pass `index` of a plan.
+/// What pass `index` of the plan continues from.
 Carry appendCarry(LaunchPlan &plan, int64_t index) {
   const std::string name = "carry" + std::to_string(index);
   const LaunchExpr lse = pairs() * plan.roundRows * LaunchExpr(kFloatBytes);

@@ -19,7 +19,7 @@ template <class T> struct FieldOf {
   std::vector<std::string> names = {}; ///< as ConfigField::names
 };
 
-/// Of fields that say whether something is done.
+/// The names of values of a field that says whether something is done.
 inline std::vector<std::string> noOrYes() { return {"no", "yes"}; }
 
 template <class T> struct FieldsOf {

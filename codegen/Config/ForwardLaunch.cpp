@@ -17,7 +17,7 @@ void appendFixedParams(KernelLaunch &launch, QOriginRule rule) {
   appendCallSizes(launch, rule);
 }
 
-// Of elements that have none.
+// Elements without scales take none.
 void dropScales(PlanService &serves) {
   const auto isScale = [&](Role role) { return serves.kind->find(role)->presence == Presence::scale; };
   serves.roles.erase(std::remove_if(serves.roles.begin(), serves.roles.end(), isScale), serves.roles.end());

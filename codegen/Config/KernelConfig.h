@@ -24,7 +24,7 @@ struct ConfigField {
   std::string name;
   int64_t initial;     ///< what a text without the field means
   int64_t least, most; ///< what other rules compute with: text may hold any number
-  /// Of the values from 0 on, where they are alternatives rather than numbers; "" is a value without one.
+  /// The names of the values from 0 on, where these are alternatives rather than numbers; "" is a value without one.
   std::vector<std::string> names = {};
 
   /// The value's name, else the number.
@@ -48,7 +48,7 @@ struct ConfigFields {
 /// The fields must outlive it.
 class KernelConfig {
 public:
-  /// Of no family.
+  /// A configuration of no family.
   KernelConfig();
   /// Every field at its default.
   explicit KernelConfig(const ConfigFields &fields);

@@ -23,15 +23,15 @@ struct KernelRequest : PatternRates, CallShape {
   const GpuArch *arch = &baselineGpuArch(); ///< never null
   bool isPass = false;                      ///< one of several kernels of a call, which go through the rows in rounds
 
-  /// Of q, k and v, which checkTypes() has found alike.
+  /// The element of q, k and v, which checkTypes() has found alike.
   const ElementTraits &element() const { return traitsOf(elements.q); }
   /// unsupported: types that no kernel mixes, that are not among those served, or have no such products.
   Status checkTypes(ElementSet served = &ElementTraits::isPacked) const;
 
-  /// Of kind.gradientsOf, which validate() has found among the pattern's.
+  /// Those of kind.gradientsOf, which validate() has found among the pattern's.
   std::vector<GradientSlot> wantedGradients() const;
 
-  /// Of the kernel of pass `index`: all but the last write what the next one continues from, in fp32.
+  /// What the kernel of pass `index` is asked: all but the last write what the next one continues from, in fp32.
   KernelRequest passRequest(size_t index) const;
 
   /// Every tile of `rows` x `columns` pairs is kept or dropped as a whole, if key 0 stands at a multiple of

@@ -59,7 +59,7 @@ struct GradientSlot {
   bool isShared = true;  ///< several pairs of a head read one element
 };
 
-/// Of a whole pattern.
+/// What kernels know of a whole pattern.
 struct PatternRates {
   std::vector<VariantRates> variants = {VariantRates()};
   /// of walks over key tiles, axes exchanged: `queryRate` is that of keys, `keyRates` are those of queries

@@ -1,4 +1,3 @@
-//===- CpuAttention.cpp - attention on the CPU ------------------------------===//
 // Checks the arguments, lists the query tiles of every head as a kernel's grid does, and spreads them
 // over threads.
 #include "codegen/Cpu/CpuAttention.h"

@@ -1,4 +1,3 @@
-//===- CpuAttention.h - attention on the CPU --------------------------------===//
 // Owns the CPU target: the reference for people without a GPU. It walks the same generated ranges as
 // a device skeleton and computes a blocked online softmax in fp32.
 #pragma once

@@ -105,7 +105,7 @@ int64_t GradientTileWorker::numberOfQuery(int64_t index) const {
   return (int64_t(context.batch) * call.heads + context.head) * call.seqlenQ + index;
 }
 
-/// Of the rows, where these are queries.
+/// Lanes get what their rows need, where these are queries.
 void GradientTileWorker::setLaneNumbers(int32_t branch, Purpose purpose) {
   const std::vector<float> &deltas = softmax.delta[pattern.info().isDetached ? branch : 0];
   std::fill_n(lse.data(), lanes, INFINITY);

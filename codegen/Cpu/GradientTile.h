@@ -26,9 +26,9 @@ public:
   /// where gradients are detached.
   GradientTileWorker(const CpuCall &call, SoftmaxRows &softmax, Rows rows);
 
-  /// Of queries: d_q. Of keys: d_k and d_v.
+  /// Writes d_q of rows that are queries, d_k and d_v of rows that are keys.
   void run(const TilePlace &place);
-  /// Of queries: adds to the gradient of an argument, at `sums`, what the pairs of these rows say.
+  /// Adds to the gradient of an argument, at `sums`, what the pairs of these rows say, which are queries.
   void addToArgument(const TilePlace &place, const CpuCall::ArgumentGradient &of, float *sums);
 
 private:
@@ -46,7 +46,7 @@ private:
   void runHead(int32_t head);
   void runBranch(int32_t branch, Purpose purpose);
   void setLaneNumbers(int32_t branch, Purpose purpose);
-  /// Of the columns from `first` on, a tile of them: weights in `scores`, and what goes before them in `products`.
+  /// Leaves weights of a tile of columns, those from `first` on, in `scores`, and what goes before them in `products`.
   void computePairs(const Columns &columns, int32_t first, bool isFull, Purpose purpose);
   void loadColumns(const Columns &columns, int32_t first);
   void changeScores(const Columns &columns, int32_t first, Purpose purpose);

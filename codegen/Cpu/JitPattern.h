@@ -32,7 +32,7 @@ public:
   int32_t keyResidue(const JitContext &context, int32_t variant, int32_t branch, int32_t tileFirst) const;
   JitKeyRange nextRange(const JitContext &context, const JitTile &tile, int32_t from) const;
 
-  // Of key tiles and the queries that they visit; only of a module that has these functions.
+  // Whether the module has functions of key tiles and the queries that they visit; those below are only called then.
   bool isTransposed() const;
   int32_t transposedKeyRate(int32_t variant) const;
   int32_t transposedQueryRate(int32_t variant, int32_t branch) const;
@@ -51,7 +51,7 @@ public:
   // scores[i], that of (q + step * i, k), in place, for i < count; the branch of the line does not matter.
   void scoreColumn(const JitContext &context, const JitKeepLine &line, float *scores) const;
 
-  // Of a module with pattern_score_gradient; in any other pattern the derivative is 1, and lines stay as they are.
+  // Calls pattern_score_gradient; in a module without it the derivative is 1, and lines stay as they are.
   float scoreGradient(const JitContext &context, int32_t q, int32_t k, float score) const;
   // Along queries, of scores[i] as scoreColumn has them, the derivatives there; along keys, of (q, k + step * i), the
   // scores and the derivatives.

@@ -29,7 +29,7 @@ public:
   // (alibi, 4k keys: 1.2 s of a core against 2.8 s).
   enum class Effort { ofCalls, ofLoops };
 
-  // Of a module that lowerToLlvm has lowered.
+  // Takes a module that lowerToLlvm has lowered.
   static llvm::Expected<MachineCode> compile(mlir::ModuleOp lowered, Effort effort);
   MachineCode(MachineCode &&) noexcept;
   ~MachineCode();

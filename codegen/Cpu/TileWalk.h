@@ -21,7 +21,7 @@ struct Columns {
         count(int32_t(std::max<int64_t>(int64_t(existing) - residue + rate - 1, 0) / rate)) {}
 
   int64_t index(int32_t column) const { return residue + int64_t(rate) * column; }
-  /// Of a tile of at most `block` of them.
+  /// How many a tile of at most `block` of them has.
   int32_t countFrom(int32_t first, int32_t block) const { return std::min(block, count - first); }
 };
 

@@ -56,7 +56,7 @@ static LogicalResult printFunction(emitc::FuncOp function, const PatternInfo &in
   return success();
 }
 
-// Of the lists that the functions ask; the first is what all of them need.
+// The files of the lists that the functions ask; the first is what all of them need.
 static std::vector<std::string> deviceFilesOf(ModuleOp module) {
   std::set<std::string> files;
   for (auto function : module.getOps<func::FuncOp>())

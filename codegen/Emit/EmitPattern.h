@@ -14,7 +14,7 @@ namespace heddle {
 // module's context, so it must not run while another thread uses that context.
 mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const PatternInfo &info);
 
-// Of an argument of the pattern that scores have a derivative by: what the two functions of it read.
+// What the two functions of an argument read that scores have a derivative by.
 struct ArgumentGradientTraits {
   int argument;
   bool derivativeReadsScore;

@@ -131,7 +131,7 @@ void writeOptional(SourceWriter &writer, const OptionalMethod &optional, const P
   writer.line(std::string("return ") + optional.otherwise + ";");
 }
 
-// Of backward passes: a forward text says nothing of it.
+// Backward passes alone have these lines.
 void writeGradients(SourceWriter &writer, const PatternInfo &info, bool hasScoreGradient) {
   writeOptional(writer, {"kHasScoreGradient", hasScoreGradient, Generated::ScoreGradient, "1.0f"}, info);
   writer.constant("kIsDetached", info.isDetached);

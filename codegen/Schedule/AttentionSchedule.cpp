@@ -169,7 +169,7 @@ private:
   };
   using PairPredicate = llvm::function_ref<Value(FunctionBuilder &, Pair)>;
 
-  /// Of a branch, in the function of words `f`; null if there is none.
+  /// The word of a branch, in the function of words `f`; null if there is none.
   Value columnWord(FunctionBuilder &f, unsigned v, unsigned b, PairPredicate keeps) {
     OwningOpRef<ModuleOp> scratch = ModuleOp::create(f.loc);
     func::FuncOp predicate = buildColumnPredicate(*scratch, v, b, keeps);

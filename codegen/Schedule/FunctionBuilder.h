@@ -23,9 +23,9 @@ public:
   /// Order of the context arguments; run-time sizes follow, then tensor operands.
   enum ContextArgument : unsigned { Batch, Head, Heads, SeqlenQ, SeqlenK, QOrigin, KOrigin, FirstParameter };
 
-  /// Of a function of `pattern`.
+  /// Begins a function of `pattern`.
   FunctionBuilder(mlir::ModuleOp module, llvm::StringRef name, attn::PatternOp pattern, const FunctionShape &shape);
-  /// Of one of the table, under the name of an argument where it is ByArgument.
+  /// Begins one of the table, under the name of an argument where it is ByArgument.
   FunctionBuilder(mlir::ModuleOp module, const PatternFunction &function, attn::PatternOp pattern,
                   llvm::StringRef symbol = {});
 
@@ -52,7 +52,7 @@ public:
   void dispatch(mlir::Value selector, unsigned count, llvm::function_ref<void(unsigned)> body);
 
 private:
-  /// Of a selector in [first, ...): whether it is below `part`.
+  /// Whether a selector, at least `first`, is below `part`.
   mlir::Value isBefore(mlir::Value selector, unsigned first, unsigned part);
   attn::PatternOp pattern;
   unsigned extraOffset = 0;

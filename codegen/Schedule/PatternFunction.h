@@ -99,7 +99,7 @@ bool hasFunction(mlir::ModuleOp module, Generated which);
 llvm::SmallVector<mlir::Type> extraTypes(mlir::MLIRContext *context, const PatternFunction &function);
 llvm::SmallVector<mlir::Type> resultTypes(mlir::MLIRContext *context, const PatternFunction &function);
 
-/// Of a function of kept columns.
+/// The attribute of a function of kept columns.
 inline constexpr llvm::StringLiteral kBranches = "heddle.branches";
 /// What functions of kept columns call, which only the text has: a skeleton defines it.
 inline constexpr llvm::StringLiteral kColumnsBelow = "columns_below";

@@ -141,7 +141,7 @@ private:
     return {result[0], result[1], result[2], result[3]};
   }
 
-  /// Of a cell of rows, the next listed cell at or after `from`. A run ends where that of another cell of rows begins
+  /// The next listed cell of a cell of rows at or after `from`. A run ends where that of another cell of rows begins
   /// or ends, so that inside it the columns that all keep are those of these cells.
   PieceRun nextListed(const attn::PieceRange &piece) {
     Value none = function.constant(kNoTile);

@@ -38,7 +38,7 @@ attn::PredicateFrame placeOf(const attn::ScoreFrame &frame) {
           frame.qOrigin};
 }
 
-/// Of a function whose first extra arguments are the positions of a pair and the document of its query.
+/// The first extra arguments of the function are the positions of a pair and the document of its query.
 attn::ScoreFrame frameOfPair(FunctionBuilder &f, attn::PatternOp pattern, const attn::ArgumentValues &arguments) {
   attn::ScoreFrame frame = frameOf(f, arguments, f.extra(0), f.extra(1));
   if (attn::documentsOfScores(pattern))

@@ -9,7 +9,7 @@
 
 namespace heddle::cost {
 
-/// Of one token in one layer, on one rank of the tensor group.
+/// What one token takes in one layer, on one rank of the tensor group.
 double activationBytes(const CostProblem &problem, const Layout &layout);
 
 } // namespace heddle::cost

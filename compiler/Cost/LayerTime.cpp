@@ -29,7 +29,7 @@ public:
 
   double sweep(double bytes) const { return bytes / (gpu.bandwidthGBps * 1e9 * efficiency().memory); }
 
-  /// Of scores that are written down: never in 8 bits.
+  /// The time of scores that are written down: never in 8 bits.
   double scoreFlops(double flops) const { return flops / (gpu.tflops * 1e12 * efficiency().products * left); }
 
   double attention(double flops, double tflops) const { return flops / (tflops * 1e12 * left); }

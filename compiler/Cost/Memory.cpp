@@ -41,7 +41,7 @@ public:
 private:
   MemoryArray &at(Moment moment) { return result.bytes[size_t(moment)]; }
 
-  /// Of a state that is divided from ZeRO stage `stage` on.
+  /// The part of a state that is divided from ZeRO stage `stage` on.
   double divided(int64_t stage) const {
     const double experts = std::max(1.0, double(layout.replicas()) / double(layout.expert));
     return layout.zero >= stage ? parameters.common / double(layout.replicas()) + parameters.experts / experts

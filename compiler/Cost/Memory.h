@@ -30,7 +30,7 @@ struct MemoryUse {
 };
 MemoryUse memoryUse(const CostProblem &problem, const Layout &layout);
 
-/// Of a rank, that wait in its host's memory.
+/// What waits of a rank in its host's memory.
 double offloadedBytes(const CostProblem &problem, const Layout &layout);
 
 /// Tokens whose logits are there at a time.

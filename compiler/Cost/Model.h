@@ -34,9 +34,9 @@ struct Product {
   double weights() const { return inner * columns; }
 };
 
-/// Of one layer, of attention alone.
+/// The products of one layer, of attention alone.
 std::vector<Product> attentionProducts(const ModelSpec &model);
-/// Of one ffn of so many channels, or one expert.
+/// The products of one ffn of so many channels, or one expert.
 std::vector<Product> ffnProducts(const ModelSpec &model, int64_t channels);
 
 struct ParameterCounts {
@@ -50,7 +50,7 @@ struct ParameterCounts {
 };
 ParameterCounts countParameters(const ModelSpec &model);
 
-/// Of forward and backward, without attention's scores: six for each active parameter.
+/// Operations forward and backward, without attention's scores: six for each active parameter.
 double productFlopsOfToken(const ModelSpec &model);
 
 } // namespace heddle::cost

@@ -25,7 +25,7 @@ struct Outlook {
   double tokensPerSecond = 0, flopsOfToken = 0, mfu = 0;
   double megawatts = 0;           ///< 0: the power of the GPU is unknown
   std::optional<Goodput> goodput; ///< none: no failure rate
-  // Of all tokens that are to be trained, failures included; none where nobody asks:
+  // What all tokens take that are to be trained, failures included; none where nobody asks:
   std::optional<double> days, gpuHours, megawattHours, money;
 };
 Outlook outlook(const CostProblem &problem, const Layout &layout, const StepTime &step);

@@ -1,5 +1,5 @@
 //===- ReadProblem.h - a plan from JSON -------------------------*- C++ -*-===//
-// Owns the file of `heddle cost`: docs/cost.md lists its keys. Errors name the file and the JSON pointer of what is wrong.
+// Owns the file of `heddle cost`: docs/cost.md lists its keys. Errors name the file and the place of what is wrong.
 //===----------------------------------------------------------------------===//
 #pragma once
 

@@ -131,7 +131,7 @@ private:
         }
   }
 
-  /// Of activations: where a host has room, and few are kept anyway.
+  /// Activations may wait in a host that has room, and where few are kept anyway.
   std::vector<bool> offloads(const Layout &layout) const {
     const bool hasHost = problem.cluster.hostLinkGBps > 0 && problem.cluster.hostMemoryGiB > 0;
     return hasHost && layout.recompute >= Recompute::products ? std::vector<bool>{false, true}

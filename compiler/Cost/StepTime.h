@@ -45,7 +45,7 @@ struct LayerTime {
   double weightGradient = 0;             ///< of backward's products
 };
 
-/// Of the parts of a layout that say what a layer does: tensor, context, expert, micro-batch, recompute, scheme, sequence.
+/// Follows from what of a layout says what a layer does: tensor, context, expert, micro-batch, recompute, scheme, sequence.
 struct StageTimes {
   LayerTime layer; ///< the mean of the model's layers
   LayerTime head;
@@ -65,7 +65,7 @@ TimeArray hiddenTime(const CostProblem &problem, const Layout &layout, const Ste
 const char *coverOf(TimeItem item);
 
 int64_t microBatches(const CostProblem &problem, const Layout &layout);
-/// Of the busiest stage. The words' matrices count as layers where only that makes stages even.
+/// The layers of the busiest stage. The words' matrices count as layers where only that makes stages even.
 double layersOfStage(const ModelSpec &model, const Layout &layout);
 /// Parameters of a rank of the busiest stage: of those that all replicas have, and of its experts.
 struct RankParameters {

@@ -1,4 +1,3 @@
-//===- AtomicFile.cpp ----------------------------------------------------------===//
 #include "compiler/Io/AtomicFile.h"
 #include <algorithm>
 #include <cerrno>

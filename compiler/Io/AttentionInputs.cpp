@@ -1,4 +1,3 @@
-//===- AttentionInputs.cpp -----------------------------------------------------===//
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Memory.h"
 #include "compiler/Io/RandomTensor.h"
@@ -117,7 +116,7 @@ float AttentionInputs::descaleOf(Role role, int64_t batch, int64_t head) const {
   return isGiven(scale) ? float(of(scale).get(batch * sizes.of(specOf(role).heads) + head)) : 1.0f;
 }
 
-// Of the tensors that a call has, those of a file are dense and so many; arrays are looked at here alone.
+// The tensors that a file has of a call are dense and so many; arrays are looked at here alone.
 class FileChecks {
 public:
   explicit FileChecks(const AttentionInputs &inputs) : sizes(symbols), rules(inputs.kind) {

@@ -62,7 +62,7 @@ struct AttentionInputs : RoleTensors {
   Kind kind = {};
   Precision precision = Precision::exact; // that the call is to have of products
   DType dtype() const { return of(kind.roles().front().role).dtype; }
-  // Of out, where nobody asks for another.
+  // The type of out, where nobody asks for another.
   DType outDType() const { return CallElements::outOf(dtype()); }
   // What elements of q, k or v in that head are multiplied by; 1 where they have no scales.
   float descaleOf(Role role, int64_t batch, int64_t head) const;
@@ -91,7 +91,7 @@ struct RandomInputs {
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
                                               const Kind &kind = {}, const RandomInputs &random = {});
 
-// Of what comes from a forward call, what the inputs have not.
+// What the inputs lack of what comes from a forward call.
 std::vector<RoleSpec> missingOfForward(const AttentionInputs &inputs);
 
 // Gives the inputs that. `forward` computes a forward call on them, as inputs of kind forward; it is not called where

@@ -1,4 +1,3 @@
-//===- ExtremeScores.cpp ------------------------------------------------------===//
 #include "compiler/Io/ExtremeScores.h"
 #include "compiler/Io/RandomTensor.h"
 

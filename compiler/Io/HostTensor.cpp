@@ -1,4 +1,3 @@
-//===- HostTensor.cpp --------------------------------------------------------===//
 #include "compiler/Io/HostTensor.h"
 #include <algorithm>
 #include <cassert>

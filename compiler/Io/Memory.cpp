@@ -1,4 +1,3 @@
-//===- Memory.cpp -----------------------------------------------------------------===//
 #include "compiler/Io/Memory.h"
 #include "runtime/Core/ReadFile.h"
 #include <algorithm>
@@ -31,7 +30,7 @@ int64_t leftOfMachine() {
   return available == kUnknown ? kUnknown : (available + (swap == kUnknown ? 0 : swap)) * 1024;
 }
 
-// Of a control group (version 2) and those above it; caches of files are given back when memory is wanted, so they do
+// Those of a control group (version 2) and above it; caches of files are given back when memory is wanted, so they do
 // not count.
 int64_t leftOfControlGroups() {
   const std::string groups = systemText("/proc/self/cgroup");

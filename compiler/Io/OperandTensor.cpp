@@ -1,4 +1,3 @@
-//===- OperandTensor.cpp -----------------------------------------------------===//
 #include "compiler/Io/OperandTensor.h"
 #include "compiler/Io/HostTensor.h"
 #include "compiler/Io/RandomTensor.h"

@@ -1,4 +1,3 @@
-//===- RandomTensor.cpp -------------------------------------------------------===//
 #include "compiler/Io/RandomTensor.h"
 #include "runtime/Core/ParallelFor.h"
 
@@ -25,7 +24,7 @@ static uint64_t fnv1a64(std::string_view text) {
   return (word & kFields) + ((word >> 16) & kFields);
 }
 
-// Of the words that follow `place`.
+// Made of the words that follow `place`.
 [[gnu::always_inline]] static inline float normalAt(uint64_t place) {
   const uint64_t sums =
       pairSums(mix(place + kStep)) + pairSums(mix(place + 2 * kStep)) + pairSums(mix(place + 3 * kStep));

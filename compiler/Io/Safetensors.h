@@ -38,7 +38,7 @@ public:
   Result<HostTensor> read(const std::string &name, ElementSet set = &ElementTraits::isOfCalls) const;
   // The same of a tensor that a pattern reads: unsupported names the element types that one may have.
   Result<OperandTensor> readOperand(const std::string &name) const;
-  // Of a tensor of a call, without its elements: shape and element type alone. Failures as of read().
+  // Shape and element type of a tensor of a call, without its elements. Failures as of read().
   Result<HostTensor> describe(const std::string &name) const;
   // Bytes [first, first + bytes) of the tensor, which has them.
   Status readBytes(const TensorEntry &entry, uint64_t first, uint64_t bytes, void *to) const;

@@ -1,4 +1,3 @@
-//===- SequenceTensors.cpp ------------------------------------------------------===//
 #include "compiler/Io/SequenceTensors.h"
 #include "compiler/Io/RandomTensor.h"
 #include "runtime/Core/SequenceChecks.h"

@@ -1,4 +1,3 @@
-//===- Background.cpp -----------------------------------------------------===//
 #include "compiler/Library/Background.h"
 #include "runtime/Core/Thrown.h"
 

@@ -23,7 +23,7 @@ public:
   const std::atomic<bool> &isCancelled() const { return cancelled; }
   /// Waits at most so many seconds, negative or infinite: forever; no NaN. True if it is over.
   bool wait(double seconds) const;
-  /// Of the work; ok until it is over.
+  /// The status of the work; ok until it is over.
   Status status() const;
 
 private:

@@ -1,4 +1,3 @@
-//===- CompiledPattern.cpp ------------------------------------------------===//
 #include "compiler/Library/CompiledPattern.h"
 #include "compiler/Pattern/HeadDependence.h"
 
@@ -296,7 +295,7 @@ Status CompiledPattern::checkIntegers(const CpuCall &call) {
   return status.isOk() ? status : badArguments("operands: " + status.message());
 }
 
-/// Of the tensors of integers among the operands of a call.
+/// The tensors of integers among the operands of a call.
 attn::TensorData CompiledPattern::integersOf(const heddle_operand *operands, uint64_t count,
                                              const CpuCall &call) const {
   attn::TensorData data(described.size());

@@ -51,7 +51,7 @@ public:
   Status checkWords(const LaunchSymbols &symbols) const;
   /// unsupported: sequences of different lengths cannot share its tensors.
   Status checkPages() const { return noPages.empty() ? Status() : Status::unsupported("operands: " + noPages); }
-  /// Of a call whose words passed: what its tensors of integers hold, in the words of tensors from files.
+  /// Judges what the tensors of integers hold of a call whose words passed, in the words of tensors from files.
   Status checkIntegers(const CpuCall &call);
   /// Over a whole call: who keeps what of it, and which rank sends it to whom (dialect/Geometry/GroupPlanner.h). Tensors of
   /// integers, in host memory, are read. invalidArgument: sizes or tensors are none of the pattern.
@@ -64,7 +64,7 @@ public:
 
   Result<std::shared_ptr<const PreparedPattern>> prepared(Walk walk);
   Result<std::shared_ptr<const JitPattern>> machineCode(Walk walk);
-  /// Of a checked shape. Sizes that were asked for before are answered from memory.
+  /// The shape was checked. Sizes that were asked for before are answered from memory.
   Result<ProblemBucket> bucket(const ProblemShape &shape, int64_t smCount);
 
   /// Over batch and heads. unsupported: there is no closed form, or tensors decide.
@@ -78,7 +78,7 @@ private:
   void describe();
   void describeDimensions(unsigned argument);
   const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
-  /// Of a size, a number or the length of a tensor.
+  /// The word of a size, a number or the length of a tensor.
   Result<int64_t> wordOf(const heddle_operand &operand) const;
 
   std::unique_ptr<PatternFile> file; ///< parsed once
@@ -89,7 +89,7 @@ private:
   std::vector<ArgumentBound> bounds;
   heddle_pattern_info facts = {};
   std::vector<heddle_pattern_argument> described;
-  /// Of a tensor, each dimension: its extent, or, where the type says `?`, what that stands for.
+  /// A dimension of a tensor: its extent, or, where the type says `?`, what that stands for.
   using Dimension = std::variant<int64_t, attn::Extent>;
   struct Tensor {
     std::vector<Dimension> dimensions;

@@ -1,4 +1,3 @@
-//===- EmbeddedCompiler.cpp -----------------------------------------------===//
 #include "compiler/Library/EmbeddedCompiler.h"
 
 #include "codegen/Config/KernelRequest.h"
@@ -21,7 +20,7 @@ KernelFamily familyOf(const KernelQuestion &question) {
   return KernelFamily::of(question.pattern->info().digest, question.kernel, kGenerator);
 }
 
-/// Of the calls that a default is chosen for.
+/// The rows of the calls that a default is chosen for.
 int64_t rowsBucket(const KernelQuestion &question) {
   return ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(question.kernel.queries));
 }

@@ -48,7 +48,7 @@ public:
   /// invalidArgument: the pattern has no such gradients.
   static Status checkGradients(const KernelQuestion &question);
 
-  /// Of the databases. notFound if nothing fits.
+  /// The kernel that the databases have. notFound if nothing fits.
   Result<FoundKernel> stored(const KernelQuestion &question);
   /// Stored, else the default for this GPU, compiled now.
   Result<FoundKernel> best(const KernelQuestion &question);

@@ -1,4 +1,3 @@
-//===- MadeKernels.cpp ----------------------------------------------------===//
 #include "compiler/Library/MadeKernels.h"
 
 #include "runtime/Core/Thrown.h"

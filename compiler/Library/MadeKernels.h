@@ -33,7 +33,7 @@ public:
   /// The same if it needs no waiting. `isBegun`: it was made, or somebody makes it.
   std::optional<Result<FoundKernel>> ready(const Device &device, const std::string &key, bool &isBegun);
 
-  /// Of the records and messages that are kept, texts and code.
+  /// What the records and messages take that are kept, texts and code.
   int64_t heldBytes() const;
 
 private:

@@ -16,7 +16,7 @@ Status openPattern(const std::string &text, const char *label, const char *name,
   return {};
 }
 
-/// Of calls on q, k and v. The arguments name the gradients of others.
+/// The kind of calls on q, k and v. The arguments name the gradients of others.
 Result<KindText> kindOf(const char *what, const char *given) {
   HEDDLE_ASSIGN(const KindText text, KindText::parse(given ? given : "forward"));
   if (text.kind.find(Role::q) && text.kind.gradientsOf.empty())

@@ -1,4 +1,3 @@
-//===- ChildProcess.cpp ---------------------------------------------------===//
 #include "compiler/Measure/ChildProcess.h"
 
 #include <algorithm>

@@ -90,7 +90,7 @@ private:
   const GuardedBuffer &written(Role role) const;
   Status checkGuards() const;
   Result<std::vector<double>> readRow(const RoleSpec &role, const oracle::RowId &id) const;
-  /// Of an argument, by its place among the call's.
+  /// Reads the gradient of an argument, by its place among the call's.
   Status readGradient(size_t place, HostTensor &tensor) const;
 
   Device device;

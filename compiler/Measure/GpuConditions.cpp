@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Of nvml.h; the numbers are part of its binary interface.
+// These are numbers of nvml.h, part of its binary interface.
 constexpr int kSuccess = 0, kClockSm = 1;
 constexpr double kMilliwatts = 1000;
 constexpr int64_t kPauseNs = 20'000'000;

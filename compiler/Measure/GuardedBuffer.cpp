@@ -1,4 +1,3 @@
-//===- GuardedBuffer.cpp --------------------------------------------------===//
 #include "compiler/Measure/GuardedBuffer.h"
 
 #include <algorithm>

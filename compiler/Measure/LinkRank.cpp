@@ -81,7 +81,7 @@ Status LinkRank::check(int64_t bytes) {
   return compare(bytes);
 }
 
-/// Of one step, by the clock of the GPU; the first step of a round is not counted, in it ranks meet.
+/// The time of one step, by the clock of the GPU; the first step of a round is not counted, in it ranks meet.
 Result<double> LinkRank::time(int64_t bytes, int64_t steps) {
   HEDDLE_ASSIGN(DeviceEvent begin, DeviceEvent::create(gpu));
   HEDDLE_ASSIGN(DeviceEvent end, DeviceEvent::create(gpu));

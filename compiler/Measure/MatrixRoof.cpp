@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Of cublas_api.h and library_types.h; the numbers are part of cuBLAS's binary interface.
+// These are numbers of cublas_api.h and library_types.h, part of cuBLAS's binary interface.
 constexpr int kOpN = 0, kOpT = 1, kTypeBf16 = 14, kCompute32F = 68, kDefaultAlgorithm = -1;
 using Create = int (*)(void **);
 using Destroy = int (*)(void *);

@@ -116,7 +116,7 @@ private:
     return CheckedCall{std::move(problem), oracle::referenceOf(definitionOf(call), rows)};
   }
 
-  /// Of a candidate that is loaded and right on the call that is timed.
+  /// The candidate is loaded, and right on the call that is timed.
   std::optional<tuner::Failure> failureOfShorter(int64_t candidate) {
     const Kernel &kernel = loaded.find(candidate)->second.kernel;
     auto run = [&]() -> Result<oracle::KindReport> {

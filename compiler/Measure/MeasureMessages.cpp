@@ -1,4 +1,3 @@
-//===- MeasureMessages.cpp ------------------------------------------------===//
 #include "compiler/Measure/MeasureMessages.h"
 
 #include <nlohmann/json.hpp>
@@ -40,7 +39,7 @@ template <class Task, class F> void eachField(Task &task, F &&f) {
   f("operand_file", task.operandFile), f("operand_count", task.operandCount);
 }
 
-/// Of a KernelRecord, likewise.
+/// Calls `f` with the fields of a KernelRecord, likewise.
 template <class Record, class F> void eachRecordField(Record &record, F &&f) {
   KernelRecord::fields([&](const char *name, auto member) { f(name, record.*member); });
 }

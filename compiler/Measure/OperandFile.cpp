@@ -1,4 +1,3 @@
-//===- OperandFile.cpp ----------------------------------------------------===//
 #include "compiler/Measure/OperandFile.h"
 #include "compiler/Io/Safetensors.h"
 

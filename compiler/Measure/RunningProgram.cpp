@@ -1,4 +1,3 @@
-//===- RunningProgram.cpp -------------------------------------------------===//
 #include "compiler/Measure/RunningProgram.h"
 
 #include <algorithm>

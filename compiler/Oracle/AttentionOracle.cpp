@@ -45,7 +45,7 @@ bool AttentionOracle::keeps(const RowId &id, int64_t key) const {
 
 float AttentionOracle::rounded(double value, DType dtype) { return roundedTo(dtype, static_cast<float>(value)); }
 
-/// Of tf32 a significand has 11 bits; ties go away from 0.
+/// A significand of tf32 has 11 bits; ties go away from 0.
 float AttentionOracle::operand(float value, Precision precision) {
   if (precision == Precision::exact || !std::isfinite(value))
     return value;

@@ -36,7 +36,7 @@ struct InputRows {
   std::function<std::vector<int64_t>(const RowId &id)> candidates = {};
   Precision precision = Precision::exact; ///< that the call has of products
 };
-/// Of tensors, which outlive it.
+/// The rows of tensors, which outlive it.
 InputRows inputRowsOf(const AttentionInputs &inputs);
 
 /// Attention over one set of inputs. Thread safe where PatternOracle is.

@@ -26,7 +26,7 @@ public:
     }
   }
 
-  /// Of a row by its place in the tensors.
+  /// The sequence of a row by its place in the tensors.
   const Sequence &of(const RowId &id) const {
     return *std::find_if(list.begin(), list.end(), [&](const Sequence &sequence) {
       return sequence.batch == id.batch && id.row >= sequence.firstRow && id.row < sequence.firstRow + sequence.rows;
@@ -55,7 +55,7 @@ private:
   std::vector<Sequence> list;
 };
 
-/// Of reports on the same roles, for each role the one that is nearest to its bound or farthest beyond.
+/// Keeps of reports on the same roles, for each role, the one that is nearest to its bound or farthest beyond.
 void join(KindReport &all, const KindReport &one) {
   const auto share = [](const RoleReport &role) {
     return role.maxError / std::max(role.allowedError, std::numeric_limits<double>::min());

@@ -161,7 +161,7 @@ RowResult GradientOracle::givenResult(RowId id) const {
   return result;
 }
 
-/// Of a row, what the pair needs: deltas of other branches are left out.
+/// What the pair needs of a row: deltas of other branches are left out.
 GradientOracle::Row GradientOracle::givenRow(const Pair &pair) const {
   const RowResult given = givenResult(pair.query);
   Row row;

@@ -25,7 +25,7 @@ struct KeyGradients {
   GradientRow dK, dV;
 };
 
-/// Of one call of kind backward. Thread safe where PatternOracle is.
+/// Knows the gradients of one call of kind backward. Thread safe where PatternOracle is.
 class GradientOracle {
 public:
   /// What `call` refers to must outlive the oracle; its inputs have d_out. Gradients of keys need the softmax of every
@@ -38,7 +38,7 @@ public:
   /// `id` names a row and a head of k.
   KeyGradients ofKey(RowId id) const;
 
-  /// Of a number of the pattern or all elements of a tensor, in fp32. Every pair is looked at.
+  /// The gradient of a number of the pattern or of all elements of a tensor, in fp32. Every pair is looked at.
   GradientRow ofArgument(unsigned wanted) const;
   /// How many keys of `wanted` take a bearable time.
   int64_t affordableKeys(int64_t wanted) const;
@@ -46,7 +46,7 @@ public:
   bool isThreadSafe() const { return pairs.isThreadSafe(); }
 
 private:
-  /// Of one row, as exact or plain attention has it.
+  /// One row's, as exact or plain attention has it.
   struct Softmax {
     double lse = 0;
     /// delta minus the gradient of lse, and what rounding changes: of each branch where these have their own, else one.
@@ -97,7 +97,7 @@ private:
   Problem problem;
   double scale;
   bool isDetached;
-  /// Of all rows, in the order of lse, where they are recomputed for gradients of keys too.
+  /// Has all rows, in the order of lse, where they are recomputed for gradients of keys too.
   struct RowCache;
   std::unique_ptr<RowCache> cache;
 };

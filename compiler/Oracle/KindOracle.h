@@ -11,7 +11,7 @@
 
 namespace heddle::oracle {
 
-/// Of what a call writes under one role. A NaN is an infinite error.
+/// How wrong is what a call writes under one role. A NaN is an infinite error.
 struct RoleReport {
   Role role = Role::out;
   std::string argument = {}; ///< of the pattern, whose gradient this is instead; its elements are rows of `worst`
@@ -28,7 +28,7 @@ struct KindReport {
   std::vector<RoleReport> roles;            ///< what the kind writes, in its order
 
   bool isOk() const;
-  /// Of the tensors, or of the arrays where there is no tensor, what is nearest to its bound or farthest beyond it.
+  /// The tensor, or the array where there is no tensor, that is nearest to its bound or farthest beyond it.
   const RoleReport &worst() const;
 };
 

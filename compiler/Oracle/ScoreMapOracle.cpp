@@ -16,7 +16,7 @@ namespace {
 namespace arith = mlir::arith;
 namespace math = mlir::math;
 
-// Of real numbers; those of Dual are found by its namespace.
+// These are of real numbers; those of Dual are found by its namespace.
 using std::abs, std::ceil, std::cos, std::erf, std::exp, std::exp2, std::expm1, std::floor, std::fma, std::log,
     std::log1p, std::log2, std::pow, std::sin, std::sqrt, std::tanh;
 

@@ -58,7 +58,7 @@ Status checkWords(attn::PatternOp pattern, const ProblemShape &shape) {
   return checkBounds(bounds, symbols, given, names);
 }
 
-/// Of the pattern, tensors that were bound.
+/// Judges the tensors that were bound by what the pattern says.
 Status checkBound(const PatternFile &file, const ProblemShape &shape) {
   HEDDLE_TRY(checkWords(file.pattern(), shape));
   return checkIntegers(file, tensorCallOf(file.pattern(), shape));
@@ -99,7 +99,7 @@ public:
                                    "' is not given: give it with --operand " + name + "=FILE:TENSOR");
   }
 
-  /// Of the readers, the first that says what it wants decides.
+  /// The first reader that says what it wants decides.
   Result<OperandTensor> make(uint64_t seed) const {
     const attn::TensorCall call = tensorCallOf(pattern, shape);
     for (OpOperand &use : pattern.getArgument(argument).getUses())
@@ -127,7 +127,7 @@ private:
                                                : OperandTensor::integers(extents, {values.begin(), values.end()});
   }
 
-  /// Of a tensor with so many elements: its length follows from the other extents.
+  /// The length of a tensor with so many elements follows from its other extents.
   std::vector<int64_t> shapeOf(int64_t elements) const {
     std::vector<int64_t> extents;
     int64_t others = 1;
@@ -190,7 +190,7 @@ private:
   attn::OperandUse use;
 };
 
-/// Of "NAME=FILE:TENSOR", what follows "NAME=": a colon in the name of the file is part of it unless it is the last
+/// What follows "NAME=" in "NAME=FILE:TENSOR": a colon in the name of the file is part of it unless it is the last
 /// one.
 std::string fileOf(const std::string &place) { return place.substr(0, place.rfind(':')); }
 

@@ -23,7 +23,7 @@ struct ProblemShape {
   Operands operands = {};          ///< bindOperands; empty, or with empty places, where nobody reads them
 };
 
-/// Of the gradient of an argument of the pattern: that of the tensor, one element of a number.
+/// The shape of the gradient of an argument of the pattern: that of the tensor, one element of a number.
 std::vector<int64_t> gradientShape(const ProblemShape &shape, unsigned argument);
 
 /// Numbers of the arguments of these names, ascending, whose gradients a call of the kind gives too. invalidArgument: it
@@ -31,7 +31,7 @@ std::vector<int64_t> gradientShape(const ProblemShape &shape, unsigned argument)
 Result<std::vector<int64_t>> gradientArguments(const PatternFile &file, const std::vector<std::string> &names,
                                                const Kind &kind);
 
-/// Of one call on these tensors; without parameters and operands.
+/// The shape of one call on these tensors, without parameters and operands.
 ProblemShape shapeOf(const AttentionSizes &sizes);
 
 /// What the analysis reads of tensors: those of integers.

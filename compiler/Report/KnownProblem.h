@@ -49,7 +49,7 @@ public:
   /// Rows of this key are of the call, whatever wrote them.
   bool isOf(const WinnerKey &key) const;
   Rates ratesOn(const DeviceIdentity &device) const;
-  /// Of trials of one session on that GPU; `winner`: KernelRecord::config, or empty.
+  /// The trials are of one session on that GPU; `winner`: KernelRecord::config, or empty.
   Estimates estimatesOf(const std::vector<Trial> &trials, const DeviceIdentity &device,
                         const std::string &winner) const;
 

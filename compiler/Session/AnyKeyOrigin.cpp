@@ -1,4 +1,3 @@
-//===- AnyKeyOrigin.cpp ---------------------------------------------------===//
 #include "compiler/Session/CompileSession.h"
 
 #include "codegen/Config/Constraint.h"

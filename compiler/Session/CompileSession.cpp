@@ -147,7 +147,7 @@ Result<KernelSource> variantSource(const PreparedPattern &prepared, const Kernel
   return std::move(sources.front());
 }
 
-/// Of a record that has its plan.
+/// The record has its plan.
 static void fillCode(KernelRecord &record, std::vector<Cubin> cubins) {
   std::vector<std::string> keys;
   for (const Cubin &cubin : cubins)
@@ -334,7 +334,7 @@ static std::vector<Result<CompiledVariant>> compileEach(const Wanted &wanted, co
   return variants;
 }
 
-/// Of what is tried side by side, from `begin` on: the first alone, behind it configurations of one skeleton.
+/// The end of what is tried side by side, from `begin` on: the first alone, behind it configurations of one skeleton.
 static size_t endOfNext(const std::vector<KernelConfig> &configs, size_t begin, int threads) {
   size_t end = begin;
   const size_t most = begin ? begin + size_t(threadCountFor(int64_t(configs.size()), threads)) : 1;

@@ -22,7 +22,7 @@ struct SampleSize {
 /// The feasible points of a skeleton. Whether the compiler spills with one is not known yet.
 class ConfigList {
 public:
-  /// Of the skeleton called `skeleton`, or of the first that serves the request. unsupported or notFound: no such
+  /// Lists those of the skeleton called `skeleton`, or the first that serves the request. unsupported or notFound: no such
   /// skeleton serves it.
   static Result<ConfigList> of(const PreparedPattern &prepared, const KernelShape &shape, const std::string &skeleton);
 

@@ -79,7 +79,7 @@ struct ScheduleCost::Impl {
                    request.valueDim * dtypeBytes(request.elements.v)),
         dims(request.headDim + request.valueDim), whole(std::move(whole)) {}
 
-  /// Of what the configuration launches.
+  /// The counts of what the configuration launches.
   WorkCounts &counts(const ScheduleFacts &facts) { return facts.isChained && chained ? *chained : whole; }
 
   Dealing dealingOf(const ScheduleFacts &facts) const {

@@ -27,7 +27,7 @@ struct TunePrior {
 /// architecture.
 Result<GpuModel> ratesOfDevice(const DeviceIdentity &device);
 
-/// Of a model fitted for the kernels of `space`. Failures are those of ScheduleCost.
+/// The prior of a model fitted for the kernels of `space`. Failures are those of ScheduleCost.
 Result<TunePrior> modelPrior(std::shared_ptr<const TuneSpace> space, const ProblemShape &shape, const GpuModel &gpu,
                              const tuner::CostModel &model);
 /// Each change from the default costs a little.

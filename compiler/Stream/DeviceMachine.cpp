@@ -29,7 +29,7 @@ Result<char *> DeviceMachine::allocate(uint64_t bytes) {
   return static_cast<char *>(memory.back().data());
 }
 
-/// Of ordinary memory of the host, which is free again on return.
+/// The memory of the host is ordinary, and free again on return.
 Status DeviceMachine::put(const void *from, uint64_t bytes, char *to) {
   if (!bytes)
     return {};

@@ -44,7 +44,7 @@ protected:
   int64_t elementOf(const RowBlock &block, int64_t batch, int64_t row) const;
 };
 
-/// Of a file that need not fit into memory. The failures of readAttentionInputs.
+/// Reads a file that need not fit into memory. The failures of readAttentionInputs.
 class FileRows final : public RowSource {
 public:
   static Result<std::unique_ptr<RowSource>> open(const std::string &path);
@@ -64,7 +64,7 @@ public:
   Status read(const RowBlock &block, void *to) const override;
   std::string name() const override { return "random numbers of seed " + std::to_string(seed); }
   const RandomStream &streamOf(Role role) const { return role == Role::q ? q : role == Role::k ? k : v; }
-  /// Of a whole tensor: what a block needs to be made anywhere.
+  /// Counted in the whole tensor: what a block needs to be made anywhere.
   int64_t firstElement(const RowBlock &block) const { return elementOf(block, block.firstBatch, block.rows.first); }
 
 private:

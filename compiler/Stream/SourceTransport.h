@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-/// Of one forward call over `plan`, whose steps come in order.
+/// Serves one forward call over `plan`, whose steps come in order.
 class SourceTransport final : public Transport {
 public:
   SourceTransport(const GroupPlan &plan, int64_t batches, StreamMachine &machine)

@@ -45,7 +45,7 @@ struct Example {
   std::string comment;
 };
 
-/// Of the command "heddle cache ls", in the order in which its help prints them.
+/// Those of a command such as "heddle cache ls", in the order in which its help prints them.
 std::vector<Example> examplesOf(const std::string &path);
 
 /// For the end of the command's help.

@@ -13,7 +13,7 @@
 
 namespace heddle::cli {
 
-/// Of this process; set while options are parsed, before anything is said.
+/// They hold for this process, and are set while options are parsed, before anything is said.
 static bool quiet = false, verbose = false;
 
 void addMessageOptions(CLI::App &command) {

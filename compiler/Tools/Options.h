@@ -38,7 +38,7 @@ struct SizeOptions {
   void add(CLI::App &command);
   /// Usage errors: the pattern has no size or tensor of a name that is given.
   Status check(const PatternFile &file) const;
-  /// Of the tensors.
+  /// The files of the tensors.
   std::vector<std::string> files() const;
 };
 

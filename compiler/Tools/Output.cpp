@@ -17,7 +17,7 @@
 
 namespace heddle::cli {
 
-/// Of this process, which runs one command.
+/// The document of this process, which runs one command.
 static std::optional<Json> document;
 static Json failure;
 
@@ -29,7 +29,7 @@ std::string documentText(const Json &object) {
 
 void printJson(Json object) { document = std::move(object); }
 
-/// Of a message: what was probably meant, and its notes.
+/// Adds what was probably meant by a message, and its notes.
 static void addHints(Json &hints, const std::string &message) {
   if (const size_t meant = message.find("did you mean '"); meant != std::string::npos)
     hints.push_back(message.substr(meant, message.find('?', meant) + 1 - meant));

@@ -64,7 +64,7 @@ Json timesJson(const StageTimes &times);
 /// A table on stderr.
 void printTimes(const std::string &title, const StageTimes &times);
 
-/// Of the whole call, all batch elements as the first, with Kind::flopsOfPair; none if the pairs are too many to
+/// FLOPs of the whole call, all batch elements as the first, with Kind::flopsOfPair; none if the pairs are too many to
 /// count without a closed form, or the kind knows none.
 Result<std::optional<double>> keptFlops(const PatternFile &file, const ProblemShape &shape, int64_t flopsOfPair);
 
@@ -74,7 +74,7 @@ Json finiteJson(double value);
 /// What its `worst` names: a row, a key, or an element of an argument.
 const char *placeWord(const oracle::RoleReport &role);
 
-/// Of the first role "max_error", "allowed_error" and "worst", of others "max_lse_error" and so on.
+/// The first role has "max_error", "allowed_error" and "worst", others "max_lse_error" and so on.
 Json errorsJson(const oracle::KindReport &report);
 
 /// What was compared, and how it went.

@@ -204,7 +204,7 @@ private:
     return {};
   }
 
-  /// Of kept pairs alone, at the rate that plans over ranks assume; nothing where there is no such count.
+  /// Kept pairs alone take it, at the rate that plans over ranks assume; nothing where there is no such count.
   Status planTime(const GpuArch &arch) {
     constexpr double kEfficiency = 0.65;
     if (run.stream.firstRow)

@@ -40,7 +40,7 @@ struct KeySpan {
   long long first = 0, last = 0;
 };
 
-/// Of "FIRST-LAST".
+/// The text is "FIRST-LAST".
 std::optional<KeySpan> parseKeySpan(const std::string &text) {
   // a first key may be negative, to be refused with its range
   const size_t dash = std::min(text.find('-', 1), text.size());

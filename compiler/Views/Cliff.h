@@ -23,7 +23,7 @@ struct Cliff {
   size_t branch = 0;            ///< of the analysis
 };
 
-/// Of one batch element, forward. None: there is no cliff, or it is not known whether there is one (`visited` is a
+/// Takes one batch element, forward. None: there is no cliff, or it is not known whether there is one (`visited` is a
 /// bound). Takes some counts for each piece where there is a cliff, nothing where there is none.
 std::optional<Cliff> cliffOf(const attn::PatternAnalysis &analysis, const attn::ProblemSizes &sizes,
                              attn::TileShape tile, attn::WideInt keptPairs, const attn::TileCounts &visited);

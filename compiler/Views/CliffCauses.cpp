@@ -41,7 +41,7 @@ std::string TileLattice::inWords() const {
 
 namespace {
 
-/// Of tiles along an axis that cells of this length fill.
+/// How full tiles are along an axis that cells of this length fill.
 double fillOf(double length, double tile) {
   const bool isAligned = std::fmod(length, tile) == 0 || std::fmod(tile, length) == 0;
   return isAligned ? std::min(1.0, length / tile) : length / (length + tile);

@@ -50,7 +50,7 @@ struct TileLattice {
   std::string inWords() const;
 };
 
-/// Of what is small beside a tile, the cause that leaves least.
+/// The cause that leaves least, among what is small beside a tile.
 CauseShare leastFill(const attn::Piece &piece, const attn::ProblemSizes &sizes, int64_t head, const TileLattice &tiles);
 
 } // namespace heddle::views

@@ -36,7 +36,7 @@ public:
   }
 
 private:
-  /// Of word `w` of node `i`: the bits up to i.
+  /// The bits of word `w` of node `i` that are up to i.
   static uint64_t wanted(int64_t i, int64_t w, bool isCausal) {
     const int64_t upTo = i - 64 * w; // the last wanted bit
     return !isCausal || upTo >= 63 ? ~uint64_t(0) : upTo < 0 ? 0 : (uint64_t(2) << upTo) - 1;

@@ -36,7 +36,7 @@ Result<std::vector<PublishedRun>> publishedRuns();
 double meanError(const std::vector<PublishedRun> &runs);
 std::string publishedText(const std::vector<PublishedRun> &runs);
 
-/// Of the text and the picture: "74.5 GiB", "61.2 s", "12.3 ms".
+/// As the text and the picture have them: "74.5 GiB", "61.2 s", "12.3 ms".
 std::string gibText(double bytes);
 std::string secondsText(double seconds);
 

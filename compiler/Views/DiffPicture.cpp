@@ -45,7 +45,7 @@ private:
     return flags & kFirst ? Cell::OnlyFirst : flags & kSecond ? Cell::OnlySecond : flags ? Cell::Full : Cell::Skipped;
   }
   static SweepNumber negated(const SweepNumber &number) { return {-number.value, -number.slope, -number.turn}; }
-  /// Of all these rows.
+  /// The least of all these rows.
   static int64_t leastOf(const AlikeRows &rows, const SweepNumber &number) {
     return number.value + std::min<int64_t>(number.slope * (rows.steps - 1), 0) +
            std::min<int64_t>(number.turn * (rows.turns - 1), 0);

@@ -24,7 +24,7 @@ static void explainTiles(const PatternFile &file, const ExplainRequest &request,
     result.tileEfficiency = inTiles > 0 ? kept / inTiles : 0;
 }
 
-/// Of the kernels that each walk one lattice it is told what they visit together.
+/// Kernels that each walk one lattice are told of together.
 static void explainCliff(const PatternFile &file, const ExplainRequest &request, Explanation &result) {
   if (!result.tileEfficiency)
     return;
@@ -39,7 +39,7 @@ static void explainCliff(const PatternFile &file, const ExplainRequest &request,
         "; chained: " + timesText(*result.cliff->factor * double(chained.visited) / double(result.tiles.visited));
 }
 
-/// Of all tensors that the pattern reads; a tensor whose length nobody gave counts for nothing.
+/// The bytes of all tensors that the pattern reads; a tensor whose length nobody gave counts for nothing.
 static WideInt operandBytes(attn::PatternOp pattern, const ExplainRequest &request) {
   const ProblemSizes &sizes = request.sizes;
   WideInt bytes = 0;
@@ -58,7 +58,7 @@ static WideInt operandBytes(attn::PatternOp pattern, const ExplainRequest &reque
   return bytes;
 }
 
-/// Of what every call of the kind reads and writes, once.
+/// The bytes of what every call of the kind reads and writes, once.
 static WideInt roleBytes(const ExplainRequest &request) {
   const ProblemSizes &of = request.sizes;
   const AttentionSizes sizes{request.batch,   of.seqlenQ,      of.seqlenK,      of.heads,

@@ -32,7 +32,7 @@ struct ExplainRequest {
   PairEffort pairs = {};         ///< of what has no closed form
 };
 
-/// Of tiles of queries and the keys that they visit, or of tiles of keys and their queries.
+/// Tells of tiles of queries and the keys that they visit, or of tiles of keys and their queries.
 struct DirectionExplanation {
   int64_t columnRate = 1;
   bool isMasked = false;
@@ -75,7 +75,7 @@ struct WorkspaceExplanation {
   std::vector<RegionExplanation> regions;
 };
 
-/// Of a call of the plan. unsupported: a size is negative or far too large.
+/// What a call of the plan takes. unsupported: a size is negative or far too large.
 Result<WorkspaceExplanation> workspaceOf(const LaunchPlan &plan, const LaunchSymbols &symbols);
 
 /// Counts of pairs and tiles are of one batch element, summed over the query heads; flops, bytes, workspace and the

@@ -102,7 +102,7 @@ private:
            grouped(counts.visited - counts.full) + " partial";
   }
 
-  /// Of what calls of the kind read or write.
+  /// Names what calls of the kind read or write.
   std::string rolesText(Access access, const char *lastSeparator) const {
     std::string text;
     const std::vector<RoleSpec> roles = rolesOf(request.kind, access);

@@ -37,7 +37,7 @@ struct GroupTime {
   size_t slowest() const; ///< of ranks
 };
 
-/// Of forward calls, or of gradients whose bits depend on the layout. `sizes` are of the whole; their evaluations bound
+/// Times of forward calls, or of gradients whose bits depend on the layout. `sizes` are of the whole; their evaluations bound
 /// those of all launches together.
 GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
                     const attn::ProblemSizes &sizes);

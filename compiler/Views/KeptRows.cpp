@@ -13,7 +13,7 @@ namespace heddle::views {
 struct KeptRows::Compiled {
   Compiled(std::shared_ptr<const JitPattern> code, const PatternFile &file, const attn::ProblemSizes &sizes,
            Operands operands);
-  /// Of a pattern whose pieces say all of the head; else the head itself, if the predicate asks for it.
+  /// What pieces say of the head, where they say all of it; else the head itself, if the predicate asks for it.
   std::vector<int64_t> headValues(int64_t head) const;
 
   std::shared_ptr<const JitPattern> code;

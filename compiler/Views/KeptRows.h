@@ -44,7 +44,7 @@ struct AlikeHeads {
   int64_t first, heads;
 };
 
-/// Of [0, heads) by `valuesOf(head)`, in the order of their first ones.
+/// Groups [0, heads) by `valuesOf(head)`, in the order of their first ones.
 template <class HeadValues> std::vector<AlikeHeads> alikeHeads(int64_t heads, HeadValues valuesOf) {
   std::map<std::vector<int64_t>, size_t> known;
   std::vector<AlikeHeads> alike;

@@ -208,7 +208,7 @@ std::string inventedNote(const Picture &picture) {
   return names.empty() ? "" : "Invented: " + names + ". Give yours with --operand NAME=FILE:TENSOR";
 }
 
-/// Of two patterns: the colours of Okabe and Ito, who chose them for every kind of colour vision, over grey.
+/// Differences have the colours of Okabe and Ito, who chose them for every kind of colour vision, over grey.
 static CellLook lookOfDifference(Cell cell) {
   switch (cell) {
   case Cell::Full:

@@ -20,7 +20,7 @@ enum class Cell : uint8_t {
   Lattice, ///< every pair of a residue class is kept and no other: dense for a kernel that loads at a stride
   Full,    ///< every pair is kept
   Twice,   ///< every pair is kept by two branches or more, and counts as often
-  // Of two patterns: Full keeps the same pairs in both, Skipped none in either.
+  // Where two patterns are drawn, Full keeps the same pairs in both, Skipped none in either.
   OnlyFirst,  ///< the first keeps pairs here that the second does not, and not the other way round
   OnlySecond, ///< the other way round
   Differs     ///< each keeps pairs that the other does not
@@ -89,7 +89,7 @@ std::string blockText(const Picture &picture);
 
 /// "heads 0 to 3", "head 5", "heads 0, 2, 4".
 std::string headsInWords(const std::vector<int64_t> &heads);
-/// Of a cell of this picture.
+/// What a cell of this picture stands for.
 std::string describe(Cell cell, const Picture &picture);
 /// "Invented: cu (documents). Give yours ...", or "" if all tensors were given.
 std::string inventedNote(const Picture &picture);

@@ -1,4 +1,3 @@
-//===- PieceWords.cpp - a piece in words ------------------------------------===//
 #include "compiler/Views/PieceWords.h"
 #include "dialect/Geometry/Piece.h"
 #include "dialect/Geometry/ExprProgram.h"

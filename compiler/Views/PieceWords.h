@@ -1,6 +1,4 @@
-//===- PieceWords.h - a piece in words ---------------------------------------===//
 // Says what a piece of the analysis keeps, for one set of sizes, in a line that a person can check.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Counts.h"

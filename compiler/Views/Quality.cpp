@@ -59,7 +59,7 @@ DepthQuality measureDepth(KeptRows &kept, const QualityRequest &request, bool is
   return depth;
 }
 
-/// Of heads that visit alike, class by class.
+/// Adds heads that visit alike, class by class.
 void addTiles(const std::vector<attn::TileVisitor> &branches, int64_t rowRate, const QualityRequest &request,
               const AlikeHeads &alike, BalanceQuality &balance) {
   const attn::ProblemSizes &sizes = request.sizes;

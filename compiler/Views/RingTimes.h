@@ -41,7 +41,7 @@ struct RingCall {
   DType dtype = kDefaultDType;
   RingRates rates = {};
 
-  /// Of k and v, for one key of one of their heads.
+  /// The bytes of k and v for one key of one of their heads.
   int64_t bytesOfKey() const { return batch * (headDim + valueDim) * dtypeBytes(dtype); }
   int64_t gradientBytesOfKey() const { return kind.isBackward() ? batch * (headDim + valueDim) * 4 : 0; }
 };

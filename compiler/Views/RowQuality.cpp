@@ -133,7 +133,7 @@ private:
       finish(one);
   }
 
-  /// Of the reference's keys.
+  /// Scores the reference's keys.
   void score(std::vector<Measured> &batch, int64_t count) {
     const int64_t dim = inputs.sizes.headDim;
     for (Measured &one : batch) {

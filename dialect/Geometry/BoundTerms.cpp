@@ -1,4 +1,3 @@
-//===- BoundTerms.cpp - the terms of a bound ------------------------------===//
 #include "dialect/Geometry/Piece.h"
 
 #include <algorithm>

@@ -53,7 +53,7 @@ bool isExact(const BranchRanges &branch) {
   return !branch.masked && !branch.mayVisitGaps && branch.exactFromColumns == 1;
 }
 
-/// Of `positions`, how many lie in one class.
+/// How many of `positions` lie in one class.
 int64_t inClass(int64_t positions, int64_t rate) { return positions % rate == 0 ? positions / rate : 1; }
 
 /// What bands of positions cut apart.

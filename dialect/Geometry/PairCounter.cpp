@@ -51,7 +51,7 @@ bool forEachTerm(const PieceList &pieces, const Piece &within, unsigned variant,
   return true;
 }
 
-/// Of all branches.
+/// Calls `use` for all branches.
 template <class Use>
 bool forEachTerm(const PatternAnalysis &analysis, const Piece &within, const TensorData &tensors, Use use) {
   for (unsigned index = 0; index < analysis.variants.size(); ++index)

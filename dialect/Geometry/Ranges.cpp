@@ -176,7 +176,7 @@ void chooseColumnClass(BranchRanges &branch, const std::vector<ColumnClass> &cla
 bool areEqual(const Congruence &a, const Congruence &b) { return a.modulus == b.modulus && a.residue == b.residue; }
 bool areEqual(const CellLoop &a, const CellLoop &b) { return a.cell == b.cell; }
 
-/// Of the first piece what all have.
+/// What the first piece has and all others, too.
 template <class Part> std::vector<Part> common(const PieceList &pieces, std::vector<Part> Piece::*parts) {
   std::vector<Part> result;
   for (const Part &part : pieces[0].*parts)
@@ -188,7 +188,7 @@ template <class Part> std::vector<Part> common(const PieceList &pieces, std::vec
   return result;
 }
 
-/// Of the first piece the congruences that all have, and that the cells of the cover give a meaning.
+/// The congruences of the first piece that all have, and that the cells of the cover give a meaning.
 std::vector<Congruence> commonLattice(const PieceList &pieces, std::vector<Congruence> Piece::*lattice, bool inCells) {
   std::vector<Congruence> result = common(pieces, lattice);
   result.erase(std::remove_if(result.begin(), result.end(),

@@ -30,7 +30,7 @@ int64_t reachOf(const Piece &piece) {
   return std::max<int64_t>(reach, 1);
 }
 
-/// Of a piece, what its tiles depend on.
+/// What tiles of a piece depend on.
 struct PieceRates {
   std::vector<int64_t> rows, ties;
   int64_t columns = 1, columnsOfCells = 1; ///< those of cells differ: no tile has one class of them

@@ -62,7 +62,7 @@ struct Kept {
   Runs runs;
 };
 
-/// Of keys residue + rate * n, those of a class of a multiple of the rate, numbered within it.
+/// Keys residue + rate * n of a class of a multiple of the rate, numbered within it.
 Runs inClass(SweepDomain &domain, const Kept &kept, int64_t rate, int64_t residue) {
   const int64_t times = rate / kept.rate, offset = (residue - kept.residue) / kept.rate;
   auto atOrAfter = [&](SweepNumber number) {

@@ -48,7 +48,7 @@ LogicalResult verifyVariants(PatternOp pattern, int64_t &variants) {
   return success();
 }
 
-/// Of the value that an op gives: everything below it.
+/// What is below the value that an op gives.
 struct Tree {
   int64_t depth = 0, ops = 0, step = 1, rate = 1;
 };

@@ -79,7 +79,7 @@ struct Widening {
   Value e4m3(Value byte) const { return ofFewBits(byte, 0x7f, 20, 0x1p120f, 0x7f); }
 
 private:
-  /// Of a float of a sign and bits below it: shifted, exponent and fraction are in their places and stand for the value
+  /// Takes a float of a sign and bits below: shifted, exponent and fraction are in their places and stand for the value
   /// divided by `scale`, also of a subnormal. Magnitudes from `special` on get the largest exponent.
   Value ofFewBits(Value bitsOfIt, int32_t below, int32_t places, float scale, int32_t special) const {
     constexpr int32_t kLargestExponent = 0x7f800000, kSignPlace = 31;

@@ -161,7 +161,7 @@ bool isBand(const Piece &piece) {
   return !isBounded && !hasLattice && !hasCells && !piece.masked;
 }
 
-/// Of blocks that are thinned out class by class, the bands of the operand: block m steps away is block m * rate away.
+/// The bands of the operand of blocks that are thinned out class by class: block m steps away is block m * rate away.
 /// False where the operand is more than bands.
 bool thinnedBlocks(DilateOp op, const Frame &frame, PieceList &out) {
   CellTable noCells;

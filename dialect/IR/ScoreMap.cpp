@@ -108,7 +108,7 @@ private:
     return plus(alongBase, alongExponent);
   }
 
-  /// Of a function of one value; null: zero.
+  /// The slope of a function of one value; null: zero.
   Value slopeOf(Operation &op) const {
     Value x = a(op, 0), y = result(op);
     auto inverse = [&](Value of) { return frame.div(real(1), of); };

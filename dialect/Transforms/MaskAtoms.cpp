@@ -214,7 +214,7 @@ bool MaskAtoms::implies(const MaskAtom &a, const MaskAtom &b) const {
   return impliesHere(a, b);
 }
 
-/// Of two atoms of one place, or of two places in one.
+/// The atoms are of one place, or of two places in one.
 bool MaskAtoms::impliesHere(const MaskAtom &a, const MaskAtom &b) const {
   if (a.kind == MaskAtom::Place && b.kind == MaskAtom::Place) {
     const MaskPlace &placeA = places[a.place], &placeB = places[b.place];

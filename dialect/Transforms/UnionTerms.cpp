@@ -116,8 +116,8 @@ bool TermGroup::meets(const TermGroup &other) const {
 static int64_t columnRateOf(const VariantRanges &ranges) { return ranges.branches[0].columnRate; }
 static int64_t rowRateOf(const VariantRanges &ranges) { return ranges.rowRate; }
 
-/// Of two groups as one; 0 of no pieces. Many are not kept apart, and have no lattice: their ranges need not be built
-/// to know it.
+/// The rates of two groups as one; 0 of no pieces. Many are not kept apart, and have no lattice: their ranges need not be
+/// built to know it.
 static GroupRates ratesOf(const TermGroup &a, const TermGroup &b, int64_t (*rate)(const VariantRanges &)) {
   GroupRates rates;
   for (size_t v = 0; v < a.pieces.size(); ++v) {

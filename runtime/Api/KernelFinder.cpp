@@ -1,4 +1,3 @@
-//===- KernelFinder.cpp -----------------------------------------------------===//
 #include "runtime/Api/KernelFinder.h"
 #include "runtime/Core/DriftWatch.h"
 

@@ -1,4 +1,3 @@
-//===- CallShape.cpp --------------------------------------------------------===//
 #include "runtime/Core/CallShape.h"
 
 namespace heddle {

@@ -1,4 +1,3 @@
-//===- Counters.cpp ---------------------------------------------------------===//
 #include "runtime/Core/Counters.h"
 
 #include <mutex>

@@ -1,4 +1,3 @@
-//===- CountersText.cpp -----------------------------------------------------===//
 #include "runtime/Core/CountersText.h"
 
 #include "runtime/Core/DriftWatch.h"

@@ -1,4 +1,3 @@
-//===- Drift.cpp ------------------------------------------------------------===//
 #include "runtime/Core/Drift.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- DriftWatch.cpp -------------------------------------------------------===//
 #include "runtime/Core/DriftWatch.h"
 
 #include <cstdlib>

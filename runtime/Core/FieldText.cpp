@@ -1,4 +1,3 @@
-//===- FieldText.cpp --------------------------------------------------------===//
 #include "runtime/Core/FieldText.h"
 
 #include <charconv>

@@ -1,4 +1,3 @@
-//===- KernelRecord.cpp -----------------------------------------------------===//
 #include "runtime/Core/KernelRecord.h"
 
 #include "runtime/Core/FieldText.h"

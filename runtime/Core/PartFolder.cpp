@@ -1,4 +1,3 @@
-//===- PartFolder.cpp -------------------------------------------------------===//
 #include "runtime/Core/PartFolder.h"
 
 #include <cerrno>

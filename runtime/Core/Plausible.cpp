@@ -1,4 +1,3 @@
-//===- Plausible.cpp --------------------------------------------------------===//
 #include "runtime/Core/Plausible.h"
 
 #include <cstdio>

@@ -1,4 +1,3 @@
-//===- ReadFile.cpp -----------------------------------------------------------===//
 #include "runtime/Core/ReadFile.h"
 #include "runtime/Core/SafeText.h"
 

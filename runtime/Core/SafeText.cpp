@@ -1,4 +1,3 @@
-//===- SafeText.cpp -----------------------------------------------------------===//
 #include "runtime/Core/SafeText.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- Status.cpp -----------------------------------------------------------===//
 #include "runtime/Core/Status.h"
 
 namespace heddle {

@@ -1,4 +1,3 @@
-//===- Tables.cpp -----------------------------------------------------------===//
 #include "runtime/Core/Tables.h"
 #include "runtime/Core/CallChecks.h"
 

@@ -1,4 +1,3 @@
-//===- VersionedStruct.cpp --------------------------------------------------===//
 #include "runtime/Core/VersionedStruct.h"
 
 namespace heddle {

@@ -1,4 +1,3 @@
-//===- Arena.cpp ------------------------------------------------------------===//
 #include "runtime/Device/Arena.h"
 
 #include "runtime/Device/DeviceState.h"

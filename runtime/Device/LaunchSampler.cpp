@@ -1,4 +1,3 @@
-//===- LaunchSampler.cpp ----------------------------------------------------===//
 #include "runtime/Device/LaunchSampler.h"
 
 #include "runtime/Core/DriftWatch.h"

@@ -1,4 +1,3 @@
-//===- Location.cpp ---------------------------------------------------------===//
 #include "runtime/Store/Location.h"
 #include "runtime/Store/Store.h"
 

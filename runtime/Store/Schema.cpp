@@ -1,4 +1,3 @@
-//===- Schema.cpp -----------------------------------------------------------===//
 #include "runtime/Store/StoreImpl.h"
 
 #include "runtime/Store/Location.h"

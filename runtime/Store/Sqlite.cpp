@@ -1,4 +1,3 @@
-//===- Sqlite.cpp -----------------------------------------------------------===//
 #include "runtime/Store/Sqlite.h"
 #include "runtime/Core/Counters.h"
 

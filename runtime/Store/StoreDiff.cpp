@@ -1,4 +1,3 @@
-//===- StoreDiff.cpp --------------------------------------------------------===//
 #include "runtime/Store/Store.h"
 
 #include "runtime/Core/FieldText.h"

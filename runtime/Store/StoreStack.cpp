@@ -1,4 +1,3 @@
-//===- StoreStack.cpp -------------------------------------------------------===//
 #include "runtime/Store/StoreStack.h"
 
 #include "runtime/Store/StoreImpl.h"

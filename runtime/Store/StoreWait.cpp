@@ -1,4 +1,3 @@
-//===- StoreWait.cpp --------------------------------------------------------===//
 #include "runtime/Store/StoreWait.h"
 
 #include <cstdint>

@@ -1,4 +1,3 @@
-//===- RankReport.cpp -----------------------------------------------------------===//
 #include "tests/recorded/RankReport.h"
 #include "tuner/Model/Spearman.h"
 

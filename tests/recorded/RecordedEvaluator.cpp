@@ -1,4 +1,3 @@
-//===- RecordedEvaluator.cpp ------------------------------------------------===//
 #include "tests/recorded/RecordedTable.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- cost_model_test.cpp ------------------------------------------------------===//
 // Promises of tuner/Model: what a fit finds, how an order of points is judged.
 #include "tests/unit/tuner_fixture.h"
 #include "tests/recorded/Fit.h"

@@ -1,4 +1,3 @@
-//===- measure_test.cpp -----------------------------------------------------===//
 // Promises of tuner/Measure: statistics, how samples are taken, recorded tables and their playback.
 #include "tests/unit/tuner_tables.h"
 #include "tuner/Measure/Timing.h"

@@ -1,4 +1,3 @@
-//===- strategies_test.cpp --------------------------------------------------===//
 // The conformance test of search strategies: each is run on recorded tables.
 #include "tests/unit/tuner_tables.h"
 #include "tuner/Search/TuningSession.h"

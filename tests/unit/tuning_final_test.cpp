@@ -1,4 +1,3 @@
-//===- tuning_final_test.cpp ------------------------------------------------===//
 // The final of a session, the published winner, and trials in the store. Promises [1] and [2] of
 // TuningSession.h.
 #include "tests/unit/tuner_fixture.h"

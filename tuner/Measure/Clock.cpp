@@ -1,4 +1,3 @@
-//===- Clock.cpp ------------------------------------------------------------===//
 #include "tuner/Measure/Clock.h"
 
 #include <chrono>

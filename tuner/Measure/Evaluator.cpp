@@ -1,4 +1,3 @@
-//===- Evaluator.cpp --------------------------------------------------------===//
 #include "tuner/Measure/Evaluator.h"
 #include "runtime/Core/Plausible.h"
 

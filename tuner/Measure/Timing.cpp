@@ -1,4 +1,3 @@
-//===- Timing.cpp -----------------------------------------------------------===//
 #include "tuner/Measure/Timing.h"
 
 #include <algorithm>

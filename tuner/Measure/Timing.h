@@ -29,7 +29,7 @@ struct TimingOptions {
 // Refused: numbers of samples that contradict each other, margins below 1, limits that are not positive.
 Status checkTimingOptions(const TimingOptions &options);
 
-// Of samples in microseconds; all 0 for none.
+// What samples in microseconds say; all 0 for none.
 struct Statistics {
   double medianUs = 0; // the mean of the middle two for an even number
   double minUs = 0;

@@ -1,4 +1,3 @@
-//===- CostModel.cpp ----------------------------------------------------------===//
 #include "tuner/Model/CostModel.h"
 
 #include <cmath>

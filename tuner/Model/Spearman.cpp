@@ -1,4 +1,3 @@
-//===- Spearman.cpp -----------------------------------------------------------===//
 #include "tuner/Model/Spearman.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- Final.cpp ------------------------------------------------------------===//
 #include "tuner/Search/Final.h"
 #include "tuner/Search/PreparePool.h"
 

@@ -1,4 +1,3 @@
-//===- LeftBehind.cpp -------------------------------------------------------===//
 #include "tuner/Search/LeftBehind.h"
 
 #include <chrono>

@@ -1,4 +1,3 @@
-//===- PreparePool.cpp ------------------------------------------------------===//
 // Threads hold the shared state. The destructor joins them all, but those whose work was given up (LeftBehind.h).
 #include "tuner/Search/PreparePool.h"
 

@@ -1,4 +1,3 @@
-//===- StoreSink.cpp --------------------------------------------------------===//
 #include "tuner/Search/StoreSink.h"
 
 namespace heddle::tuner {

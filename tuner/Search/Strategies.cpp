@@ -1,4 +1,3 @@
-//===- Strategies.cpp -------------------------------------------------------===//
 #include "tuner/Search/Strategies.h"
 #include "tuner/Space/Shuffle.h"
 

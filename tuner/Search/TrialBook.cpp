@@ -1,4 +1,3 @@
-//===- TrialBook.cpp --------------------------------------------------------===//
 #include "tuner/Search/TrialBook.h"
 
 #include <algorithm>

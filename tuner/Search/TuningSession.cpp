@@ -1,4 +1,3 @@
-//===- TuningSession.cpp ----------------------------------------------------===//
 #include "tuner/Search/TuningSession.h"
 #include "tuner/Search/Final.h"
 #include "tuner/Search/PreparePool.h"

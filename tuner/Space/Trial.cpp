@@ -1,4 +1,3 @@
-//===- Trial.cpp ------------------------------------------------------------===//
 #include "tuner/Space/Trial.h"
 
 #include <algorithm>

@@ -24,7 +24,7 @@ struct BackwardPlan {
   BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t blockN, const std::vector<int64_t> &queryRates);
 
   KernelLaunch &append(const char *entry, LaunchExpr grid, int64_t threads);
-  /// Of floats, `sets` of the rows that tiles of all heads have; it lives through the launches from `first` to `last`.
+  /// Floats for `sets` of the rows that tiles of all heads have; they live through the launches from `first` to `last`.
   PointerSource appendRows(const char *name, int64_t sets, int64_t first, int64_t last);
   LaunchExpr rowsOf(int64_t sets) const;
   int64_t branches() const;

@@ -13,12 +13,12 @@ namespace heddle {
 constexpr int kSumColumns = KernelTraits::kSumColumns, kSumSplits = KernelTraits::kSumSplits;
 static_assert(kSumColumns % kSumGroupColumns == 0, "sums lie in groups of 16 columns");
 
-// Of one head and split: whole tiles, since additions come from whole tiles.
+// Rows of one head and split: whole tiles, since additions come from whole tiles.
 DEV int32_t sumRows(int32_t seqlenQ) {
   return (seqlenQ + KernelTraits::kBlockM - 1) / KernelTraits::kBlockM * KernelTraits::kBlockM;
 }
 
-// Of the first piece of a row, in floats. `row` counts all rows of all heads and splits, which come one after the
+// Where the first piece of a row is, in floats. `row` counts all rows of all heads and splits, which come one after the
 // other.
 DEV int64_t sumPlace(int32_t row) {
   return static_cast<int64_t>(row / kSumRowGroup) * (kSumRowGroup * kSumColumns) +

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// Of d_q; of d_k and d_v.
+// Whether d_q is added to what is there; d_k and d_v.
 constexpr bool kAddsToQueries = KernelTraits::kAddsToQueries, kAddsToKeys = KernelTraits::kAddsToKeys;
 template <bool Adds> constexpr int kGradientBytes = Adds ? 4 : kElementBytes;
 

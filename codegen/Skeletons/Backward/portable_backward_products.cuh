@@ -140,7 +140,7 @@ protected:
   DEV static int32_t laneRow() { return threadIdx.x % 32 / 4; }
   DEV static int32_t warpRow() { return threadIdx.x / 32 / kSlices * (kRowTiles * kMmaRows); }
   DEV static uint32_t rowsFirst(int rowBytes) { return laneOffsetRowsFirst(rowBytes); }
-  // Of rows that a product sums over.
+  // Where a lane finds rows that a product sums over.
   DEV static uint32_t summedRows(int rowBytes) {
     return kElementBytes == 2 ? laneOffsetRowsFirst(rowBytes) : laneOffsetOfSums(rowBytes);
   }

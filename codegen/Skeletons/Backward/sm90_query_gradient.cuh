@@ -64,7 +64,7 @@ DEV void addQueryGradient(float *to, const QueryGradient &sums, const SumRows &r
   });
 }
 
-// Of the first one that has any.
+// The first one that has any stores them.
 DEV void storeQueryGradient(float *to, const QueryGradient &sums, const SumRows &rows) {
   putQueryGradient(to, sums, rows, [](float *at, bool isPresent, float a, float b, float c, float d) {
     ptx::storeGlobal16(at, isPresent, a, b, c, d);

@@ -34,7 +34,7 @@ template <int Tiles> struct ScoreFactors<Tiles, true> : ArgumentFactors<Tiles> {
   uint32_t words[Tiles][kElementBytes];
 };
 
-// Of row `half` in score tile n.
+// Keeps the factors of row `half` in score tile n.
 template <int Tiles>
 DEV void setFactors(ScoreFactors<Tiles, true> &factors, int n, int half, const float (&factor)[2]) {
   if constexpr (kElementBytes == 4) {
@@ -154,7 +154,7 @@ template <int Branch, class Place> DEV uint32_t bandOfRow(const Place &place, in
   return place.rowExists(half) ? word : 0;
 }
 
-// Of a kept tile stays what lies in the band.
+// What lies in the band stays of a kept tile.
 template <int Branch, class Place, int Tiles> DEV void maskBand(float (&scores)[Tiles][4], const Place &place) {
 #pragma unroll
   for (int half = 0; half < 2; ++half)

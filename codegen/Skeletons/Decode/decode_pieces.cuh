@@ -55,7 +55,7 @@ struct BlockSum {
   int64_t before, all;
 };
 
-// Of this lane and those before it.
+// The sum over this lane and those before it.
 DEV int64_t sumOfWarp(int64_t own) {
   const int32_t lane = threadIdx.x % 32;
 #pragma unroll
@@ -83,7 +83,7 @@ DEV BlockSum sumOfBlock(const BlockWords &words, int64_t own) {
   return result;
 }
 
-// Of numbers that fit 32 bits, nearly always, in a fifth of the instructions.
+// Numbers fit 32 bits nearly always, and are divided in a fifth of the instructions then.
 DEV int64_t quotient(int64_t a, int64_t b) {
   if ((a | b) >> 32 == 0)
     return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
@@ -108,7 +108,7 @@ struct Piece {
 // The block whose piece a tile lies in.
 DEV int32_t blockOf(int64_t tile, int64_t quota) { return static_cast<int32_t>(quotient(tile, quota)); }
 
-// Of the line with this number; none where it is behind the last one. All lanes of a warp call.
+// The work of the line with this number; none where it is behind the last one. All lanes of a warp call.
 DEV int64_t workOfLine(const KernelParams &p, int32_t number, int32_t lines) {
   const int64_t work = readLine(p, min(number, lines - 1)).work();
   return number < lines ? work : 0;

@@ -31,14 +31,14 @@ struct Unit {
   // Rows 8 and on of a group.
   DEV bool hasUpperHalf(int32_t group) const { return firstRow + group * decode::kRows + 8 < rows; }
   DEV int32_t indexOf(int32_t packed) const { return rho + rate * (packed / heads); }
-  // Of the rows that there are.
+  // What the rows that there are span.
   DEV RowSpan span() const {
     const int32_t last = min(firstRow + (isTall ? decode::kGroups : 1) * decode::kRows, rows) - 1;
     return {sequence.origin() + indexOf(firstRow), sequence.origin() + indexOf(last)};
   }
 };
 
-// Of a lane in its group: number lane / 4, and 8 more.
+// The rows of a lane in its group are number lane / 4, and 8 more.
 struct PackedRow {
   bool exists;
   int32_t index, head; // of one that does not exist, those of the last one

@@ -167,7 +167,7 @@ struct UnitBlocks {
     count = blockOf(part.unitFirst + part.tiles - 1, quota) - first + 1;
     own = blockIdx.x - first;
   }
-  // Of the first step: neighbours that one of them joins.
+  // Teams of the first step are neighbours that one of them joins.
   DEV int32_t team() const { return own / decode::kFanIn * decode::kFanIn; }
   DEV int32_t teams() const { return ceilDiv(count, decode::kFanIn); }
   DEV int32_t members() const { return min(decode::kFanIn, count - team()); }

@@ -77,7 +77,7 @@ struct BlockStates {
   }
 };
 
-// Of a warp that has all columns.
+// The warp has all columns.
 template <class States> DEV void storeRows(const States &to, int32_t state, const RowState &rows, bool hasUpperHalf) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

@@ -71,7 +71,7 @@ private:
            (kSplitSlots + (kSplitsLong ? kOwnSlots * ptx::rereadGridSize() : 0)) * kSlotWords;
   }
 
-  // Of the last round: its first item and the number of splits of each. No item: nothing is cut. The splits are those
+  // Notes the first item of the last round and the splits of each. No item: nothing is cut. The splits are those
   // with the least time, when a split costs its share of an item and a little for itself.
   DEV void noteLastRound() const {
     constexpr int32_t kItemCost = 1000, kSplitCost = 30, kMostSplits = 8, kLeastTiles = 3;

@@ -94,7 +94,7 @@ private:
   char *at;
 };
 
-// Of the consumers; and by which 16 rows, where all consumers have the same 64.
+// The number of a warp among the consumers, and by its 16 rows, where all consumers have the same 64.
 DEV int32_t consumerWarp() { return ptx::rereadThreadIndex() / 32; }
 DEV int32_t rowWarp() { return kSplitsLong ? consumerWarp() % 4 : consumerWarp(); }
 

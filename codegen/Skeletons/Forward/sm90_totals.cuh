@@ -16,7 +16,7 @@ class Totals {
 public:
   DEV explicit Totals(int32_t consumer) : firstPiece(kTotals + consumer * kConsumerTotalBytes) {}
 
-  // Of an item.
+  // An item begins.
   DEV void begin() { tiles = 0; }
 
   // For the product of one tile more; the output is complete.

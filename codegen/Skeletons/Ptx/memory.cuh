@@ -155,7 +155,7 @@ DEV void storeGlobal16(void *global, bool isPresent, uint32_t a, uint32_t b, uin
       : "memory");
 }
 
-// Of floats as such: seen as words here, accumulators become words wherever they are carried, which costs compile time.
+// These are floats: seen as words here, accumulators become words wherever they are carried, which costs compile time.
 DEV void storeGlobal16(void *global, bool isPresent, float a, float b, float c, float d) {
   asm volatile(
       "{\n.reg .pred present;\nsetp.ne.b32 present, %5, 0;\n@present st.global.v4.f32 [%0], {%1, %2, %3, %4};\n}" ::"l"(

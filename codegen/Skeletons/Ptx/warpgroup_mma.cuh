@@ -42,7 +42,7 @@ template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uin
 // WarpgroupMma<N, Element>: sum[N/8][4] (+)= A (64x16) times B (16xN).
 //   ofShared:    A and B in shared memory, rows along the summed dimension; transposed, along M and N
 //   ofRegisters: A in registers, B in shared memory with rows along N
-// Of E4m3: A is 64x32, B 32xN, and rows of B lie along the summed dimension in both.
+// Where elements are E4m3, A is 64x32, B 32xN, and rows of B lie along the summed dimension in both.
 // An instruction names its registers one by one. The source lists those of the sizes that it uses in the macro
 // HEDDLE_WARPGROUP_SHAPES(SHAPE) (WarpgroupShapes.h): all 32 sizes would take 2 to 3% of the compile time.
 template <int N, class Element> struct WarpgroupMma;

@@ -19,7 +19,7 @@ using Reason = std::optional<std::string>;
 inline std::string number(int64_t value) { return std::to_string(value); }
 inline int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-/// Of a row in shared memory, where threads copy rows.
+/// What a row takes in shared memory, where threads copy rows.
 inline int64_t rowBytes(const KernelRequest &request, int64_t columns) {
   return roundUp(columns * request.element().bytes, SmemLayout::kAlignmentBytes);
 }

@@ -19,11 +19,11 @@ struct ConfigField;
 #include <vector>
 #undef HEDDLE_SKELETON
 
-/// Of all skeletons, the preferred one first.
+/// The names of all skeletons, the preferred one first.
 std::vector<std::string> skeletonNames();
-/// Of the fields of all their configurations, "skeleton" among them.
+/// The names of the fields of all their configurations, "skeleton" among them.
 std::vector<std::string> configFieldNames();
-/// Of the first family that has it, which calls its values as the others do; null if none has.
+/// The field of the first family that has it, which calls its values as the others do; null if none has.
 const ConfigField *findConfigField(std::string_view field);
 
 } // namespace heddle

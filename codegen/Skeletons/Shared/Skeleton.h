@@ -38,7 +38,7 @@ public:
   /// The embedded device file that defines heddle_kernel, as EmbeddedFile::name.
   std::string deviceFile() const;
 
-  /// Of the calls that its kernels serve, whatever they do with their results.
+  /// The kind of the calls that its kernels serve, whatever they do with their results.
   virtual KindBase kind() const = 0;
   /// The instructions that it is made of are those of this architecture.
   virtual bool servesArch(const GpuArch &arch) const = 0;
@@ -72,7 +72,7 @@ public:
 
   /// What each kernel of a call is asked to do, in the order of their launches: `request`, or that of its passes.
   static std::vector<KernelRequest> kernelsOf(const KernelRequest &request, const KernelConfig &config);
-  /// Of all kernels of a call.
+  /// The layout of all kernels of a call.
   LaunchPlan planCall(const KernelRequest &request, const KernelConfig &config) const;
 
   /// planLaunch of the default, for who knows no configurations.
@@ -83,7 +83,7 @@ public:
   std::optional<Rejection> whyInfeasible(const KernelRequest &request, const KernelConfig &config) const;
 
 protected:
-  /// Of a valid request of its kind for an architecture that it serves: ok, or unsupported with what it serves instead.
+  /// Judges a valid request of its kind and architecture: ok, or unsupported with what it serves instead.
   virtual Status checkRequest(const KernelRequest &request) const = 0;
 };
 
@@ -92,7 +92,7 @@ const std::vector<const Skeleton *> &skeletons();
 /// Those whose kernels serve calls of a kind, likewise.
 std::vector<const Skeleton *> skeletonsOf(const Kind &kind);
 
-/// Of a record's text. invalidArgument: as KernelConfig::parse. notFound: of no skeleton that there is.
+/// Reads a record's text. invalidArgument: as KernelConfig::parse. notFound: of no skeleton that there is.
 Result<KernelConfig> readConfig(std::string_view text);
 
 /// By name. Unknown: notFound with the names that exist.

@@ -11,7 +11,7 @@ constexpr int kTeamItems = 4, kTeamCounters = 4, kMaxTeam = 8; // Backward/sm90_
 constexpr int kKeyStep = 16, kMaxKeys = 128;                   // of a tile: kept columns of one row fit one word
 constexpr int kHeadDimStep = 8, kMaxHeadDim = 256;             // columns of a product
 constexpr int kMaxStages = 6, kMaxQueryStages = 2;
-// Of bytes: values arrive row by row, and two warps turn tiles of 32 x 16 of them over (Forward/sm90_transposer.cuh).
+// Values of bytes arrive row by row, and two warps turn tiles of 32 x 16 of them over (Forward/sm90_transposer.cuh).
 constexpr int kRawStages = 2, kTransposerWarps = 2;
 constexpr int kTurnedKeys = 32, kTurnedDims = 16;
 // Values that are turned over wait in two rings, the second of which can do with a slot less.
@@ -23,12 +23,12 @@ template <class Int> constexpr Int valueStages(Int stages, bool areTurned) {
 constexpr int kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
 constexpr int kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
 
-// Of backward kernels: how d_q comes about. Added to sums from registers, by those who make scores or by a warpgroup of
+// How d_q comes about in backward kernels: added to sums from registers, by those who make scores or by a warpgroup of
 // its own, in no order or in that of the keys; or by a walk of its own.
 constexpr int kReduceRegisters = 0, kReduceWarpgroup = 1, kReduceNone = 2, kReduceOrdered = 3;
-// Of that warpgroup, and of all four of a block at their launch, for each thread of one.
+// Registers of that warpgroup, and of all four of a block at their launch, for each thread of one.
 constexpr int kReducerRegisters = 72, kBlockRegisters = 512;
-// Of backward kernels: the widest head whose d_k and d_v one warpgroup holds for 64 keys.
+// The widest head whose d_k and d_v one warpgroup of a backward kernel holds for 64 keys.
 constexpr int kMaxJointDim = 128;
 
 // Tiles lie in shared memory as columns of 128 bytes of each row, swizzled over 128 bytes.
@@ -43,7 +43,7 @@ template <class Int> constexpr Int tileBytes(Int rows, Int dim, Int elementBytes
   return columnsOf(dim, elementBytes) * rows * kColumnRowBytes;
 }
 
-// Of values that are turned over: a row for each of their dimensions, and rows of ones, whose product with the weights
+// Turned values have a row for each of their dimensions, and rows of ones, whose products with the weights
 // are the sums of rows.
 constexpr int kOnesRows = 8;
 template <class Int> constexpr Int turnedBytes(Int valueDim) { return (valueDim + kOnesRows) * kColumnRowBytes; }

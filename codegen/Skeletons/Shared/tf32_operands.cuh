@@ -59,7 +59,7 @@ template <class E> DEV void addProduct(float (&sum)[4], const Tf32Operand<E, 4> 
   }
 }
 
-// Of columns 2 c and 2 c + 1 of tile n of accumulators, in row r + 8 half, as an operand A.
+// Columns 2 c and 2 c + 1 of tile n of accumulators, in row r + 8 half, as an operand A.
 DEV void setTf32Weights(uint32_t (&operand)[4], int half, float low, float high) {
   operand[half] = __float_as_uint(low);
   operand[2 + half] = __float_as_uint(high);
