@@ -167,6 +167,25 @@ class Launches:
             raise self.library.error(status)
 
 
+class LaunchesByRole(Launches):
+    """Launches of calls whose addresses come by the roles that they read."""
+
+    def __init__(self, call, spec):
+        super().__init__(call, spec.q.device)
+        read = call.inputs.kind.read
+        self._tensors = [(role.name, getattr(self.args, role.name)) for role in read if role.is_tensor]
+        self._arrays = [role.name for role in read if not role.is_tensor and role.name in call.inputs.views]
+
+    def take(self, spec):
+        given = spec.given()
+        for name, field in self._tensors:
+            field.ptr = given[name].data_ptr()
+        for name in self._arrays:
+            setattr(self.args, name, given[name].data_ptr())
+        for name, operand in self.call.tensor_operands.items():
+            operand.value.ptr = spec.arguments[name].data_ptr()
+
+
 class _Ready(Launches):
     def __init__(self, call, q):
         super().__init__(call, q.device)
@@ -218,10 +237,24 @@ def _key(spec):
     if descale is not None:
         for each in descale:
             parts += ("descale", *(() if each is None else tensor_key(each)))
+    return whole_key(parts, arguments)
+
+
+def whole_key(parts, arguments):
+    """With what the pattern was given."""
     for name, value in arguments.items():
         parts.append(name)
         parts += tensor_key(value) if isinstance(value, torch.Tensor) else (type(value), value)
     return tuple(parts)
+
+
+def ready_for(spec, key_of, prepare):
+    """The call that is kept for these sizes, else a new one."""
+    try:
+        key = key_of(spec)
+        return kept(key) or keep(key, prepare(spec))
+    except (AttributeError, TypeError):  # not a tensor, or no value: the slow way says what is wrong
+        return prepare(spec)
 
 
 def _ready(spec):

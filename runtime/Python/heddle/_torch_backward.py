@@ -7,12 +7,10 @@ from . import _call, _torch
 from .errors import UnsupportedError
 
 
-class _Ready(_torch.Launches):
+class _Ready(_torch.LaunchesByRole):
     def __init__(self, call, spec):
-        super().__init__(call, spec.q.device)
+        super().__init__(call, spec)
         inputs = call.inputs
-        self.tensors = [(role.name, getattr(self.args, role.name)) for role in inputs.kind.read if role.is_tensor]
-        self.arrays = [role.name for role in inputs.kind.read if not role.is_tensor and role.name in inputs.views]
         results = [(role.name, _torch.Results(inputs.shape(role.name), spec.q.dtype, spec.q.device)) for role in inputs.kind.made]
         self.results = [(getattr(self.args, name), result) for name, result in results]
         shapes = {name: call.gradient_shape(name) for name in spec.gradients_of}
@@ -32,10 +30,7 @@ def _key(spec):
     parts = ["backward", spec.pattern, spec.scale, spec.q_origin, spec.k_origin, spec.gradients_of, spec.deterministic, spec.precision]
     for name, tensor in spec.given().items():
         parts += (name, *_torch.tensor_key(tensor))
-    for name, value in spec.arguments.items():
-        parts.append(name)
-        parts += _torch.tensor_key(value) if isinstance(value, torch.Tensor) else (type(value), value)
-    return tuple(parts)
+    return _torch.whole_key(parts, spec.arguments)
 
 
 def _readable(tensor):
@@ -69,18 +64,8 @@ def gradients(spec):
 def _gradients(spec):
     """d_q, d_k, d_v, and those of the numbers and tensors of the pattern that are asked for, in fp32."""
     spec = spec._replace(d_out=_readable(spec.d_out), d_lse=_in_rows(spec.d_lse))
-    try:
-        key = _key(spec)
-        ready = _torch.kept(key) or _torch.keep(key, _prepare(spec))
-    except (AttributeError, TypeError):  # not a tensor, or no value: the slow way says what is wrong
-        ready = _prepare(spec)
-    given = spec.given()
-    for name, field in ready.tensors:
-        field.ptr = given[name].data_ptr()
-    for name in ready.arrays:
-        setattr(ready.args, name, given[name].data_ptr())
-    for name, operand in ready.call.tensor_operands.items():
-        operand.value.ptr = spec.arguments[name].data_ptr()
+    ready = _torch.ready_for(spec, _key, _prepare)
+    ready.take(spec)
     made = []
     for field, results in ready.results:
         made.append(results.new())

@@ -6,14 +6,11 @@ from . import _call, _torch
 from .errors import InvalidArgumentError
 
 
-class _Ready(_torch.Launches):
+class _Ready(_torch.LaunchesByRole):
     def __init__(self, call, spec):
-        super().__init__(call, spec.q.device)
-        inputs = call.inputs
-        self.tensors = [(role.name, getattr(self.args, role.name)) for role in inputs.kind.read if role.is_tensor]
-        self.arrays = [role.name for role in inputs.kind.read if not role.is_tensor and role.name in inputs.views]
-        self.outs = _torch.Results(inputs.shape("out"), spec.q.dtype, spec.q.device)
-        self.logs = _torch.Results(inputs.shape("lse"), torch.float32, spec.q.device)
+        super().__init__(call, spec)
+        self.outs = _torch.Results(call.inputs.shape("out"), spec.q.dtype, spec.q.device)
+        self.logs = _torch.Results(call.inputs.shape("lse"), torch.float32, spec.q.device)
 
 
 def _prepare(spec):
@@ -31,33 +28,16 @@ def _key(spec):
     parts = ["decode", spec.pattern, spec.scale]
     for name, tensor in (*spec.given().items(), ("out", spec.out), ("lse", spec.lse)):
         parts += (name, *(_torch.tensor_key(tensor) if tensor is not None else ()))
-    for name, value in spec.arguments.items():
-        parts.append(name)
-        parts += _torch.tensor_key(value) if isinstance(value, torch.Tensor) else (type(value), value)
-    return tuple(parts)
-
-
-def _ready(spec):
-    try:
-        key = _key(spec)
-        return _torch.kept(key) or _torch.keep(key, _prepare(spec))
-    except (AttributeError, TypeError):  # not a tensor, or no value: the slow way says what is wrong
-        return _prepare(spec)
+    return _torch.whole_key(parts, spec.arguments)
 
 
 def attention(spec, return_lse):
     if torch.jit.is_tracing():
         raise InvalidArgumentError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
-    ready = _ready(spec)
+    ready = _torch.ready_for(spec, _key, _prepare)
     out = ready.outs.new() if spec.out is None else spec.out
     lse = ready.logs.new() if spec.lse is None else spec.lse
-    given = spec.given()
-    for name, field in ready.tensors:
-        field.ptr = given[name].data_ptr()
-    for name in ready.arrays:
-        setattr(ready.args, name, given[name].data_ptr())
+    ready.take(spec)
     ready.args.out.ptr, ready.args.lse = out.data_ptr(), lse.data_ptr()
-    for name, operand in ready.call.tensor_operands.items():
-        operand.value.ptr = spec.arguments[name].data_ptr()
     ready.run()
     return (out, lse) if return_lse else out
