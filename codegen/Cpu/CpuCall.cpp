@@ -1,12 +1,21 @@
 //===- CpuCall.cpp - sizes and strides by role ------------------------------===//
 #include "codegen/Cpu/CpuCall.h"
 
+#include <iterator>
+
 namespace heddle {
 
-int32_t &CpuCall::sizeOf(RoleExtent extent) {
-  int32_t *const sizes[] = {&seqlenQ, &seqlenK, &heads,     &kvHeads, &headDim,  &valueDim,
-                            nullptr,  &batch,   &sequences, &pages,   &pageSize, &maxPages};
-  return *sizes[size_t(extent)];
+constexpr int32_t CpuCall::*kSizes[] = {&CpuCall::seqlenQ, &CpuCall::seqlenK,  &CpuCall::heads,
+                                        &CpuCall::kvHeads, &CpuCall::headDim,  &CpuCall::valueDim,
+                                        nullptr,           &CpuCall::batch,    &CpuCall::sequences,
+                                        &CpuCall::pages,   &CpuCall::pageSize, &CpuCall::maxPages};
+
+int32_t &CpuCall::sizeOf(RoleExtent extent) { return this->*kSizes[size_t(extent)]; }
+
+void CpuCall::setSizes(const std::function<int64_t(RoleExtent)> &sizeIn) {
+  for (size_t extent = 0; extent < std::size(kSizes); ++extent)
+    if (kSizes[extent])
+      this->*kSizes[extent] = int32_t(sizeIn(RoleExtent(extent)));
 }
 
 float CpuCall::descaleOf(Role factors, int32_t batch, int32_t head) const {

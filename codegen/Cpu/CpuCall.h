@@ -1,10 +1,10 @@
-//===- CpuCall.h - one call on the CPU ----------------------------*- C++ -*-===//
 // Owns what a call of any kind is for the processors of this machine: its tensors by role, its sizes, and the pattern
 // where the kind walks one.
 #pragma once
 
 #include "runtime/Core/CallShape.h"
 
+#include <functional>
 #include <optional>
 
 namespace heddle {
@@ -38,7 +38,7 @@ struct CpuCall {
   std::vector<ArgumentGradient> argumentGradients;
   int32_t blockM = 64, blockN = 64;
   int threads = 0; ///< 0: one per processor
-  /// Of a call that is one sequence of another one: its number there, which the pattern takes as the batch; rows that a
+  /// Where the call is one sequence of another one: its number there, which the pattern takes as the batch; rows that a
   /// head has in lse (0: seqlenQ); and its row of the table of pages.
   int32_t sequence = 0, lseRows = 0;
   const int32_t *pagesOfKeys = nullptr;
@@ -54,8 +54,10 @@ struct CpuCall {
 
   int32_t &sizeOf(RoleExtent extent); ///< none for `one`
   int32_t sizeOf(RoleExtent extent) const { return const_cast<CpuCall *>(this)->sizeOf(extent); }
+  /// All sizes, by the table of roles.
+  void setSizes(const std::function<int64_t(RoleExtent)> &sizeIn);
   DType elementOf(Role wanted) const { return elements.of(specOf(wanted).element); }
-  /// Of [batch, rows, heads, dim].
+  /// The strides of [batch, rows, heads, dim].
   CpuStrides stridesOf(Role wanted) const;
   /// In k or v, whose strides these are, to a key of a kv head, in elements.
   int64_t offsetOfKey(const CpuStrides &strides, int32_t ofBatch, int64_t index, int32_t head) const {

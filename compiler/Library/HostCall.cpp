@@ -14,15 +14,6 @@
 namespace heddle {
 namespace {
 
-/// Sizes by the table of roles.
-void setCallSizes(const LaunchSymbols &symbols, CpuCall &call) {
-  call.batch = int32_t(symbols[LaunchSymbol::batch]);
-  for (RoleExtent extent :
-       {RoleExtent::seqlenQ, RoleExtent::seqlenK, RoleExtent::heads, RoleExtent::kvHeads, RoleExtent::headDim,
-        RoleExtent::valueDim, RoleExtent::sequences, RoleExtent::pages, RoleExtent::pageSize, RoleExtent::maxPages})
-    call.sizeOf(extent) = int32_t(symbols[symbolOf(extent)]);
-}
-
 /// One call through the C interface, checked in the order in which launches are.
 class HostCall {
 public:
@@ -81,7 +72,7 @@ private:
     call.adds = rules.kind->adds;
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
-    setCallSizes(symbols, call);
+    call.setSizes([this](RoleExtent extent) { return symbols[symbolOf(extent)]; });
     for (const KindRole &role : rules.kind->roles()) {
       call.give(role.role, addressOf(args, role.role));
       if (specOf(role.role).form != RoleForm::tensor)
@@ -123,7 +114,7 @@ private:
     return {};
   }
 
-  /// Of numbers and tensors of the pattern; the call has its sizes.
+  /// Reads those of numbers and tensors of the pattern; the call has its sizes.
   Status readGradients() {
     if (args.gradient_count > 0 && !rules.kind->isBackward())
       return Status::unsupported("attention arguments: a call of kind " + rules.kind->name() +

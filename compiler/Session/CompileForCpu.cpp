@@ -16,11 +16,7 @@ Result<std::shared_ptr<const JitPattern>> compileForCpu(const PatternFile &file,
 }
 
 void setSizes(const AttentionSizes &sizes, CpuCall &call) {
-  call.batch = int32_t(sizes.batch);
-  for (RoleExtent extent :
-       {RoleExtent::seqlenQ, RoleExtent::seqlenK, RoleExtent::heads, RoleExtent::kvHeads, RoleExtent::headDim,
-        RoleExtent::valueDim, RoleExtent::sequences, RoleExtent::pages, RoleExtent::pageSize, RoleExtent::maxPages})
-    call.sizeOf(extent) = int32_t(sizes.of(extent));
+  call.setSizes([&](RoleExtent extent) { return sizes.of(extent); });
 }
 
 } // namespace heddle
