@@ -19,10 +19,6 @@ bool GpuArch::runsOn(int gpuMajor, int gpuMinor) const {
   return isExact ? gpuMinor == minor : gpuMinor >= minor;
 }
 
-double rooflineMs(const GpuModel &model, double flops, double bytes) {
-  return 1e3 * std::max(flops / (model.bf16Tflops * 1e12), bytes / (model.bandwidthGBps * 1e9));
-}
-
 namespace {
 
 constexpr int kKiB = 1024;

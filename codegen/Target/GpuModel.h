@@ -26,10 +26,6 @@ struct GpuModel {
   int64_t l2Bytes;
 };
 
-/// Least milliseconds that `flops` matrix operations in bf16 and `bytes` of device memory traffic
-/// take together on the model: the larger of the two times.
-double rooflineMs(const GpuModel &model, double flops, double bytes);
-
 /// All rows; references stay valid for the life of the program.
 const std::vector<GpuModel> &gpuModels();
 

@@ -41,13 +41,6 @@ TEST_CASE("a model's matrix rate is a plausible number of operations per clock a
   }
 }
 
-TEST_CASE("the roofline is the slower of arithmetic and memory") {
-  const GpuModel &h200 = **findGpuModel("h200");
-  CHECK(rooflineMs(h200, 989.4e12, 0) == doctest::Approx(1000));
-  CHECK(rooflineMs(h200, 989.4e9, 4.8e9) == doctest::Approx(1));
-  CHECK(rooflineMs(h200, 989.4e9, 9.6e9) == doctest::Approx(2));
-}
-
 TEST_CASE("models are found by short name, by the driver's name and by architecture") {
   for (const char *name : {"h200", "H200", "NVIDIA H200", "nvidia h200"}) {
     const auto model = findGpuModel(name);
