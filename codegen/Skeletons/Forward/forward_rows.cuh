@@ -6,7 +6,6 @@
 #include "Forward/work_items.cuh"
 #include "Ptx/memory.cuh"
 #include "Ptx/scalar.cuh"
-#include "Shared/row_stores.cuh"
 #include "Shared/score_units.cuh"
 
 namespace heddle {
@@ -35,24 +34,10 @@ struct LaneRows {
 // in half, which bfloat16 does not need; the next key above it raises it as usual. Log2 units.
 constexpr float kCarryHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
 
-// The columns of the lane in tile n of a row of the carry, as products give them.
-DEV void loadCarried(const float *row, int n, bool hasKeys, float (&carried)[2]) {
-  if constexpr (kIsScaled) {
-    const float *from = row + n / 2 * 16 + threadIdx.x % 4 * 4;
-    float first[2], second[2];
-    ptx::loadGlobal8(from, hasKeys, first);
-    ptx::loadGlobal8(from + 2, hasKeys, second);
-    carried[0] = first[n % 2];
-    carried[1] = second[n % 2];
-  } else {
-    ptx::loadGlobal8(row + threadIdx.x % 4 * 2 + n * 8, hasKeys, carried);
-  }
-}
-
 // rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the
 // loads: lanes stay together. `descale`: what products of values are multiplied by.
 DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows &lane, float descale = 1.f) {
-  const float weight = exp2f(kCarryHeadroom), factor = kIsScaled ? weight / descale : weight;
+  const float weight = exp2f(kCarryHeadroom), factor = weight / descale;
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
@@ -66,7 +51,7 @@ DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows
 #pragma unroll
       for (int n = 0; n < kValueTiles; ++n) {
         float carried[2];
-        loadCarried(from, n, hasKeys, carried);
+        Values::Columns::load(from, n, hasKeys, carried);
         rows.out[i][n][2 * half] = factor * carried[0];
         rows.out[i][n][2 * half + 1] = factor * carried[1];
       }
@@ -87,9 +72,7 @@ DEV void startFromSink(RowState &rows, float sink) {
 
 DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half, float descale) {
   const RowSum sum = rowSum(rows, i, half);
-  float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
-  if (kIsScaled)
-    inverse *= descale;
+  const float inverse = (sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts)) * descale;
   float values[kValueTiles][2];
 #pragma unroll
   for (int n = 0; n < kValueTiles; ++n)
@@ -101,12 +84,7 @@ DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &r
   constexpr int kOutBytes = KernelTraits::kOutFloat32 || kElementBytes == 4 ? 4 : 2;
   char *to = static_cast<char *>(p.out) +
              (lane.batch * p.outStride[0] + row * p.outStride[1] + lane.head * p.outStride[2]) * kOutBytes;
-  if constexpr (kIsScaled)
-    storeTurnedRow(to, isPresent, values);
-  else if constexpr (KernelTraits::kOutFloat32)
-    storeRowAsFloat(to, isPresent, values);
-  else
-    storeRowAsElements(to, isPresent, values);
+  Values::Columns::store(to, isPresent, values);
   float lse = (rows.rowMax[i][half] + ptx::log2Approx(sum.ofWeights)) * kLogOf2;
   ptx::storeGlobal4(p.lse + lane.lseOffset(p, row), isPresent & (threadIdx.x % 4 == 0), __float_as_uint(lse));
 }

@@ -89,9 +89,9 @@ template <class E = Element> DEV RowSum rowSum(float rowMax, float lanePart) {
   return {snappedSum<E>(rowMax, sum), sum};
 }
 
-// Of bytes, weights in the product are far from what they were: it sums them as well.
+// Where the product sums the weights, they are far from what they were before.
 template <class E = Element> DEV RowSum rowSum(const RowState &rows, int i, int half) {
-  if constexpr (kIsScaled)
+  if constexpr (Values::kSumTiles > 0)
     return {rows.out[i][kOutputTiles - 1][2 * half], quadSum(rows.sum[i][half])};
   else
     return rowSum<E>(rows.rowMax[i][half], rows.sum[i][half]);
@@ -129,7 +129,7 @@ DEV bool raiseRowMax(RowState &rows, const RowValues &largest, float scaleLog2, 
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float most = quadMax(largest[i][half]) * scaleLog2;
-      const float raised = fmaxf(rows.rowMax[i][half], kIsScaled ? most - kWeightExponent : most);
+      const float raised = fmaxf(rows.rowMax[i][half], most - kWeightExponent);
       factor[i][half] = ptx::exp2Approx(rows.rowMax[i][half] - raised);
       shrinkSum<IsAnchored>(rows.sum[i][half], factor[i][half]);
       rows.rowMax[i][half] = raised;

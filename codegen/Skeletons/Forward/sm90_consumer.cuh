@@ -47,6 +47,29 @@ struct KeyTileHeader {
   }
 };
 
+// What the scores and the values of an item are multiplied by, which elements may have factors for. `of` has ownItem().
+template <bool AreScaled> class ItemScales {
+public:
+  template <class Of> DEV void find(const KernelParams &, const Of &) {}
+  DEV float ofScores(const KernelParams &p) const { return p.scaleLog2; }
+  template <class Of> DEV float ofValues(const KernelParams &, const Of &) const { return 1.f; }
+};
+template <> class ItemScales<true> {
+public:
+  template <class Params, class Of> DEV void find(const Params &p, const Of &of) {
+    const WorkItem item = of.ownItem();
+    scaleLog2 = p.scaleLog2 * p.ofScores(item.batch * p.heads + item.head, item.batch * p.kvHeads + item.kvHead);
+  }
+  DEV float ofScores(const KernelParams &) const { return scaleLog2; }
+  template <class Params, class Of> DEV float ofValues(const Params &p, const Of &of) const {
+    const WorkItem item = of.ownItem();
+    return p.ofValues(item.batch * p.kvHeads + item.kvHead);
+  }
+
+private:
+  float scaleLog2;
+};
+
 class Consumer {
 public:
   DEV Consumer(const KernelParams &p, int32_t consumer)
@@ -71,6 +94,14 @@ public:
     ptx::syncNamed(0, kConsumerThreads);
   }
 
+  // Rows of lanes are counted from the first consumer, as LaneRows does.
+  DEV WorkItem ownItem() const {
+    WorkItem item = readItem(header());
+    if (kSplitsLong)
+      item.firstRow -= (consumer - rowGroup()) * kConsumerRows * item.queryRate;
+    return item;
+  }
+
 private:
   DEV uint32_t header() const { return itemHeader(queries.slot()); }
 
@@ -84,10 +115,10 @@ private:
     clearRows(rows);
     if (Pattern::kHasSink && beginsRows(flags))
       startFromSink(rows, Pattern::sink(contextOf(ownItem())));
-    findScale();
+    scales.find(p, *this);
     if (p.carryLse && beginsRows(flags))
-      continueFromCarry(rows, p, LaneRows(p, ownItem()), descaleOfValues());
-    if (kIsScaled)
+      continueFromCarry(rows, p, LaneRows(p, ownItem()), scales.ofValues(p, *this));
+    if (Values::kSumTiles > 0)
       beginSums();
     if (kHasTotals)
       totals.begin();
@@ -96,7 +127,7 @@ private:
     if (kHasTotals)
       totals.end(rows);
     LaneRows lane(p, ownItem());
-    const float descale = descaleOfValues();
+    const float descale = scales.ofValues(p, *this);
     const int32_t note = kMayRedo || kHasSplits ? ptx::loadShared4(noteOf(header())) : 0;
     if (kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
@@ -107,22 +138,7 @@ private:
     storeRows(p, lane, rows, descale);
   }
 
-  // A factor of the item, if elements have one, else of the call.
-  DEV float scaleLog2() const { return kIsScaled ? itemScaleLog2 : p.scaleLog2; }
-
-  DEV void findScale() {
-    if (!kIsScaled)
-      return;
-    const WorkItem item = ownItem();
-    itemScaleLog2 = p.scaleLog2 * p.ofScores(item.batch * p.heads + item.head, item.batch * p.kvHeads + item.kvHead);
-  }
-
-  DEV float descaleOfValues() const {
-    if (!kIsScaled)
-      return 1.f;
-    const WorkItem item = ownItem();
-    return p.ofValues(item.batch * p.kvHeads + item.kvHead);
-  }
+  DEV float scaleLog2() const { return scales.ofScores(p); }
 
   // Sums of products begin with what the rows have so far.
   DEV void beginSums() {
@@ -138,14 +154,6 @@ private:
 
   // The rows of the query tile that this consumer computes: its own, or those whose key tiles all consumers share.
   DEV int32_t rowGroup() const { return kSplitsLong && sharesTiles ? 0 : consumer; }
-
-  // Rows of lanes are counted from the first consumer, as LaneRows does.
-  DEV WorkItem ownItem() const {
-    WorkItem item = readItem(header());
-    if (kSplitsLong)
-      item.firstRow -= (consumer - rowGroup()) * kConsumerRows * item.queryRate;
-    return item;
-  }
 
   DEV static void markForRedo(int32_t ordinal) {
     if (isLastLane())
@@ -303,7 +311,7 @@ private:
   Probabilities weights;
   bool isExact;
   bool sharesTiles;
-  float itemScaleLog2;
+  ItemScales<kIsScaled> scales;
   Totals totals;
 };
 

@@ -45,10 +45,11 @@ static_assert(KernelTraits::kBlockM % kConsumerRows == 0 && kConsumers >= 1 && k
               "one to four consumers of 64 rows");
 static_assert(KernelTraits::kBlockN % kKeyStep == 0 && KernelTraits::kBlockN <= kMaxKeys,
               "key tiles are multiples of 16 up to 128");
-static_assert(!kIsScaled || (KernelTraits::kBlockN % kTurnedKeys == 0 && KernelTraits::kValueDim % kTurnedDims == 0),
+static_assert(!Values::kAreTurned ||
+                  (KernelTraits::kBlockN % kTurnedKeys == 0 && KernelTraits::kValueDim % kTurnedDims == 0),
               "tiles of bytes are turned over in whole squares");
-static_assert(!kHasTotals || kIsScaled, "others need no totals");
-static_assert(!kIsScaled || !kMayRedo, "the words of marks hold barriers");
+static_assert(!kHasTotals || Values::kSumTiles > 0, "others need no totals");
+static_assert(!Values::kAreTurned || !kMayRedo, "the words of marks hold barriers");
 static_assert(kStages >= 1 && kStages <= kMaxStages, "one to six stages");
 static_assert(kQueryStages >= 1 && kQueryStages <= kMaxQueryStages, "one or two query stages");
 static_assert(!KernelTraits::kTurnTaking || kConsumers > 1, "turns are taken by at least two");
@@ -77,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
       Planner(p).run();
     else if (threadIdx.x == kConsumerThreads + 32)
       Loader(p).run();
-    else if (kIsScaled && threadIdx.x >= kConsumerThreads + 64)
+    else if (Values::kAreTurned && threadIdx.x >= kConsumerThreads + 64)
       Transposer(uniform(threadIdx.x / 32) - (kConsumerThreads / 32 + 2)).run();
   } else {
     ptx::growRegisters<KernelTraits::kConsumerRegisters>();

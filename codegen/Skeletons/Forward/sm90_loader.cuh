@@ -7,16 +7,25 @@
 
 namespace heddle {
 
-// Where values arrive: in the ring of the consumers, or in that of the warps that turn them over.
+// Where values arrive: in the ring of the consumers, which know where it ends.
 template <bool AreTurned> struct Arriving {
-  using Slots = ValueRing;
+  using Slots = Pipeline<kValueStages, ValueRing, PackedRingCursor>;
+  static constexpr uint32_t kTile = kValueTile;
+  DEV static void setEnd(int32_t, bool) {}
+  DEV static void end(Slots &) {}
 };
+// In that of the warps that turn them over, and know of nothing else.
 template <> struct Arriving<true> {
-  using Slots = RawRing;
+  using Slots = Pipeline<kRawStages, RawRing, PackedRingCursor>;
+  static constexpr uint32_t kTile = kRawTile;
+  DEV static void setEnd(int32_t slot, bool isEnd) { ptx::storeShared4(rawEnd(slot), isEnd); }
+  DEV static void end(Slots &values) {
+    values.acquire();
+    setEnd(values.slot(), true);
+    ptx::arrive(values.full());
+  }
 };
-using ArrivingRing = Arriving<kIsScaled>::Slots;
-constexpr int kArrivingStages = kIsScaled ? kRawStages : kValueStages;
-constexpr uint32_t kArrivingTile = kIsScaled ? kRawTile : kValueTile;
+using ArrivingValues = Arriving<Values::kAreTurned>;
 
 class Loader {
 public:
@@ -40,7 +49,7 @@ public:
       if (isItem ? !hasNext : isFirst)
         sendQuery(!isItem);
       if (hasBit(flags, flag::kIsEnd))
-        return endValues();
+        return ArrivingValues::end(values);
       if (!isItem)
         sendValuesBehind(last, tile, isFirst, hasNext);
       isFirst = isItem;
@@ -79,20 +88,11 @@ private:
   DEV void sendValues(const PlannedTile &tile) {
     const uint32_t full = values.full();
     values.acquire();
-    if (kIsScaled)
-      ptx::storeShared4(rawEnd(values.slot()), 0);
+    ArrivingValues::setEnd(values.slot(), false);
     ptx::arriveExpecting(full, kArrivingBytes);
-    copyColumns<KernelTraits::kValueDim>(kArrivingTile + values.slot() * kArrivingBytes, full, kValueMaps, tile);
+    copyColumns<KernelTraits::kValueDim>(ArrivingValues::kTile + values.slot() * kArrivingBytes, full, kValueMaps,
+                                         tile);
     values.next();
-  }
-
-  // Who turns tiles of values over knows of nothing else.
-  DEV void endValues() {
-    if (!kIsScaled)
-      return;
-    values.acquire();
-    ptx::storeShared4(rawEnd(values.slot()), 1);
-    ptx::arrive(values.full());
   }
 
   template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
@@ -135,7 +135,7 @@ private:
   Pipeline<kPlanSlots, PlanRing, PackedRingCursor> plan;
   Pipeline<kQueryStages, QueryRing, PackedRingCursor> queries;
   Pipeline<kStages, KeyRing, PackedRingCursor> keys;
-  Pipeline<kArrivingStages, ArrivingRing, PackedRingCursor> values;
+  ArrivingValues::Slots values;
 };
 
 } // namespace heddle

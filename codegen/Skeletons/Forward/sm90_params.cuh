@@ -19,10 +19,7 @@ constexpr int kMapCount = kValueMaps + KernelTraits::kKeyRateCount * KernelTrait
 
 // What elements are multiplied by, for each (batch, head) of q and (batch, kv head) of k and v; null: 1. Elements that
 // have none say nothing of them.
-template <bool AreScaled> struct Descales {
-  DEV float ofScores(int32_t, int32_t) const { return 1.f; }
-  DEV float ofValues(int32_t) const { return 1.f; }
-};
+template <bool AreScaled> struct Descales {};
 template <> struct Descales<true> {
   const float *descaleQ, *descaleK, *descaleV;
   // pair, kvPair: numbers of (batch, head) and (batch, kv head).

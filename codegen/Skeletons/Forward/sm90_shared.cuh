@@ -14,7 +14,7 @@ constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
 constexpr int kConsumerWarps = kConsumers * 4, kMaxConsumerWarps = kMaxConsumers * 4;
 constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
 constexpr int kStages = KernelTraits::kStages;
-constexpr int kValueStages = valueStages(kStages, kIsScaled);
+constexpr int kValueStages = valueStages(kStages, Values::kAreTurned);
 constexpr int kQueryStages = KernelTraits::kQueryStages;
 
 constexpr uint32_t kRecords = kSharedBase + KernelTraits::kSmemBarriers;
@@ -54,8 +54,8 @@ constexpr int kConsumerTotalBytes = totalBytes(kConsumerRows, KernelTraits::kVal
 constexpr int kQueryTileBytes = tileBytes(KernelTraits::kBlockM, KernelTraits::kHeadDim, kElementBytes);
 constexpr int kKeyTileBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kHeadDim, kElementBytes);
 constexpr int kArrivingBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kValueDim, kElementBytes);
-constexpr int kValueTileBytes = kIsScaled ? turnedBytes(KernelTraits::kValueDim) : kArrivingBytes;
-constexpr int kRawTileBytes = kIsScaled ? kArrivingBytes : 0;
+constexpr int kValueTileBytes = Values::kAreTurned ? turnedBytes(KernelTraits::kValueDim) : kArrivingBytes;
+constexpr int kRawTileBytes = Values::kAreTurned ? kArrivingBytes : 0;
 
 static_assert(kQueryTileBytes == KernelTraits::kSmemStageBytesQ && kKeyTileBytes == KernelTraits::kSmemStageBytesK &&
                   kValueTileBytes == KernelTraits::kSmemStageBytesV &&
@@ -94,8 +94,8 @@ DEV void initShared(int32_t lane) {
   if (lane < kStages)
     KeyRing::init(lane, 1, kConsumerWarps);
   if (lane < kValueStages)
-    ValueRing::init(lane, kIsScaled ? kTransposerWarps : 1, kConsumerWarps);
-  if (kIsScaled && lane < kRawStages)
+    ValueRing::init(lane, Values::kAreTurned ? kTransposerWarps : 1, kConsumerWarps);
+  if (Values::kAreTurned && lane < kRawStages)
     RawRing::init(lane, 1, kTransposerWarps);
   if (lane < kPlanSlots)
     PlanRing::init(lane, 1, 1);

@@ -40,16 +40,10 @@ DEV void scoresToWeights(RowState &rows, Scores &scores, float scaleLog2) {
 
 template <class E = Element> DEV void packWeights(Probabilities &weights, const Scores &scores) {
 #pragma unroll
-  for (int n = 0; n < kScoreTiles; n += 1 + kIsScaled)
+  for (int n = 0; n < kScoreTiles; ++n)
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const auto &first = scores[0][n], &second = scores[0][n + kIsScaled];
-      if constexpr (kIsScaled) // keys as sm90_transposer.cuh has them
-        weights[0][n / 4][n / 2 % 2 * 2 + half] =
-            E::pack(first[2 * half], first[2 * half + 1], second[2 * half], second[2 * half + 1]);
-      else
-        weights[0][n / 2][n % 2 * 2 + half] = E::pack(first[2 * half], first[2 * half + 1]);
-    }
+    for (int half = 0; half < 2; ++half)
+      Values::packWeights<E>(weights, scores, n, half);
 }
 
 // Some row of the warp has no maximum yet.

@@ -4,6 +4,7 @@
 
 #include "Ptx/matrix.cuh"
 #include "Shared/elements.cuh"
+#include "Shared/row_stores.cuh"
 #include "Shared/shared_tiles.cuh"
 
 namespace heddle {
@@ -25,6 +26,12 @@ constexpr int kChunkN = KernelTraits::kChunkN;
 constexpr int kChunks = KernelTraits::kBlockN / kChunkN;
 constexpr int kScoreTiles = kChunkN / 8;
 constexpr int kChunkSteps = kChunkN / kMmaStep;
+
+// What products of values leave in the lanes.
+struct Values {
+  using Columns = ColumnPairs;
+  static constexpr int kSumTiles = 0;
+};
 
 typedef float Scores[kRowTiles][kScoreTiles][4];
 typedef uint32_t Probabilities[kRowTiles][kChunkSteps][4];
@@ -81,7 +88,7 @@ DEV void copyScores(Scores &to, const Scores &from) {
         to[i][n][e] = from[i][n][e];
 }
 
-// Of elements that are two in a register.
+// Elements are two in a register.
 template <class E, int Bytes = kElementBytes> struct WarpProducts {
   static_assert(Bytes == 2, "float_mma.cuh has those of floats");
 
@@ -112,7 +119,7 @@ template <class E, int Bytes = kElementBytes> struct WarpProducts {
     }
   }
 
-  // Of columns 2 c and 2 c + 1 of score tile n, lane 4 r + c, in row r + 8 half.
+  // `low` and `high` are of columns 2 c and 2 c + 1 of score tile n, lane 4 r + c, in row r + 8 half.
   DEV static void setWeights(uint32_t (&weights)[kChunkSteps][4], int n, int half, float low, float high) {
     weights[n / 2][n % 2 * 2 + half] = pack<E>(low, high);
   }

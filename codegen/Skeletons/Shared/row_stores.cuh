@@ -75,19 +75,45 @@ template <int Tiles> DEV void storeRowAsFloat(void *row, bool isPresent, const f
                       __float_as_uint(values[kSingle][1]));
 }
 
-// Of values that were turned over: lane c holds columns 4 c to 4 c + 3 of each two tiles, the even ones in the first.
-template <int Tiles> DEV void storeTurnedRow(void *row, bool isPresent, const float (&values)[Tiles][2]) {
-  constexpr int kColumns = 16, kLaneColumns = 4, kBytes = KernelTraits::kOutFloat32 ? 4 : 2;
-  char *to = static_cast<char *>(row) + threadIdx.x % 4 * (kLaneColumns * kBytes);
-#pragma unroll
-  for (int n = 0; n < Tiles; n += 2) {
-    const float a = values[n][0], b = values[n + 1][0], c = values[n][1], d = values[n + 1][1];
-    char *const at = to + n / 2 * (kColumns * kBytes);
-    if constexpr (KernelTraits::kOutFloat32)
-      ptx::storeGlobal16(at, isPresent, a, b, c, d);
-    else
-      ptx::storeGlobal8(at, isPresent, pack<OutElement>(a, b), pack<OutElement>(c, d));
+// Lane c of a quad has columns 2 c and 2 c + 1 of each tile of eight.
+struct ColumnPairs {
+  // Those of tile n, from a row of floats.
+  DEV static void load(const float *row, int n, bool isPresent, float (&columns)[2]) {
+    ptx::loadGlobal8(row + threadIdx.x % 4 * 2 + n * 8, isPresent, columns);
   }
-}
+  template <int Tiles> DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+    if constexpr (KernelTraits::kOutFloat32)
+      storeRowAsFloat(row, isPresent, values);
+    else
+      storeRowAsElements(row, isPresent, values);
+  }
+};
+
+// Lane c of a quad has columns 4 c to 4 c + 3 of each two tiles, the even ones in the first.
+struct ColumnFours {
+  static constexpr int kColumns = 16, kLaneColumns = 4;
+
+  DEV static void load(const float *row, int n, bool isPresent, float (&columns)[2]) {
+    const float *from = row + n / 2 * kColumns + threadIdx.x % 4 * kLaneColumns;
+    float first[2], second[2];
+    ptx::loadGlobal8(from, isPresent, first);
+    ptx::loadGlobal8(from + 2, isPresent, second);
+    columns[0] = first[n % 2];
+    columns[1] = second[n % 2];
+  }
+  template <int Tiles> DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+    constexpr int kBytes = KernelTraits::kOutFloat32 ? 4 : 2;
+    char *to = static_cast<char *>(row) + threadIdx.x % 4 * (kLaneColumns * kBytes);
+#pragma unroll
+    for (int n = 0; n < Tiles; n += 2) {
+      const float a = values[n][0], b = values[n + 1][0], c = values[n][1], d = values[n + 1][1];
+      char *const at = to + n / 2 * (kColumns * kBytes);
+      if constexpr (KernelTraits::kOutFloat32)
+        ptx::storeGlobal16(at, isPresent, a, b, c, d);
+      else
+        ptx::storeGlobal8(at, isPresent, pack<OutElement>(a, b), pack<OutElement>(c, d));
+    }
+  }
+};
 
 } // namespace heddle
