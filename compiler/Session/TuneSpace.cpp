@@ -22,12 +22,12 @@ Result<tuner::SearchSpace> searchSpaceOf(const Skeleton &skeleton, std::shared_p
   std::vector<std::string> names;
   for (const Constraint &constraint : skeleton.constraints())
     names.emplace_back(constraint.name);
-  auto judge = [configs](const tuner::PointValues &values) -> std::optional<tuner::Refusal> {
-    const Rejection *rejection = configs->refusal(values.where().index);
+  auto judge = [configs](const tuner::Point &point) -> std::optional<tuner::Refusal> {
+    const Rejection *rejection = configs->refusal(point.index);
     return rejection ? std::optional(tuner::Refusal{rejection->constraint, rejection->reason}) : std::nullopt;
   };
-  auto screen = [configs](const tuner::PointValues &values) -> const std::string * {
-    const Rejection *rejection = configs->refusal(values.where().index);
+  auto screen = [configs](const tuner::Point &point) -> const std::string * {
+    const Rejection *rejection = configs->refusal(point.index);
     return rejection ? &rejection->constraint : nullptr;
   };
   return tuner::SearchSpace::create(std::string(skeleton.name()), std::move(dimensions), judge, names, screen);

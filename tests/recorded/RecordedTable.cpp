@@ -1,4 +1,3 @@
-//===- RecordedTable.cpp ----------------------------------------------------===//
 // The space that a table spans, and look-ups. The text form is in RecordedText.cpp.
 #include "tests/recorded/RecordedTable.h"
 
@@ -76,7 +75,8 @@ Result<RecordedTable> RecordedTable::create(std::string name, std::vector<PointT
   if (trials.empty())
     return Status::corrupt(name + ": no trials");
   HEDDLE_ASSIGN(std::vector<Knob> knobs, knobsOf(name, trials));
-  HEDDLE_ASSIGN(SearchSpace bare, SearchSpace::create(name, knobs, {}));
+  HEDDLE_ASSIGN(SearchSpace bare,
+                SearchSpace::create(name, knobs, [](const Point &) { return std::optional<Refusal>(); }, {}));
   auto recorded = std::make_shared<std::set<Point>>();
   for (PointTrial &trial : trials) {
     HEDDLE_ASSIGN(trial.point, bare.parse(trial.config));
@@ -85,11 +85,11 @@ Result<RecordedTable> RecordedTable::create(std::string name, std::vector<PointT
     trial.config = bare.text(trial.point);
   }
   static const std::string kRule = "recorded";
-  auto isRecorded = [recorded](const PointValues &values) { return recorded->count(values.where()) > 0; };
-  auto judge = [isRecorded](const PointValues &values) {
-    return isRecorded(values) ? std::nullopt : std::optional(Refusal{kRule, "the table has no row for this point"});
+  auto isRecorded = [recorded](const Point &point) { return recorded->count(point) > 0; };
+  auto judge = [isRecorded](const Point &point) {
+    return isRecorded(point) ? std::nullopt : std::optional(Refusal{kRule, "the table has no row for this point"});
   };
-  auto screen = [isRecorded](const PointValues &values) { return isRecorded(values) ? nullptr : &kRule; };
+  auto screen = [isRecorded](const Point &point) { return isRecorded(point) ? nullptr : &kRule; };
   HEDDLE_ASSIGN(SearchSpace space, SearchSpace::create(name, std::move(knobs), judge, {kRule}, screen));
   RecordedTable table(std::move(space));
   table.rows = std::move(trials);

@@ -1,10 +1,10 @@
-//===- tuner_tables.h - tables for tests of the tuner -----------------------===//
 // A seeded model of a tiled kernel: plausible times, interactions between knobs, every kind of failure.
 // Nothing here was measured; strategies only need the shape. The model is integer-seeded and uses no
 // library distribution, so tables are the same on every machine.
 #ifndef HEDDLE_TESTS_UNIT_TUNER_TABLES_H
 #define HEDDLE_TESTS_UNIT_TUNER_TABLES_H
 
+#include "support/TestSpace.h"
 #include "tests/recorded/MemoryTrialSink.h"
 #include "tests/recorded/RecordedTable.h"
 #include "tuner/Search/Strategies.h"
@@ -94,7 +94,7 @@ inline RecordedTable modelTable(uint64_t seed, double roughness = 0.1) {
 }
 
 inline std::function<double(const Point &)> modelPrior(const SearchSpace &space) {
-  return [&space](const Point &point) { return ModelPoint::prior(space.values(point)); };
+  return [&space](const Point &point) { return ModelPoint::prior(valuesOf(space, point)); };
 }
 
 } // namespace heddle::tuner

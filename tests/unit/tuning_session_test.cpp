@@ -1,4 +1,3 @@
-//===- tuning_session_test.cpp ----------------------------------------------===//
 // Promises of tuner/Search/TuningSession.h, by number, on recorded tables and scripted evaluators. Threads
 // are in tuning_threads_test.cpp, the final and the store in tuning_final_test.cpp.
 #include "tests/unit/tuner_fixture.h"
@@ -43,7 +42,7 @@ TEST_CASE("other invalid input is refused before anything is prepared") {
 TEST_CASE("a space without feasible points says which constraint refused how many") {
   const RecordedTable table = countedTable(3);
   Constraint never{"smem", [](const PointValues &) { return std::optional<std::string>("no"); }};
-  const SearchSpace space = SearchSpace::create("s", {Knob::integers("a", {0, 1, 2}, "")}, {never}).take();
+  const SearchSpace space = spaceOf("s", {Knob::integers("a", {0, 1, 2}, "")}, {never}).take();
   Fixture fixture(table);
   fixture.task.space = &space;
   const Status status = fixture.failure();
@@ -325,7 +324,7 @@ TEST_CASE("known trials outside the space or no longer feasible neither win nor 
   Constraint notZero{"not_zero", [](const PointValues &values) -> std::optional<std::string> {
                        return values["a"] ? std::nullopt : std::optional<std::string>("zero");
                      }};
-  const SearchSpace space = SearchSpace::create("s", table.space().knobs(), {notZero}).take();
+  const SearchSpace space = spaceOf("s", table.space().knobs(), {notZero}).take();
   PointTrial infeasible = row("a=0", 1);
   REQUIRE(fixture.sink.record(space, infeasible).isOk());
   fixture.task.space = &space;

@@ -1,4 +1,3 @@
-//===- tuning_threads_test.cpp ----------------------------------------------===//
 // Preparation in worker threads: overlap, bounds, hangs. Promises [3] and [6] of TuningSession.h.
 #include "tests/unit/process_fixture.h"
 #include "tests/unit/tuner_fixture.h"
@@ -259,7 +258,7 @@ TEST_CASE("what is given is measured while the space is walked") {
   std::vector<int64_t> values;
   for (int64_t i = 0; i < 50; ++i)
     values.push_back(i);
-  const SearchSpace space = SearchSpace::create("slow", {Knob::integers("a", values, "")}, {slow}).take();
+  const SearchSpace space = spaceOf("slow", {Knob::integers("a", values, "")}, {slow}).take();
   Fixture fixture(table);
   fixture.task.space = &space;
   auto wrapped =

@@ -69,17 +69,4 @@ std::string SearchSpace::digest(const Point &point) const {
   return sha256Hex(sorted);
 }
 
-std::string SearchSpace::digest() const {
-  std::string everything = spaceName + "\n";
-  for (const Knob &knob : knobList) {
-    everything += knob.name;
-    for (size_t i = 0; i < knob.values.size(); ++i)
-      everything += (i ? "," : "=") + knob.spelling(i);
-    everything += "\n";
-  }
-  for (const std::string &constraint : constraintNameList)
-    everything += constraint + "\n";
-  return sha256Hex(everything);
-}
-
 } // namespace heddle::tuner

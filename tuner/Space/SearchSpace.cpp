@@ -1,10 +1,8 @@
-//===- SearchSpace.cpp ------------------------------------------------------===//
 // Building, filtering and walking a search space. How points are written and read is in
 // PointText.cpp.
 #include "tuner/Space/SearchSpace.h"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 #include <set>
 
@@ -34,16 +32,6 @@ std::optional<uint32_t> Knob::initialIndex() const {
 std::string Knob::spelling(size_t index) const {
   const KnobValue &value = values[index];
   return value.name.empty() ? std::to_string(value.value) : value.name;
-}
-
-int64_t PointValues::operator[](std::string_view knob) const {
-  std::optional<size_t> index = space.knobIndex(knob);
-  assert(index && "no such knob in this search space");
-  return space.knobs()[*index].values[point.index[*index]].value;
-}
-
-int64_t PointValues::valueOr(std::string_view knob, int64_t otherwise) const {
-  return space.knobIndex(knob) ? (*this)[knob] : otherwise;
 }
 
 namespace {
@@ -94,26 +82,6 @@ uint64_t &countOf(std::vector<std::pair<std::string, uint64_t>> &counts, const s
 
 } // namespace
 
-Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knobs,
-                                        std::vector<Constraint> constraints) {
-  std::vector<std::string> names;
-  for (const Constraint &constraint : constraints) {
-    if (constraint.name.empty() || !constraint.reason)
-      return Status::invalidArgument("search space '" + name + "': every constraint needs a name and a rule");
-    names.push_back(constraint.name);
-  }
-  Judge judge = [rules = std::move(constraints)](const PointValues &values) {
-    std::optional<Refusal> refusal;
-    for (const Constraint &rule : rules)
-      if (std::optional<std::string> reason = rule.reason(values)) {
-        refusal = Refusal{rule.name, std::move(*reason)};
-        break;
-      }
-    return refusal;
-  };
-  return create(std::move(name), std::move(knobs), std::move(judge), std::move(names));
-}
-
 Result<SearchSpace> SearchSpace::create(std::string name, std::vector<Knob> knobs, Judge judge,
                                         std::vector<std::string> constraintNames, Screen screen) {
   if (knobs.empty() || !judge)
@@ -163,7 +131,7 @@ bool SearchSpace::contains(const Point &point) const {
 std::optional<std::string> SearchSpace::whyInfeasible(const Point &point) const {
   if (!contains(point))
     return "space: the point is not one of search space '" + spaceName + "'";
-  if (std::optional<Refusal> refusal = judge(values(point)))
+  if (std::optional<Refusal> refusal = judge(point))
     return refusal->constraint + ": " + refusal->reason;
   return std::nullopt;
 }
@@ -180,8 +148,8 @@ Result<Enumeration> SearchSpace::enumerate() const {
   do {
     ++result.examined;
     std::optional<Refusal> refusal;
-    const std::string *rule = screen ? screen(values(point)) : nullptr;
-    if (!screen && (refusal = judge(values(point))))
+    const std::string *rule = screen ? screen(point) : nullptr;
+    if (!screen && (refusal = judge(point)))
       rule = &refusal->constraint;
     if (rule)
       ++countOf(result.refused, *rule);

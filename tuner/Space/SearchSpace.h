@@ -1,5 +1,5 @@
 //===- SearchSpace.h - knobs, constraints, points ---------------------------===//
-// The search space as data: knobs with finitely many values, named constraints that give
+// The search space as data: knobs with finitely many values, a judge that refuses by named constraints and gives
 // reasons, and points (one value index per knob).
 //
 // Nothing here knows what a knob means. The text form ("block_m=128 stages=2") is the stable name
@@ -55,43 +55,16 @@ struct Point {
   friend bool operator<(const Point &a, const Point &b) { return a.index < b.index; }
 };
 
-class SearchSpace;
-
-// Reads the values of one point by knob name. Does not own anything: it must not outlive the
-// space and the point.
-class PointValues {
-public:
-  PointValues(const SearchSpace &space, const Point &point) : space(space), point(point) {}
-
-  // The value of the knob; the knob must exist (asserted: a wrong name is a bug of ours).
-  int64_t operator[](std::string_view knob) const;
-  // The value of the knob, or `otherwise` if the space has no such knob.
-  int64_t valueOr(std::string_view knob, int64_t otherwise) const;
-  const Point &where() const { return point; }
-
-private:
-  const SearchSpace &space;
-  const Point &point;
-};
-
-// A named rule. `reason` returns nothing for a point that satisfies it, else what is wrong with
-// the numbers that matter ("need 245760 B, sm_90 allows 232448 B").
-struct Constraint {
-  std::string name;
-  std::function<std::optional<std::string>(const PointValues &)> reason;
-};
-
 // Which rule refuses a point, and why.
 struct Refusal {
   std::string constraint;
   std::string reason;
 };
 
-// All rules in one call: nothing for a feasible point, else the first rule that refuses it. For callers whose
-// rules share work, such as turning the point into a configuration.
-using Judge = std::function<std::optional<Refusal>(const PointValues &)>;
+// All rules in one call: nothing for a feasible point, else the first rule that refuses it.
+using Judge = std::function<std::optional<Refusal>(const Point &)>;
 // The same without the reason, for walks over millions of points: the name of the rule, null for a feasible point.
-using Screen = std::function<const std::string *(const PointValues &)>;
+using Screen = std::function<const std::string *(const Point &)>;
 
 // The feasible points, and for every constraint how many points it was the first to refuse.
 struct Enumeration {
@@ -101,17 +74,15 @@ struct Enumeration {
 };
 
 // Immutable after construction; const members may be called from any number of threads as
-// long as the constraints may.
+// long as the judge may.
 class SearchSpace {
 public:
   // Larger spaces are refused by enumerate(): they call for a search that need not see every point.
   static constexpr uint64_t kMaxExamined = uint64_t(1) << 26;
 
   // Refused (invalid argument): no knobs, a knob without values or with a repeated value, a
-  // repeated or malformed knob name (letters, digits and '_' only), a nameless constraint.
-  static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, std::vector<Constraint> constraints);
-  // The same with one judge; the names are those that its refusals carry, in the order of a report.
-  // A screen, if there is one, refuses what the judge refuses, by the same names.
+  // repeated or malformed knob name (letters, digits and '_' only), no judge. The names are those that its refusals
+  // carry, in the order of a report. A screen, if there is one, refuses what the judge refuses, by the same names.
   static Result<SearchSpace> create(std::string name, std::vector<Knob> knobs, Judge judge,
                                     std::vector<std::string> constraintNames, Screen screen = nullptr);
 
@@ -122,7 +93,6 @@ public:
   // Number of points before any constraint, saturated at UINT64_MAX.
   uint64_t rawSize() const;
   std::optional<size_t> knobIndex(std::string_view knob) const;
-  PointValues values(const Point &point) const { return PointValues(*this, point); }
 
   // True if the point has one existing value for every knob.
   bool contains(const Point &point) const;
@@ -139,8 +109,6 @@ public:
   // Digest of the text form with the knobs sorted by name, but for those at their initial value: the same on every
   // machine, whatever the order of the knobs, and when a knob is added.
   std::string digest(const Point &point) const;
-  // Digest of the name, the knobs and their values, and the names of the constraints.
-  std::string digest() const;
 
 private:
   SearchSpace() = default;
