@@ -199,9 +199,7 @@ private:
 
   void erase(MaskUnit *unit) { product.erase(product.begin() + (unit - product.data())); }
 
-  /// Neither the first nor the last rows; rows and columns that are a box. An author's box stays one mask. Few have
-  /// any: one pattern of the library and two of 128 texts of the corpus name one, no union needs any. But taken apart it
-  /// would be four masks, two of them complements: another text, whose kernels no store knows.
+  /// Neither the first nor the last rows; boxes, which as four masks are another text, whose kernels no store knows.
   void joinEdges() {
     for (auto [first, last] :
          {std::pair(&EdgeUnit::firstQ, &EdgeUnit::lastQ), std::pair(&EdgeUnit::firstK, &EdgeUnit::lastK)}) {
