@@ -2,6 +2,8 @@
 
 #include "runtime/Device/DeviceState.h"
 
+#include <algorithm>
+
 namespace heddle {
 namespace {
 
@@ -42,30 +44,17 @@ Status Arena::setUp() {
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kOperation));
   const RelaxedCapture relaxed(driver);
-  cuda::MemPoolProps wanted = {};
-  wanted.kind = cuda::kAllocationPinned;
-  wanted.placeKind = cuda::kPlaceDevice;
-  wanted.place = state.ordinal;
-  HEDDLE_TRY(driver.check(driver.memPoolCreate(&pool, &wanted), kOperation, "cuMemPoolCreate"));
-  int yes = 1;
-  uint64_t kept = options.highWaterBytes > 0 ? uint64_t(options.highWaterBytes) : UINT64_MAX;
-  const std::pair<int, void *> attributes[] = {{cuda::kPoolReuseFollowsEvents, &yes},
-                                               {cuda::kPoolReuseOpportunistic, &yes},
-                                               {cuda::kPoolReuseInternalDependencies, &yes},
-                                               {cuda::kPoolReleaseThreshold, &kept}};
-  for (const auto &[attribute, value] : attributes)
-    HEDDLE_TRY(driver.check(driver.memPoolSetAttribute(pool, attribute, value), kOperation, "cuMemPoolSetAttribute"));
-  return {};
+  return pools.open(state, options.highWaterBytes > 0 ? uint64_t(options.highWaterBytes) : UINT64_MAX);
 }
 
 Arena::~Arena() {
   Counters::get().arenas.take(used.get());
   const DeviceState &state = *device.state();
-  if (!pool || state.isAbandoned)
+  if (state.isAbandoned)
     return;
   ContextScope scope(state);
   const RelaxedCapture relaxed(*state.driver);
-  state.driver->memPoolDestroy(pool);
+  pools.close(*state.driver);
 }
 
 bool Arena::isBeyondLimit(int64_t bytes) const {
@@ -76,14 +65,43 @@ Result<void *> Arena::tryToTake(cuda::Stream stream, int64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex);
   if (isBeyondLimit(bytes))
     return Status::unavailable("the limit is " + bytesText(options.limitBytes));
-  const Driver &driver = *device.state()->driver;
   cuda::DevicePointer address = 0;
-  const cuda::Code code = driver.memAllocFromPool(&address, size_t(bytes), pool, stream);
-  HEDDLE_TRY(driver.check(code, kOperation, "cuMemAllocFromPoolAsync"));
+  HEDDLE_TRY(allocate(stream, bytes, address));
   blocks[address] = bytes;
   used.add(bytes);
   Counters::get().arenas.add(bytes);
   return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
+}
+
+bool Arena::isTooMuch(int64_t held, int64_t bytes) const {
+  constexpr int64_t kShareOfUsed = 32, kChunks = int64_t(ArenaPools::kBlocksBelow.size());
+  const int64_t needed = std::max(used.highest(), used.get() + bytes);
+  return held > needed + needed / kShareOfUsed + kChunks * ArenaPools::kChunkBytes;
+}
+
+Status Arena::waitForGiven() {
+  for (const auto &[stream, event] : given)
+    HEDDLE_TRY(event.synchronize());
+  given.clear();
+  return {};
+}
+
+Status Arena::allocate(cuda::Stream stream, int64_t bytes, cuda::DevicePointer &address) {
+  const Driver &driver = *device.state()->driver;
+  HEDDLE_ASSIGN(const int64_t before, pools.heldBytes(driver));
+  HEDDLE_TRY(pools.allocate(driver, bytes, stream, address));
+  HEDDLE_ASSIGN(int64_t held, pools.heldBytes(driver));
+  if (held > before && isTooMuch(held, bytes)) {
+    HEDDLE_TRY(driver.check(driver.memFreeAsync(address, stream), kOperation, "cuMemFreeAsync"));
+    HEDDLE_TRY(noteGiven(stream));
+    HEDDLE_TRY(waitForGiven());
+    trims.add();
+    HEDDLE_TRY(pools.trim(driver, 0));
+    HEDDLE_TRY(pools.allocate(driver, bytes, stream, address));
+    HEDDLE_ASSIGN(held, pools.heldBytes(driver));
+  }
+  heldPeak = std::max(heldPeak, held);
+  return {};
 }
 
 Result<void *> Arena::take(cuda::Stream stream, uint64_t bytes) {
@@ -113,8 +131,7 @@ Result<void *> Arena::take(cuda::Stream stream, uint64_t bytes) {
 
 Status Arena::refusal(int64_t bytes, const Status &why) {
   refusals.add();
-  int64_t held = 0;
-  HEDDLE_TRY(ask(cuda::kPoolReserved, held));
+  HEDDLE_ASSIGN(const int64_t held, pools.heldBytes(*device.state()->driver));
   HEDDLE_ASSIGN(const int64_t available, device.freeBytes());
   return {why.code(), "arena: asked for " + bytesText(bytes) + " beside " + bytesText(used.get()) +
                           " in use; it holds " + bytesText(held) + ", the GPU has " + bytesText(available) +
@@ -135,7 +152,18 @@ Status Arena::give(cuda::Stream stream, void *memory) {
   used.take(block->second);
   Counters::get().arenas.take(block->second);
   blocks.erase(block);
-  return {};
+  return noteGiven(stream);
+}
+
+Status Arena::noteGiven(cuda::Stream stream) {
+  if (isCaptured(*device.state()->driver, stream))
+    return {};
+  auto event = given.find(stream);
+  if (event == given.end()) {
+    HEDDLE_ASSIGN(DeviceEvent made, DeviceEvent::create(device));
+    event = given.emplace(stream, std::move(made)).first;
+  }
+  return event->second.record(stream);
 }
 
 Status Arena::trim(uint64_t keepBytes) {
@@ -143,24 +171,19 @@ Status Arena::trim(uint64_t keepBytes) {
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kOperation));
   trims.add();
-  return state.driver->check(state.driver->memPoolTrimTo(pool, size_t(keepBytes)), kOperation, "cuMemPoolTrimTo");
-}
-
-Status Arena::ask(int attribute, int64_t &value) const {
-  const Driver &driver = *device.state()->driver;
-  return driver.check(driver.memPoolGetAttribute(pool, attribute, &value), kOperation, "cuMemPoolGetAttribute");
+  return pools.trim(*state.driver, int64_t(std::min<uint64_t>(keepBytes, INT64_MAX)));
 }
 
 Result<ArenaStats> Arena::stats() {
   ContextScope scope(*device.state());
   HEDDLE_TRY(scope.status(kOperation));
   ArenaStats now;
-  HEDDLE_TRY(ask(cuda::kPoolReserved, now.heldBytes));
-  HEDDLE_TRY(ask(cuda::kPoolReservedPeak, now.heldPeakBytes));
+  HEDDLE_ASSIGN(now.heldBytes, pools.heldBytes(*device.state()->driver));
   now.usedBytes = used.get(), now.usedPeakBytes = used.highest();
   now.takes = takes.get(), now.refusals = refusals.get(), now.trims = trims.get(), now.pressures = pressures.get();
   std::lock_guard<std::mutex> lock(mutex);
   now.blocks = int64_t(blocks.size());
+  now.heldPeakBytes = heldPeak;
   return now;
 }
 

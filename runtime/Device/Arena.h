@@ -1,9 +1,10 @@
 //===- Arena.h - workspaces of a memory pool of the driver ------------------===//
-// Owns one pool of a GPU and the sizes of what it has given. What pools do is the driver's: reuse in the order of streams,
-// across them by events, and memory that goes back. The promises are those of runtime/Include/heddle_arena.h.
+// Owns the sizes of what was given out of the pools of a GPU, and when memory goes back. What pools do is the driver's: reuse
+// in the order of streams and across them. The promises are those of runtime/Include/heddle_arena.h.
 #pragma once
 
 #include "runtime/Core/Counters.h"
+#include "runtime/Device/ArenaPools.h"
 #include "runtime/Device/Device.h"
 
 #include <map>
@@ -43,16 +44,23 @@ private:
   bool isBeyondLimit(int64_t bytes) const;
   // unavailable: the limit, or the GPU.
   Result<void *> tryToTake(cuda::Stream stream, int64_t bytes);
+  // As pools.allocate(); where they would hold much more than was ever in use, after streams have done what blocks wait for
+  // and the rest went back.
+  Status allocate(cuda::Stream stream, int64_t bytes, cuda::DevicePointer &address);
+  bool isTooMuch(int64_t held, int64_t bytes) const;
+  Status waitForGiven();
+  Status noteGiven(cuda::Stream stream);
   Status refusal(int64_t bytes, const Status &why);
-  Status ask(int attribute, int64_t &value) const;
 
   const Device device;
   const ArenaOptions options;
-  cuda::MemPool pool = nullptr;
+  ArenaPools pools;
   Count takes, refusals, trims, pressures;
   Level used;
-  std::mutex mutex; // guards blocks
+  std::mutex mutex; // guards what follows
   std::map<cuda::DevicePointer, int64_t> blocks;
+  std::map<cuda::Stream, DeviceEvent> given; // behind the last block that each stream gave back
+  int64_t heldPeak = 0;
 };
 
 } // namespace heddle

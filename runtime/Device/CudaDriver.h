@@ -109,7 +109,6 @@ constexpr int kPoolReuseOpportunistic = 2;
 constexpr int kPoolReuseInternalDependencies = 3;
 constexpr int kPoolReleaseThreshold = 4;
 constexpr int kPoolReserved = 5;
-constexpr int kPoolReservedPeak = 6;
 
 // CUpointer_attribute
 constexpr int kPointerMemoryType = 2;

@@ -78,7 +78,6 @@ HEDDLE_SAME(kPoolReuseOpportunistic, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC);
 HEDDLE_SAME(kPoolReuseInternalDependencies, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES);
 HEDDLE_SAME(kPoolReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 HEDDLE_SAME(kPoolReserved, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-HEDDLE_SAME(kPoolReservedPeak, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
 static_assert(sizeof(heddle::cuda::MemPoolProps) == sizeof(CUmemPoolProps));
 static_assert(offsetof(heddle::cuda::MemPoolProps, handleTypes) == offsetof(CUmemPoolProps, handleTypes));
 static_assert(offsetof(heddle::cuda::MemPoolProps, placeKind) == offsetof(CUmemPoolProps, location));

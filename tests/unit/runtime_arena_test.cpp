@@ -98,6 +98,20 @@ TEST_CASE("memory that was given back on one stream serves another, which waits 
   fakeCudaRelease(held);
 }
 
+TEST_CASE("before much more is held than was ever in use, what blocks of other sizes left goes back") {
+  const Opened opened;
+  std::vector<void *> blocks(20);
+  for (void *&block : blocks)
+    block = opened.take(30 * kMiB);
+  for (void *block : blocks)
+    opened.give(block);
+  CHECK(opened.stats().held_bytes == 600 * kMiB);
+  opened.give(opened.take(580 * kMiB));
+  CHECK(opened.stats().trims == 1);
+  CHECK(opened.stats().held_bytes == 580 * kMiB);
+  CHECK(opened.stats().held_peak_bytes == 600 * kMiB);
+}
+
 TEST_CASE("what is held beyond the high-water mark goes back when a stream is waited for") {
   const Opened opened(optionsOf(0, 6 * kMiB)), other;
   for (const Opened *each : {&opened, &other})
@@ -193,7 +207,7 @@ TEST_CASE("[2] [5] what is wrong with a call is said, and changes nothing") {
   CHECK(heddle_arena_open(opened.device, nullptr, &arena) == HEDDLE_INTERNAL);
   fakeCudaFail("cuMemPoolSetAttribute", 0, 0);
   CHECK(arena == nullptr);
-  CHECK(fakeCudaLivePools() == 1);
+  CHECK(fakeCudaLivePools() == 3);
   fakeCudaFail("cuMemFreeAsync", 1, 0);
   memory = opened.take(kMiB);
   CHECK(heddle_arena_give(opened.arena, nullptr, memory) == HEDDLE_INTERNAL);
@@ -207,7 +221,7 @@ TEST_CASE("[12] a closed arena is refused, and its pool is gone") {
   {
     const Opened opened;
     REQUIRE(heddle_arena_open(opened.device, nullptr, &arena) == HEDDLE_OK);
-    CHECK(fakeCudaLivePools() == 2);
+    CHECK(fakeCudaLivePools() == 6);
   }
   CHECK(heddle_arena_take(arena, nullptr, 1, &memory) == HEDDLE_OK); // it keeps the device
   heddle_arena_close(arena);

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Skeletons/Quantize/quantize_layout.cuh"
-#include "codegen/Config/ConfigView.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Shared/BlockLimits.h"
+#include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Target/GpuArch.h"
@@ -19,8 +20,6 @@
 
 namespace heddle {
 namespace {
-
-using Reason = std::optional<std::string>;
 
 constexpr int64_t kDimStep = 16, kMaxDim = 512, kWarpLanes = 32, kMaxWarps = 16, kMaxUnits = 8;
 constexpr int64_t kLeadParts = 4; // of the blocks of a GPU, that the lead is counted in
@@ -53,8 +52,6 @@ struct QuantizeConfig {
   }
 };
 
-std::string number(int64_t value) { return std::to_string(value); }
-
 Reason checkRows(const KernelRequest &request, const QuantizeConfig &config) {
   const int64_t dim = std::max(request.headDim, request.valueDim);
   if (config.pieceRows(dim) >= 1)
@@ -63,24 +60,10 @@ Reason checkRows(const KernelRequest &request, const QuantizeConfig &config) {
          " elements at a time, a row has " + number(dim);
 }
 
-Reason checkThreads(const KernelRequest &request, const QuantizeConfig &config) {
-  const GpuArch &arch = *request.arch;
-  if (config.threads() * config.minBlocks <= arch.maxThreadsPerSm && config.minBlocks <= arch.maxBlocksPerSm)
-    return std::nullopt;
-  return number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads, " + std::string(arch.name) +
-         " allows " + number(arch.maxThreadsPerSm) + " threads and " + number(arch.maxBlocksPerSm) + " blocks per SM";
-}
-
-Reason checkRegisters(const KernelRequest &request, const QuantizeConfig &config) {
+int64_t leastRegisters(const KernelRequest &request, const QuantizeConfig &config) {
   const int64_t others = request.arch->features.hasFp8Mma ? 44 : 65; // as ptxas has it
   const int64_t unitWords = quantize::kUnitElements * request.element().bytes / 4;
-  const int64_t need = 2 * config.units * unitWords + others;
-  const int64_t allowed = std::min<int64_t>(request.arch->maxRegistersPerThread,
-                                            request.arch->registersPerSm / (config.threads() * config.minBlocks));
-  if (need <= allowed)
-    return std::nullopt;
-  return "need at least " + number(need) + " registers per thread, " + std::string(request.arch->name) + " leaves " +
-         number(allowed) + " with " + number(config.minBlocks) + " blocks of " + number(config.threads()) + " threads";
+  return 2 * config.units * unitWords + others;
 }
 
 SmemLayout layoutOf(const KernelRequest &request, const QuantizeConfig &config) {
@@ -100,11 +83,8 @@ constexpr QuantizedRole kRolesOfTensors[quantize::kTensors] = {
     {Role::k, Role::quantizedK, Role::descaleK, LaunchSymbol::seqlenK, LaunchSymbol::kvHeads},
     {Role::v, Role::quantizedV, Role::descaleV, LaunchSymbol::seqlenK, LaunchSymbol::kvHeads}};
 
-class Quantize final : public Skeleton {
+class Quantize final : public Family<QuantizeConfig, KindBase::quantize, AnyInstructions> {
 public:
-  const ConfigFields &fields() const override { return configFields<QuantizeConfig>(); }
-  KindBase kind() const override { return KindBase::quantize; }
-  bool servesArch(const GpuArch &) const override { return true; }
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
@@ -136,8 +116,8 @@ const std::vector<Constraint> &Quantize::constraints() const {
   static const std::vector<Constraint> list = {
       {"ranges", "every field lies in its range", checkRanges},
       {"rows", "a piece has whole rows", ruleOf<C, checkRows>},
-      {"threads", "threads and blocks of one SM", ruleOf<C, checkThreads>},
-      {"registers", "least registers of one thread", ruleOf<C, checkRegisters>},
+      {"threads", "threads and blocks of one SM", ruleOf<C, threadsFit<C>>},
+      {"registers", "least registers of one thread", ruleOf<C, registersFit<C, leastRegisters>>},
   };
   return list;
 }

@@ -35,7 +35,7 @@ namespace heddle::cuda {
 struct MemPoolStruct {
   int reuse[4] = {0, 1, 1, 1}; // by CUmemPool_attribute
   uint64_t threshold = 0;
-  uint64_t held = 0, heldPeak = 0;
+  uint64_t held = 0;
   std::list<FreePages> free;
   std::map<uint64_t, std::map<uint64_t, uint64_t>> shared; // begin and end of blocks, by page
 
@@ -57,7 +57,6 @@ struct MemPoolStruct {
     if (fresh * kPage > state().poolBytes - held)
       return false;
     held += fresh * kPage;
-    heldPeak = std::max(heldPeak, held);
     for (auto each = free.begin(); wanted > fresh && each != free.end();) {
       const uint64_t taken = isUsable(*each, work) ? std::min(each->pages, wanted - fresh) : 0;
       wanted -= taken, each->pages -= taken;
@@ -177,9 +176,9 @@ Code cuMemPoolSetAttribute(MemPool pool, int attribute, void *value) {
 
 Code cuMemPoolGetAttribute(MemPool pool, int attribute, void *value) {
   FAKE_ENTER(cuMemPoolGetAttribute);
-  if ((attribute != kPoolReserved && attribute != kPoolReservedPeak) || !state().pools.count(pool))
+  if (attribute != kPoolReserved || !state().pools.count(pool))
     return kErrorInvalidValue;
-  std::memcpy(value, attribute == kPoolReserved ? &pool->held : &pool->heldPeak, sizeof(uint64_t));
+  std::memcpy(value, &pool->held, sizeof(uint64_t));
   return kSuccess;
 }
 
