@@ -57,15 +57,13 @@ Result<attn::ShardLayout> layoutOf(const heddle_group_options &options, const at
 
 Result<attn::GroupForm> formOf(const char *form) {
   const std::string name = form ? form : "gather";
-  if (name == "gather")
-    return attn::GroupForm::Gather;
-  if (name == "ring")
-    return attn::GroupForm::Ring;
-  if (name == "ulysses")
-    return attn::GroupForm::Ulysses;
+  using attn::GroupForm;
+  for (const auto &[known, value] :
+       {std::pair("gather", GroupForm::Gather), {"ring", GroupForm::Ring}, {"ulysses", GroupForm::Ulysses}})
+    if (name == known)
+      return value;
   return Status::invalidArgument("form: expected gather, ring or ulysses, got " + name);
 }
-
 constexpr size_t kMostBuckets = 4096; // then all are forgotten: programs may never call twice with one length
 
 std::string typeText(mlir::Type type) {
@@ -323,19 +321,15 @@ Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options
   std::lock_guard<std::mutex> lock(mutex);
   HEDDLE_ASSIGN(const attn::ShardLayout layout, layoutOf(options, {file->analysis(), sizes, options.ranks}));
   attn::GroupPlanRequest request{file->analysis(), sizes, layout};
-  request.kvHeads = options.kv_heads;
-  request.digest = ofParts->info().digest;
-  request.wholes = ofParts->wholes();
+  request.kvHeads = options.kv_heads, request.digest = ofParts->info().digest, request.wholes = ofParts->wholes();
   for (unsigned argument : attn::maskTensorsOf(file->pattern()))
     request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
   HEDDLE_ASSIGN(request.form, formOf(options.form));
-  if (request.form == attn::GroupForm::Ulysses)
-    request.differsByHead = whatDependsOnHeads(file->pattern(), {file->analysis(), sizes});
+  request.differsByHead = whatDependsOnHeads(file->pattern(), {file->analysis(), sizes});
   request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
   request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
   request.hasSink = file->pattern().getSoftmax().hasSink();
-  if (options.farthest_gap)
-    request.farthestGap = options.farthest_gap;
+  request.farthestGap = options.farthest_gap ? options.farthest_gap : request.farthestGap;
   request.columnStep = options.column_step ? options.column_step : 256;
   return attn::makeGroupPlan(request);
 }

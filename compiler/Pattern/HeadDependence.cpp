@@ -7,13 +7,15 @@
 namespace heddle {
 namespace {
 
-/// Regions over (batch, head, q, k), of scores behind the score.
+/// Regions end with (batch, head, q, k). Scores that say nothing of the head, but of positions, may weigh these by it.
 bool readsHead(mlir::Operation &op) {
-  constexpr unsigned kOfMasks = 1, kOfScores = 2;
-  const bool isMask = mlir::isa<attn::PredicateOp>(op);
-  if (!isMask && !mlir::isa<attn::ScoreMapOp>(op))
-    return false;
-  return !op.getRegion(0).front().getArgument(isMask ? kOfMasks : kOfScores).use_empty();
+  constexpr unsigned kFromEnd = 3;
+  if (op.getNumRegions() && !op.getRegion(0).empty()) {
+    mlir::Block &region = op.getRegion(0).front();
+    return region.getNumArguments() < kFromEnd || !region.getArgument(region.getNumArguments() - kFromEnd).use_empty();
+  }
+  auto score = mlir::dyn_cast<attn::ScoreOpInterface>(op);
+  return score && score.positionUse() != attn::PositionUse::None;
 }
 
 /// Lists of keys are those of a head where the type says so; tensors of scores and sinks may be, whatever it says.
@@ -26,7 +28,7 @@ bool isOfHeads(attn::PatternOp pattern, unsigned argument, const std::vector<uns
 
 std::string whatDependsOnHeads(attn::PatternOp pattern, const attn::AnalysedCall &call) {
   for (mlir::Operation &op : pattern.getBody().front())
-    if (mlir::isa<attn::AlibiOp>(op) || readsHead(op))
+    if (readsHead(op))
       return op.getName().getStringRef().str();
   const std::vector<unsigned> ofMasks = attn::maskTensorsOf(pattern);
   for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
