@@ -47,8 +47,8 @@ Status ArenaPools::allocate(const Driver &driver, int64_t bytes, cuda::Stream st
 
 Result<int64_t> ArenaPools::heldBytes(const Driver &driver, cuda::MemPool pool) const {
   int64_t held = 0;
-  HEDDLE_TRY(driver.check(driver.memPoolGetAttribute(pool, cuda::kPoolReserved, &held), kOperation,
-                          "cuMemPoolGetAttribute"));
+  HEDDLE_TRY(
+      driver.check(driver.memPoolGetAttribute(pool, cuda::kPoolReserved, &held), kOperation, "cuMemPoolGetAttribute"));
   return held;
 }
 
