@@ -73,12 +73,6 @@ Result<void *> Arena::tryToTake(cuda::Stream stream, int64_t bytes) {
   return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
 }
 
-bool Arena::isTooMuch(int64_t held, int64_t bytes) const {
-  constexpr int64_t kShareOfUsed = 32, kChunks = int64_t(ArenaPools::kBlocksBelow.size());
-  const int64_t needed = std::max(used.highest(), used.get() + bytes);
-  return held > needed + needed / kShareOfUsed + kChunks * ArenaPools::kChunkBytes;
-}
-
 Status Arena::waitForGiven() {
   for (const auto &[stream, event] : given)
     HEDDLE_TRY(event.synchronize());
@@ -91,7 +85,8 @@ Status Arena::allocate(cuda::Stream stream, int64_t bytes, cuda::DevicePointer &
   HEDDLE_ASSIGN(const int64_t before, pools.heldBytes(driver));
   HEDDLE_TRY(pools.allocate(driver, bytes, stream, address));
   HEDDLE_ASSIGN(int64_t held, pools.heldBytes(driver));
-  if (held > before && isTooMuch(held, bytes)) {
+  const bool isSomethingFree = before > used.get();
+  if (held > heldPeak && isSomethingFree) {
     HEDDLE_TRY(driver.check(driver.memFreeAsync(address, stream), kOperation, "cuMemFreeAsync"));
     HEDDLE_TRY(noteGiven(stream));
     HEDDLE_TRY(waitForGiven());

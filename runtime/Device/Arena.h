@@ -44,10 +44,9 @@ private:
   bool isBeyondLimit(int64_t bytes) const;
   // unavailable: the limit, or the GPU.
   Result<void *> tryToTake(cuda::Stream stream, int64_t bytes);
-  // As pools.allocate(); where they would hold much more than was ever in use, after streams have done what blocks wait for
-  // and the rest went back.
+  // As pools.allocate(); where they would hold more than ever although something is free, after streams have done what blocks
+  // wait for and the rest went back.
   Status allocate(cuda::Stream stream, int64_t bytes, cuda::DevicePointer &address);
-  bool isTooMuch(int64_t held, int64_t bytes) const;
   Status waitForGiven();
   Status noteGiven(cuda::Stream stream);
   Status refusal(int64_t bytes, const Status &why);

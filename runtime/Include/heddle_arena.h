@@ -44,7 +44,8 @@ typedef struct heddle_arena_stats {
 HEDDLE_API heddle_status heddle_arena_open(heddle_device *device, const heddle_arena_options *options,
                                            heddle_arena **arena);
 /* *memory: so many bytes at a multiple of 256, for work on stream, or on others that wait for it by an event; null for 0
- * bytes. Where the memory is that of a block that was given back on another stream, the driver has this one wait. Where the
+ * bytes. Where the memory is that of a block that was given back on another stream, the driver has this one wait. Before more
+ * is held than ever although something is free, the host waits for the work behind which blocks were given back. Where the
  * GPU has no more, what is held and not in use goes back to it first; then, and at the limit, pressure is asked. UNAVAILABLE:
  * there is none (promise 15). UNSUPPORTED: stream is captured. */
 HEDDLE_API heddle_status heddle_arena_take(heddle_arena *arena, void *stream, uint64_t bytes, void **memory);

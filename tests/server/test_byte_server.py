@@ -150,8 +150,8 @@ def test_who_goes_away_gives_everything_back(model, server):
             connection.sock.shutdown(socket.SHUT_RDWR)
             connection.close()
         response.close()
-        seen = busy.wait_for(running_requests=0, waiting_requests=0)
-        assert seen["cancelled"] == 2 and seen["finished"] == seen["used_pages"] == seen["kept_pages"] == 0
+        seen = busy.wait_for(running_requests=0, waiting_requests=0, cancelled=2)
+        assert seen["finished"] == seen["used_pages"] == seen["kept_pages"] == 0
         assert busy.tokens(**body) == expected
 
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "Forward/sm90_records.cuh"
+#include "Forward/warpgroup_mma.cuh"
 #include "Forward/work_items.cuh"
 #include "Shared/cell_bits.cuh"
 #include "Shared/sm90_block.cuh"
