@@ -80,6 +80,7 @@ foreach(topic nccl_library nccl_transport nccl_lost)
     HEDDLE_FAKE_NCCL_LIBRARY="$<TARGET_FILE:heddle_fake_nccl>" HEDDLE_FAKE_OLD_NCCL_LIBRARY="$<TARGET_FILE:heddle_fake_old_nccl>")
 endforeach()
 heddle_replace_calls(nccl_lost_test StandingClock)
+heddle_add_unit_test(group_order heddle_runtime)
 
 # The program that says what the host pays for launches, and what must hold beside it; its times are no part of the test.
 set(HEDDLE_HOST_COST_OPTIONS --sizes=20 --heads=2 --launches=20 --rounds=5 --lengths=200 --threads=16 --launches-of-each=60 --graph=20

@@ -27,11 +27,17 @@ Status GroupShare::runForward(Transport &transport, ShardDevice &device) {
       return step + 1 == last ? meetGuests(device) : step == last ? bringGuestsHome(transport, device) : Status();
     };
   }
+  std::vector<Queue> queues(own.size(), Queue::compute); // of the last launch of each block
   HEDDLE_TRY(ofQueries->run(
       transport, device,
       [&](size_t step, const ShardLaunch &launch) {
+        const Queue queue = launch.isAside ? Queue::aside : Queue::compute;
+        Queue &before = queues[size_t(launch.rows)];
+        if (before != queue) // it continues what is computed there
+          HEDDLE_TRY(device.follow(queue, before));
+        before = queue;
         const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
-        return device.launch(made.kind, made.args, launch.isAside ? Queue::aside : Queue::compute);
+        return device.launch(made.kind, made.args, queue);
       },
       besides));
   for (const OwnBlock &block : own)
