@@ -17,7 +17,9 @@ def is_tried(path):
         return False
 
 
-search = subprocess.Popen(sys.argv[2:])
+# Without kept results of NVRTC: a search that ends leaves a compilation running, which must not be the first real one of the
+# process, as NVRTC then loads what is unloaded under it.
+search = subprocess.Popen(sys.argv[2:], env=dict(os.environ, HEDDLE_NVRTC_CACHE=""))
 while search.poll() is None and not is_tried(sys.argv[1]):
     time.sleep(0.05)
 if search.poll() is None:
