@@ -5,6 +5,7 @@
 #include "codegen/Cpu/MachineCode.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "codegen/Emit/PatternModule.h"
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 
@@ -103,6 +104,19 @@ template <class Code> llvm::Error resolveAll(Code &code, ModuleOp module) {
   return errors;
 }
 
+/// What computes scores of many pairs, or derivatives of them.
+std::vector<std::string> scoreLoops(ModuleOp lowered, const PatternInfo &info) {
+  std::vector<std::string> loops = {scoreColumnSymbol, scoreRowSymbol, scoreGradientColumnSymbol,
+                                    scoreGradientRowSymbol};
+  for (int argument = 0; argument < info.paramCount; ++argument)
+    for (const Generated each : {Generated::ArgumentGradient, Generated::ArgumentPlace})
+      loops.push_back(columnSymbol(each, argument));
+  loops.erase(
+      std::remove_if(loops.begin(), loops.end(), [&](const std::string &name) { return !lowered.lookupSymbol(name); }),
+      loops.end());
+  return loops;
+}
+
 const int32_t *words(const JitContext &context) { return reinterpret_cast<const int32_t *>(&context); }
 
 } // namespace
@@ -122,8 +136,7 @@ FailureOr<JitPattern> JitPattern::create(ModuleOp module, const PatternInfo &inf
   addBridgeFunctions(*lowered, info);
   if (failed(lowerToLlvm(*lowered)))
     return failure();
-  llvm::Expected<MachineCode> machine =
-      MachineCode::compile(*lowered, info.hasScore ? MachineCode::Effort::ofLoops : MachineCode::Effort::ofCalls);
+  llvm::Expected<MachineCode> machine = MachineCode::compile(*lowered, scoreLoops(*lowered, info));
   if (!machine)
     return module.emitError() << "pattern '" << info.name
                               << "': compilation for the CPU failed: " << llvm::toString(machine.takeError());

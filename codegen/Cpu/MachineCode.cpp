@@ -20,6 +20,7 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -66,11 +67,13 @@ void leaveOutMiscompiledFeatures(llvm::orc::JITTargetMachineBuilder &builder) {
     builder.addFeatures({"-avx512vl"});
 }
 
-llvm::CodeGenOptLevel codeGenLevel(MachineCode::Effort effort) {
-  return effort == MachineCode::Effort::ofLoops ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None;
+enum class Effort { ofCalls, ofLoops };
+
+llvm::CodeGenOptLevel codeGenLevel(Effort effort) {
+  return effort == Effort::ofLoops ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None;
 }
 
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>> hostTargetMachine(MachineCode::Effort effort) {
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> hostTargetMachine(Effort effort) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
@@ -92,13 +95,36 @@ llvm::orc::SymbolMap listFunctions(llvm::orc::MangleAndInterner interner) {
   return symbols;
 }
 
+/// Marks functions that none of the given ones calls: they are compiled as they are.
+void leaveOthersAsTheyAre(ModuleOp module, const std::vector<std::string> &loops) {
+  llvm::StringSet<> called;
+  std::vector<std::string> open = loops;
+  while (!open.empty()) {
+    const std::string name = open.back();
+    open.pop_back();
+    auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+    if (function && called.insert(name).second)
+      function.walk([&](LLVM::CallOp call) {
+        if (const std::optional<StringRef> callee = call.getCallee())
+          open.push_back(callee->str());
+      });
+  }
+  Builder builder(module.getContext());
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal() && !called.contains(function.getName()))
+      function.setPassthroughAttr(builder.getStrArrayAttr({"noinline", "optnone"}));
+}
+
 } // namespace
 
 MachineCode::MachineCode(std::unique_ptr<ExecutionEngine> engine) : engine(std::move(engine)) {}
 MachineCode::MachineCode(MachineCode &&) noexcept = default;
 MachineCode::~MachineCode() = default;
 
-llvm::Expected<MachineCode> MachineCode::compile(ModuleOp module, Effort effort) {
+llvm::Expected<MachineCode> MachineCode::compile(ModuleOp module, const std::vector<std::string> &loops) {
+  const Effort effort = loops.empty() ? Effort::ofCalls : Effort::ofLoops;
+  if (!loops.empty())
+    leaveOthersAsTheyAre(module, loops);
   auto machine = hostTargetMachine(effort);
   if (!machine)
     return machine.takeError();

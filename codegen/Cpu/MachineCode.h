@@ -6,6 +6,7 @@
 #include "llvm/Support/LogicalResult.h"
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mlir {
 class ExecutionEngine;
@@ -24,13 +25,10 @@ llvm::LogicalResult lowerToLlvm(mlir::ModuleOp module);
 // Owns the code; addresses are good while it lives.
 class MachineCode {
 public:
-  // What compilation may take. Functions that are asked once a tile or a partial row cost less than their optimisation,
-  // which takes four times as long as all else of a compilation; loops over pairs that compute scores are worth it
-  // (alibi, 4k keys: 1.2 s of a core against 2.8 s).
-  enum class Effort { ofCalls, ofLoops };
-
-  // Takes a module that lowerToLlvm has lowered.
-  static llvm::Expected<MachineCode> compile(mlir::ModuleOp lowered, Effort effort);
+  // Takes a module that lowerToLlvm has lowered. Functions that are asked once a tile or a partial row cost less than their
+  // optimisation, which takes four times as long as all else of a compilation; `loops` over pairs that compute scores, and
+  // what they call, are worth it (alibi, 4k keys: 1.2 s of a core against 2.8 s).
+  static llvm::Expected<MachineCode> compile(mlir::ModuleOp lowered, const std::vector<std::string> &loops);
   MachineCode(MachineCode &&) noexcept;
   ~MachineCode();
 
