@@ -208,7 +208,7 @@ def test_an_exported_program_runs_in_another_process(tmp_path):
 def test_the_op_passes_torch_s_own_checks():
     q, k, v = draw(n=9)
     heddle.attention(q, k, v, "sliding_window", left=5)  # makes the op
-    arguments = (q, k, v, [], "sliding_window", "", "left;;", [5], [], None, None, 0, None, None)
+    arguments = (q, k, v, [], "sliding_window", "", "left;;", [5], [], None, None, 0, "exact", None, None)
     torch.library.opcheck(torch.ops.heddle.attention.default, arguments, test_utils=("test_schema", "test_faketensor"))
 
 
