@@ -1,10 +1,7 @@
 # Unit tests of compiler/Stream.
 if(TARGET heddle_stream)
   heddle_add_unit_test(stream heddle_stream)
-  target_compile_definitions(stream_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns")
   target_include_directories(stream_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit ${CMAKE_SOURCE_DIR}/runtime/Include)
   heddle_use_pch(stream_test pattern_test)
   heddle_add_unit_test(host_staging heddle_staging heddle_fake_cuda)
-  target_include_directories(host_staging_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
-  target_compile_definitions(host_staging_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>")
 endif()

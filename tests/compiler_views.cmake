@@ -2,8 +2,6 @@
 # analysis on random patterns, and of the verb that computes.
 function(heddle_add_pattern_test topic)
   heddle_add_unit_test(${topic} ${ARGN})
-  target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
-  target_compile_definitions(${topic}_test PRIVATE HEDDLE_PATTERNS="${CMAKE_SOURCE_DIR}/patterns")
 endfunction()
 
 if(TARGET heddle_views AND TARGET heddle_oracle)
@@ -38,6 +36,5 @@ endif()
 if(TARGET heddle)
   find_package(nlohmann_json 3.11 REQUIRED)
   heddle_add_pattern_test(run heddle_io nlohmann_json::nlohmann_json)
-  target_compile_definitions(run_test PRIVATE HEDDLE_PROGRAM="$<TARGET_FILE:heddle>")
   add_dependencies(run_test heddle)
 endif()

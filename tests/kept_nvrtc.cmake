@@ -13,8 +13,6 @@ if(TARGET heddle_nvrtc)
 
   if(TARGET heddle_counting_nvrtc)
     heddle_add_unit_test(kept_nvrtc heddle_nvrtc heddle_counting_nvrtc)
-    target_compile_definitions(kept_nvrtc_test PRIVATE HEDDLE_KEPT_NVRTC="$<TARGET_FILE:heddle_kept_nvrtc>"
-      HEDDLE_COUNTING_NVRTC="$<TARGET_FILE:heddle_counting_nvrtc>")
     add_dependencies(kept_nvrtc_test heddle_kept_nvrtc)
     heddle_use_pch(kept_nvrtc_test plain_test)
   endif()

@@ -6,8 +6,6 @@ endif()
 function(heddle_use_recorded_database target)
   target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/RecordedWorkloads.cpp
     ${CMAKE_SOURCE_DIR}/tests/unit/support/RecordedDatabase.cpp ${HEDDLE_RECORDED})
-  target_compile_definitions(${target} PRIVATE HEDDLE_TEST_PATTERNS="${CMAKE_SOURCE_DIR}/patterns" HEDDLE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
-  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   heddle_use_pch(${target} pattern_test)
 endfunction()
 
@@ -15,7 +13,7 @@ heddle_add_unit_test(report heddle_report)
 heddle_use_recorded_database(report_test)
 
 add_executable(report-database ${CMAKE_CURRENT_SOURCE_DIR}/report/make_database.cpp)
-heddle_link_layers(report-database PRIVATE heddle_session doctest::doctest)
+heddle_link_layers(report-database PRIVATE heddle_session heddle_test_places doctest::doctest)
 heddle_use_recorded_database(report-database)
 add_test(NAME report.browser
   COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/report/browser.sh $<TARGET_FILE:heddle> $<TARGET_FILE:report-database> ${CMAKE_BINARY_DIR}/tests/report)

@@ -1,6 +1,7 @@
 // report-database FOLDER: writes the databases that the browser test of `heddle report` draws: here.db (two GPUs,
 // strings that are markup), there.db (to compare with) and problems.txt (a line for each --problem). Needs no GPU.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include "support/Places.h"
 #include "tests/unit/recorded_database.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +27,7 @@ int main(int argc, char **argv) {
   there.workloads = 4;
   makeRecordedDatabase(folder + "/there.db", there);
   std::ofstream problems(folder + "/problems.txt");
-  for (const std::string &problem : recordedProblems(HEDDLE_TEST_PATTERNS))
+  for (const std::string &problem : recordedProblems(heddle::test::places().patterns))
     problems << problem << '\n';
   return problems ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 // spills and without a note of lost performance. NVRTC needs no GPU. HEDDLE_TEST_ALL=1 assembles every pair of pattern
 // and target; else each pattern takes every 29th target, another one than the pattern before it.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Shared/Registry.h"
@@ -71,7 +72,7 @@ std::vector<Job> jobsOf(const std::vector<PreparedPattern> &patterns) {
 std::vector<PreparedPattern> preparedPatterns() {
   std::vector<PreparedPattern> prepared;
   std::vector<std::string> paths;
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERNS))
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns))
     paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   for (const std::string &path : paths) {

@@ -2,6 +2,7 @@
 // What the passes of a pattern keep together is what the pattern keeps, each pair as often; no pass splits rows more
 // than its masks need; tiles of passes are exact; and the softmax that one pass hands to the next, computed on the CPU,
 // is that of the pattern.
+#include "support/Places.h"
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
@@ -228,7 +229,7 @@ TEST_CASE("the softmax goes from pass to pass on the CPU") {
     checkChainOnCpu(*file, passes, {2, 67, 67, 4, 2, 16, 24});
   }
   for (const char *name : {"/longnet.mlir", "/longnet_tiny.mlir"}) {
-    auto file = loaded(std::string(HEDDLE_PATTERNS) + name);
+    auto file = loaded(test::places().patterns + name);
     checkChainOnCpu(*file, Passes(*file), {1, 130, 130, 4, 4, 8, 8});
   }
 }

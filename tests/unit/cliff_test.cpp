@@ -2,6 +2,7 @@
 // Every cause has a pattern that has it and a near twin that has not; whatever visits more than twice the tiles that its
 // kept pairs fill is told why, and nothing else is; what the advice promises is counted.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Views/ExplanationPrint.h"
 #include "support/PatternFiles.h"
@@ -218,7 +219,7 @@ TEST_CASE("patterns of the library have a line exactly where less than half of t
 TEST_CASE("long sequences are explained within as many evaluations as short ones") {
   for (const char *name : {"causal", "dilated_tiny", "longvit_1k"}) {
     CAPTURE(name);
-    auto file = loaded(std::string(HEDDLE_PATTERNS) + "/" + name + ".mlir");
+    auto file = loaded(test::places().patterns + "/" + name + ".mlir");
     for (const int64_t length : {int64_t(1) << 15, int64_t(1) << 30}) {
       views::ExplainRequest request = requestOf(*file, 12, {length, length});
       request.sizes.mostEvaluations = 1 << 12;

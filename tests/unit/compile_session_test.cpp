@@ -1,5 +1,6 @@
 // From prepared patterns to sources and records: sources depend on pattern and configuration only, variants
 // compile from several threads, what is served while a search runs.
+#include "support/Places.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
@@ -26,7 +27,7 @@ using namespace heddle;
 namespace {
 
 std::unique_ptr<PatternFile> shipped(const std::string &name) {
-  auto file = PatternFile::load(std::string(HEDDLE_TEST_PATTERNS) + "/" + name + ".mlir");
+  auto file = PatternFile::load(test::places().patterns + "/" + name + ".mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   return file.take();
 }

@@ -1,5 +1,6 @@
 // Configurations as text: typed in over a default, and the listed ones of a skeleton, of which each is feasible, is
 // what its text says, and a seed fixes the order.
+#include "support/Places.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/KernelSource.h"
@@ -16,7 +17,7 @@ using namespace heddle;
 
 namespace {
 
-PreparedPattern prepared(const std::string &name) { return test::preparedFrom(HEDDLE_TEST_PATTERNS, name); }
+PreparedPattern prepared(const std::string &name) { return test::preparedFrom(test::places().patterns, name); }
 
 KernelShape hopperShape() {
   KernelShape shape;

@@ -1,6 +1,7 @@
 //===- cost_training_test.cpp - the cost model on what was measured ------------===//
 // How well the model orders recorded candidates of workloads that it was not fitted on, that the shipped parameters are
 // what the tables give, and the counts that it is made of.
+#include "support/Places.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Target/GpuModel.h"
 #include "codegen/Choose/WorkCounts.h"
@@ -83,7 +84,8 @@ TEST_CASE("tables of two families are not fitted together, and a model serves it
   const RecordedWorkload &workload = recordedWorkloads()[0];
   CostTraining training = loadTraining(kHopper);
   const LoadedWorkload loaded = load(workload, kPortable);
-  auto table = tuner::RecordedTable::load(std::string(HEDDLE_TEST_DATA "/tuner/portable/") + workload.table + ".csv");
+  auto table =
+      tuner::RecordedTable::load(std::string(test::places().data + "/tuner/portable/") + workload.table + ".csv");
   REQUIRE_MESSAGE(table.isOk(), table.status().message());
   const GpuModel &h200 = **findGpuModel("h200");
   const Status added = training.add(table.take(), loaded.space, loaded.shape, h200);
@@ -170,7 +172,7 @@ TEST_CASE("long items first end sooner, and parts of them sooner still") {
 }
 
 TEST_CASE("what follows from tensors that are not given is not counted") {
-  auto file = PatternFile::load(HEDDLE_TEST_PATTERNS "/block_csr.mlir");
+  auto file = PatternFile::load(test::places().patterns + "/block_csr.mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   attn::ProblemSizes sizes;
   sizes.heads = 1, sizes.seqlenQ = sizes.seqlenK = 1024;

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_TESTS_UNIT_DEVICE_FIXTURE_H
 #define HEDDLE_TESTS_UNIT_DEVICE_FIXTURE_H
 
+#include "support/Places.h"
 #include "fake_cuda/FakeCuda.h"
 #include "runtime/Device/Kernel.h"
 
@@ -14,7 +15,7 @@ namespace heddle::test {
 
 // Every test of these files starts from a fresh recording and no current context.
 inline void startFake() {
-  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", HEDDLE_FAKE_CUDA_LIBRARY, 1);
+  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", test::places().fakeCuda, 1);
   fake::fakeCudaReset();
   fake::fakeCudaSetCurrent(-1);
 }

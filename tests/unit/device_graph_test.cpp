@@ -1,5 +1,6 @@
 //===- device_graph_test.cpp - prepared calls as graphs of the driver -------===//
 // Numbers in brackets are the promises of runtime/Include/heddle.h.
+#include "support/Places.h"
 #include "device_fixture.h"
 #include "runtime/Device/Driver.h"
 
@@ -202,7 +203,7 @@ TEST_CASE("where the driver makes no graph, kernels are launched, and no place i
 }
 
 TEST_CASE("drivers whose graphs are no quicker than kernels are asked for none") {
-  const std::string library = HEDDLE_FAKE_CUDA_LIBRARY;
+  const std::string library = test::places().fakeCuda;
   const size_t slash = library.rfind('/');
   for (auto [version, otherPath] : {std::pair{12050, "/./"}, {12060, "/././"}}) { // drivers are opened once per path
     CAPTURE(version);

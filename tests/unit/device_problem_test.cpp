@@ -1,5 +1,6 @@
 // What a launch is given of the tensors that a pattern reads, on the recording driver, whose device memory is the
 // host's.
+#include "support/Places.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/KernelMeasurer.h"
@@ -44,7 +45,7 @@ TEST_CASE("a tensor travels to device memory, its address and its length to the 
   record.plan = plan.str();
   Kernel kernel = require(Kernel::load(device, record));
 
-  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  auto file = require(PatternFile::load(test::places().patterns + "/relative_bias.mlir", ""));
   AttentionInputs inputs = someInputs();
   ProblemShape shape = shapeWithTable(*file);
   DeviceProblem problem = require(DeviceProblem::create(device, {*file, shape, inputs, 1}));
@@ -83,7 +84,7 @@ TEST_CASE("a prepared launch keeps its workspace when another kernel asks for a 
     return require(Kernel::load(device, record));
   };
   Kernel small = kernelWith("needs a little", 4096), large = kernelWith("needs more", 1 << 20);
-  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  auto file = require(PatternFile::load(test::places().patterns + "/relative_bias.mlir", ""));
   AttentionInputs inputs = someInputs();
   ProblemShape shape = shapeWithTable(*file);
   DeviceProblem problem = require(DeviceProblem::create(device, {*file, shape, inputs, 1}));
@@ -105,7 +106,7 @@ TEST_CASE("what a kernel writes beside its results, its workspace and into its i
   const PointerSource region = plan.appendRegion("room", 4096);
   record.plan = plan.str();
   Kernel kernel = require(Kernel::load(device, record));
-  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  auto file = require(PatternFile::load(test::places().patterns + "/relative_bias.mlir", ""));
   AttentionInputs inputs = someInputs();
   ProblemShape shape = shapeWithTable(*file);
   DeviceProblem problem = require(DeviceProblem::create(device, {*file, shape, inputs, 1}));
@@ -146,7 +147,7 @@ TEST_CASE("what a kernel writes beside its results, its workspace and into its i
 TEST_CASE("gradients are compared by the roles of their kind, and what a forward call writes is asked for once") {
   startFake();
   Device device = require(Device::open(0));
-  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  auto file = require(PatternFile::load(test::places().patterns + "/relative_bias.mlir", ""));
   const ProblemShape shape = shapeWithTable(*file);
   const Kind kind = {KindBase::backward};
   AttentionInputs inputs = require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 128}, DType::bf16, 1, kind));
@@ -201,7 +202,7 @@ TEST_CASE("gradients are compared by the roles of their kind, and what a forward
 TEST_CASE("what calls add to is before each of them what the inputs say") {
   startFake();
   Device device = require(Device::open(0));
-  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  auto file = require(PatternFile::load(test::places().patterns + "/relative_bias.mlir", ""));
   const ProblemShape shape = shapeWithTable(*file);
   const Kind adding = {KindBase::backward, Adds::all};
   AttentionInputs inputs = require(randomAttentionInputs({1, 5, 7, 3, 3, 64, 64}, DType::bf16, 1, adding));
@@ -227,7 +228,7 @@ TEST_CASE("what calls add to is before each of them what the inputs say") {
 TEST_CASE("gradients of arguments are compared, of calls with too many pairs on a shorter one") {
   startFake();
   Device device = require(Device::open(0));
-  auto file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/relative_bias.mlir", ""));
+  auto file = require(PatternFile::load(test::places().patterns + "/relative_bias.mlir", ""));
   auto recordOf = [](const char *kind, std::initializer_list<PointerSource> pointers) {
     KernelRecord record = forwardRecord(kind);
     record.kind = kind, record.headDim = record.valueDim = 8;

@@ -2,6 +2,7 @@
 // Counts of heddle diff, in closed form and pair by pair, and what its cells say, against every pair of the definition;
 // how many pairs are asked for that.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "compiler/Views/PatternDiff.h"
 #include "support/PatternFiles.h"
@@ -196,8 +197,8 @@ TEST_CASE("cells of every pattern file against the next, and of odd ones") {
 TEST_CASE("pictures and counts of long sequences ask for no pair") {
   const PairEffort none{/*mostPairs=*/0};
   auto drawsAndCounts = [&](const char *first, const char *second, int64_t heads, int64_t length) {
-    auto a = loaded(std::string(HEDDLE_PATTERNS) + "/" + first + ".mlir"),
-         b = loaded(std::string(HEDDLE_PATTERNS) + "/" + second + ".mlir");
+    auto a = loaded(test::places().patterns + "/" + first + ".mlir"),
+         b = loaded(test::places().patterns + "/" + second + ".mlir");
     const DiffSide left = sideOf(*a, heads, length, length), right = sideOf(*b, heads, length, length);
     PictureRequest request;
     request.sizes = left.sizes;

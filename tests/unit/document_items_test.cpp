@@ -3,6 +3,7 @@
 // grids, as large as the launch plan says: every row belongs to exactly one CTA, whose rows lie in one document, from
 // its first row on in steps of an item. Also where tensors break their rules: then rows still have one owner.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardConfig.h"
 #include "codegen/Config/KernelRequest.h"
@@ -71,7 +72,7 @@ private:
     test::HostText source;
     source.text =
         std::string(test::kHostDevice) + test::kHostItemTraits + prepared.functions + test::kHostItems + kAfter;
-    source.flags = "-w -I" HEDDLE_SOURCE_DIR " -DBLOCK_M=" + std::to_string(blockM) +
+    source.flags = "-w -I" + test::places().source + " -DBLOCK_M=" + std::to_string(blockM) +
                    " -DREVERSED=" + std::to_string(reversed) + " -DDOCUMENT_TILES=1";
     return source;
   }
@@ -90,7 +91,7 @@ PreparedPattern prepared(Result<std::unique_ptr<PatternFile>> file) {
 
 PreparedPattern parsed(const std::string &text) { return prepared(PatternFile::parse(text, "documents.mlir")); }
 PreparedPattern library(const std::string &name) {
-  return prepared(PatternFile::load(HEDDLE_SOURCE_DIR "/patterns/" + name + ".mlir"));
+  return prepared(PatternFile::load(test::places().source + "/patterns/" + name + ".mlir"));
 }
 
 const char *kPart = R"(attn.pattern @part(%cu: memref<?xi32>) q_origin(given) {

@@ -1,6 +1,7 @@
 //===- elements_test.cpp - every element, through whatever reads its row ----===//
 // Walks the table of runtime/Core/DType.h: what a row says is what each consumer writes, and what it writes is read back
 // as the same element.
+#include "support/Places.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "compiler/Io/Safetensors.h"
@@ -191,7 +192,7 @@ TEST_CASE("plans and stores keep the elements of calls by name, and refuse other
 }
 
 TEST_CASE("kernels compute with what has a struct of the device, and with nothing else") {
-  const std::string device = readFile(HEDDLE_SOURCE_DIR "/codegen/Skeletons/Shared/elements.cuh");
+  const std::string device = readFile(test::places().source + "/codegen/Skeletons/Shared/elements.cuh");
   REQUIRE(!device.empty());
   for (const ElementTraits &element : kElements) {
     CAPTURE(element.name);

@@ -1,6 +1,7 @@
 //===- explain_test.cpp - what a pattern is said to cost ----------------------===//
 // The numbers of `heddle explain` against formulas, brute force and each other; the JSON that other programs rely on.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "compiler/Views/ExplanationPrint.h"
@@ -49,7 +50,7 @@ nlohmann::json jsonOf(const PatternFile &file, const ExplainRequest &request, bo
   return nlohmann::json::parse(views::explanationJson(file, request, explained(file, request), withConfigs));
 }
 
-std::string pathOf(const std::string &name) { return std::string(HEDDLE_PATTERNS) + "/" + name + ".mlir"; }
+std::string pathOf(const std::string &name) { return test::places().patterns + "/" + name + ".mlir"; }
 
 } // namespace
 

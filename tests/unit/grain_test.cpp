@@ -1,4 +1,5 @@
 //===- grain_test.cpp - squares that are kept or dropped whole ----------------===//
+#include "support/Places.h"
 #include "dialect/Geometry/Grain.h"
 #include "dialect/Geometry/TileVisitor.h"
 #include "support/PatternFiles.h"
@@ -68,7 +69,7 @@ TEST_CASE("a band of positions, a size of the call and a predicate have no grain
   CHECK(attn::grainOf(
             parsed("attn.pattern @p(%s: i32) { %f = attn.full %m = attn.segment %f by [%s] attn.softmax union(%m) }")
                 ->analysis()) == 1);
-  CHECK(attn::grainOf(loaded(std::string(HEDDLE_PATTERNS) + "/sliding_window.mlir")->analysis()) == 1);
+  CHECK(attn::grainOf(loaded(test::places().patterns + "/sliding_window.mlir")->analysis()) == 1);
 }
 
 TEST_CASE("the banded grain is that beside one band, of patterns with lists") {
@@ -87,7 +88,7 @@ TEST_CASE("the banded grain is that beside one band, of patterns with lists") {
   CHECK(banded("%w = attn.window [1, 1] %b = attn.blocks %w by [128] %c = attn.causal %m = attn.and %b, %c") == 1);
   CHECK(banded("%a = attn.random count 3 seed 1 %c = attn.causal %m = attn.and %a, %c") == 1);
   auto ofFile = [](const char *name) {
-    return attn::bandedGrainOf(loaded(std::string(HEDDLE_PATTERNS) + "/" + name + ".mlir")->analysis()).grain;
+    return attn::bandedGrainOf(loaded(test::places().patterns + "/" + name + ".mlir")->analysis()).grain;
   };
   CHECK(ofFile("random_blocks_causal") == 128);
   CHECK(ofFile("bigbird_causal") == 64);

@@ -1,6 +1,7 @@
 // Calls over the ranks of a group, threads of this process, against one call: every file of patterns/, forward and
 // gradients, 1 to 8 ranks, three layouts and odd lengths; bits that do not depend on the placement; bytes that travel
 // against those of the plan.
+#include "support/Places.h"
 #include "group_fixture.h"
 
 using namespace heddle::test;
@@ -47,7 +48,7 @@ TEST_CASE("placement-free results have the same bits on any number of ranks, whe
   for (const char *name : {"causal", "sliding_window", "longformer", "dilated_window", "document", "random_blocks",
                            "relative_bias", "sink"}) {
     CAPTURE(std::string(name));
-    const std::unique_ptr<Case> of = caseOf(HEDDLE_PATTERNS + ("/" + std::string(name)) + ".mlir", kRows, true);
+    const std::unique_ptr<Case> of = caseOf(places().patterns + ("/" + std::string(name)) + ".mlir", kRows, true);
     REQUIRE(of);
     const Share whole = wholeCall(*of, kRows);
     const PlanHandle alone = planOf(*of, kRows, 1, "contiguous", "gather", HEDDLE_GROUP_PLACEMENT_FREE);
@@ -91,7 +92,7 @@ TEST_CASE("rows of a rank that would only wait begin with what they have") {
     return plan;
   };
   auto checkResults = [&](const char *pattern, const char *blocks) {
-    const std::unique_ptr<Case> of = caseOf(std::string(HEDDLE_PATTERNS "/") + pattern, kRows, /*small=*/false);
+    const std::unique_ptr<Case> of = caseOf(std::string(places().patterns + "/") + pattern, kRows, /*small=*/false);
     REQUIRE(of);
     const PlanHandle plan = checkBlocks(*of, blocks);
     const Share whole = wholeCall(*of, kRows);

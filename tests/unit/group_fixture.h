@@ -3,6 +3,7 @@
 #ifndef HEDDLE_TESTS_UNIT_GROUP_FIXTURE_H
 #define HEDDLE_TESTS_UNIT_GROUP_FIXTURE_H
 
+#include "support/Places.h"
 #include "library_fixture.h"
 #include "runtime/Include/heddle.hpp"
 
@@ -309,7 +310,7 @@ inline bool sameBits(const Share &a, const Share &b) {
 
 inline std::vector<std::string> libraryFiles() {
   std::vector<std::string> paths;
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERNS))
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns))
     if (entry.path().extension() == ".mlir")
       paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());

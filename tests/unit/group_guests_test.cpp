@@ -1,5 +1,6 @@
 // Rows that travel to the keys that they keep, as these weigh more than they do, and heads that travel to the ranks that
 // compute them: results are those of one call, and bytes that travel those of the plan.
+#include "support/Places.h"
 #include "group_fixture.h"
 
 #include <condition_variable>
@@ -127,7 +128,7 @@ constexpr uint64_t kFloat = 4;
 } // namespace
 
 TEST_CASE("global rows travel to the keys of other ranks, and home merges what these find") {
-  const std::unique_ptr<Case> of = caseOf(HEDDLE_PATTERNS "/longformer.mlir", 5200, /*small=*/false);
+  const std::unique_ptr<Case> of = caseOf(places().patterns + "/longformer.mlir", 5200, /*small=*/false);
   REQUIRE(of);
   const std::string two = checked(*of, 5200, 2, "contiguous");
   expect(two, "blocks 0:64 64:2112 2112:2600\nblocks 2600:4944 4944:5200\n");

@@ -1,6 +1,7 @@
 // Kernels, of gradients above all, without a GPU: their whole text, launched as their plan says, on the host, a thread
 // at a time; results against the definition. Slow machines afford a part of the library here, HEDDLE_TEST_ALL=1 takes
 // more, tests/device runs all of it.
+#include "support/Places.h"
 #include "support/KernelOnHost.h"
 
 #include <cstdlib>
@@ -319,7 +320,7 @@ TEST_CASE("gradients of a part of the keys add up to those of all of them, on th
   for (const std::string &pattern : patterns) {
     INFO(pattern);
     const Kernel kernel{pattern, 64, 64, DType::bf16, "", "sm_80", kAccumulate};
-    const Compiled compiledPattern(loaded(HEDDLE_PATTERNS "/" + pattern + ".mlir"));
+    const Compiled compiledPattern(loaded(test::places().patterns + "/" + pattern + ".mlir"));
     const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *compiledPattern.file);
     AttentionSizes sizes = sizesOf(200, 200, 2, 2);
     sizes.headDim = sizes.valueDim = 64;
@@ -392,7 +393,7 @@ Call withKeys(const Call &whole, int64_t first, int64_t count) {
 
 TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever pieces their keys come") {
   constexpr int64_t rows = 200, cut = 128, bad = 20;
-  const Compiled compiledPattern(loaded(HEDDLE_PATTERNS "/causal.mlir"));
+  const Compiled compiledPattern(loaded(test::places().patterns + "/causal.mlir"));
   AttentionSizes sizes = sizesOf(rows, rows, 1, 1);
   sizes.headDim = sizes.valueDim = 64;
   for (Kernel kernel : {Kernel{"causal"}, Kernel{"causal", 64, 64, DType::bf16, ",softmax=1", kHopper},
@@ -420,7 +421,7 @@ TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever p
 }
 
 TEST_CASE("gradients by both kernels at very large scores: a key that has all the weight has a weight of 1") {
-  const Compiled compiledPattern(loaded(HEDDLE_PATTERNS "/causal.mlir"));
+  const Compiled compiledPattern(loaded(test::places().patterns + "/causal.mlir"));
   AttentionSizes sizes = sizesOf(100, 100, 2, 1);
   sizes.headDim = sizes.valueDim = 64;
   for (const Kernel &kernel : {Kernel{"causal"}, Kernel{"causal", 64, 64, DType::fp16, "", "sm_80", kDeterministic},

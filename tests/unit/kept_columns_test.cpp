@@ -2,6 +2,7 @@
 // The emitted words of kept columns, run on the host, against the predicate of the same text, key by key, for every
 // lane of a quad: library patterns, compositions at their borders and random ones, and which predicates have no words.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "compiler/Pattern/ProblemKey.h"
@@ -144,7 +145,7 @@ const std::vector<std::string> kFilesWithoutWords = {"block_dilated_heads", "blo
 
 TEST_CASE("every pattern file has words, right at the ends of windows and segments") {
   int files = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERN_FOLDER)) {
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns)) {
     if (entry.path().extension() != ".mlir")
       continue;
     ++files;
@@ -252,7 +253,7 @@ TEST_CASE("in visited tiles inside the banded grain, the words of the band are t
                           {"bigbird_causal", 32},
                           {"block_topk", 64}}) {
     CAPTURE(one.name);
-    Loaded loaded = load(PatternFile::load(std::string(HEDDLE_PATTERN_FOLDER) + "/" + one.name + ".mlir"));
+    Loaded loaded = load(PatternFile::load(test::places().patterns + "/" + one.name + ".mlir"));
     REQUIRE(loaded.text->hasBandColumns());
     loaded.place({700, 750, 0, 0}, 1, 4);
     const Tally tally = compareBand(loaded, one.side);
@@ -265,8 +266,7 @@ TEST_CASE("in visited tiles inside the banded grain, the words of the band are t
   window.place({300, 400, 0, 0}, 0, 1);
   CHECK(compareBand(window, 32).wrong == 0);
   CHECK(compareBand(window, 32).bits > 100);
-  CHECK_FALSE(
-      load(PatternFile::load(std::string(HEDDLE_PATTERN_FOLDER) + "/random_blocks.mlir")).text->hasBandColumns());
+  CHECK_FALSE(load(PatternFile::load(test::places().patterns + "/random_blocks.mlir")).text->hasBandColumns());
 }
 
 TEST_CASE("a predicate of comparisons has words, a hash of the key has none") {

@@ -1,4 +1,5 @@
 // libheddle_kept_nvrtc over NVRTC that counts: what is compiled, what is answered from the folder, what is taken for damaged.
+#include "support/Places.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "tests/unit/process_fixture.h"
 #include "tests/unit/scratch_fixture.h"
@@ -24,7 +25,7 @@ std::string environment(const char *name) {
 // This test may itself run over the library that it tests; the NVRTC behind that one is the real one.
 NvrtcSearch searchOfReal() {
   NvrtcSearch search = NvrtcSearch::fromEnvironment();
-  if (search.library == HEDDLE_KEPT_NVRTC)
+  if (search.library == test::places().keptNvrtc)
     search.library = environment("HEDDLE_NVRTC_BEHIND");
   return search;
 }
@@ -38,9 +39,9 @@ const NvrtcLibrary *keptNvrtc() {
   }
   static const auto kept = [] {
     setenv("HEDDLE_REAL_NVRTC", (*real)->loadedFile().c_str(), 1);
-    setenv("HEDDLE_NVRTC_BEHIND", HEDDLE_COUNTING_NVRTC, 1);
+    setenv("HEDDLE_NVRTC_BEHIND", test::places().countingNvrtc, 1);
     NvrtcSearch search;
-    search.library = HEDDLE_KEPT_NVRTC;
+    search.library = test::places().keptNvrtc;
     return NvrtcLibrary::open(search);
   }();
   REQUIRE_MESSAGE(kept.isOk(), kept.status().message());

@@ -1,5 +1,6 @@
 // A launch that never ends, as the recording driver plays it: it is noticed, costs one trial, ends the session with a
 // message, and leaves nothing that would wait for the kernel. A later session goes on without that point.
+#include "support/Places.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Session/TuneSession.h"
@@ -86,7 +87,7 @@ TEST_CASE("a launch that never ends costs one trial and the session, which a lat
   startFake();
   fake::fakeCudaSetArch(80); // whose kernels have as many threads as the recording driver launches
   Folder folder;
-  auto file = require(PatternFile::load(std::string(HEDDLE_TEST_PATTERNS) + "/full.mlir"));
+  auto file = require(PatternFile::load(test::places().patterns + "/full.mlir"));
   {
     Store store = openStore(folder);
     Device device = require(Device::open(0));

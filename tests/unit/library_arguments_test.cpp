@@ -1,6 +1,7 @@
 // What calls refuse, by the table of tests/data/arguments/bad.txt: launches, on the recording driver, and calls on this
 // machine's processors have the same status and the same words, and nothing was launched or written.
 // tests/python/test_arguments.py reads the same table.
+#include "support/Places.h"
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
 #include "runtime/Include/heddle.hpp"
@@ -47,7 +48,7 @@ struct BadCall {
 
 std::vector<BadCall> badCalls(const std::string &door) {
   std::vector<BadCall> calls;
-  for (const std::string &line : split(readText(HEDDLE_ARGUMENTS "/bad.txt"), '\n')) {
+  for (const std::string &line : split(readText(places().arguments + "/bad.txt"), '\n')) {
     const std::vector<std::string> cells = split(line, '|');
     if (line.empty() || line[0] == '#')
       continue;
@@ -255,7 +256,8 @@ private:
 
 PatternHandle patternOf(const std::string &name) {
   heddle_pattern *pattern = nullptr;
-  CHECK_OK(heddle_pattern_parse(readText(HEDDLE_ARGUMENTS "/patterns.mlir").c_str(), nullptr, name.c_str(), &pattern));
+  CHECK_OK(
+      heddle_pattern_parse(readText(places().arguments + "/patterns.mlir").c_str(), nullptr, name.c_str(), &pattern));
   return PatternHandle(pattern);
 }
 
@@ -273,7 +275,7 @@ int launches() {
 class Kernels {
 public:
   Kernels() {
-    setenv("HEDDLE_CUDA_DRIVER_LIBRARY", HEDDLE_FAKE_CUDA_LIBRARY, 1);
+    setenv("HEDDLE_CUDA_DRIVER_LIBRARY", places().fakeCuda, 1);
     heddle::fake::fakeCudaReset();
     heddle_device *opened = nullptr;
     CHECK_OK(heddle_device_open(0, &opened));

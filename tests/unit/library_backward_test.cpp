@@ -1,5 +1,6 @@
 // Gradients through libheddle's C interface: on this machine's processors against finite differences of
 // heddle_cpu_run, and kernels of kind backward, compiled, filed, found and launched on the recording driver.
+#include "support/Places.h"
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
 #include "runtime/Include/heddle.hpp"
@@ -299,7 +300,7 @@ struct DeviceSession {
   heddle_status status = HEDDLE_OK;
 
   DeviceSession() {
-    setenv("HEDDLE_CUDA_DRIVER_LIBRARY", HEDDLE_FAKE_CUDA_LIBRARY, 1);
+    setenv("HEDDLE_CUDA_DRIVER_LIBRARY", places().fakeCuda, 1);
     heddle::fake::fakeCudaReset();
     heddle_device *opened = nullptr;
     CHECK_OK(heddle_device_open(0, &opened));

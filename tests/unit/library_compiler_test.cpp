@@ -1,5 +1,6 @@
 // Kernels through libheddle's C interface, with the recording driver and NVRTC: compiled once, filed, found again,
 // replaced by better ones.
+#include "support/Places.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
@@ -27,7 +28,7 @@ namespace {
 
 // The recording driver, and NVRTC that counts; false says why a test is skipped.
 bool start() {
-  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", HEDDLE_FAKE_CUDA_LIBRARY, 1);
+  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", places().fakeCuda, 1);
   heddle::fake::fakeCudaReset();
   heddle::fake::fakeCudaSetCurrent(-1);
   static const auto real = heddle::NvrtcLibrary::open(heddle::NvrtcSearch::fromEnvironment());
@@ -36,7 +37,7 @@ bool start() {
     return false;
   }
   setenv("HEDDLE_REAL_NVRTC", (*real)->loadedFile().c_str(), 1);
-  setenv("HEDDLE_NVRTC_LIBRARY", HEDDLE_COUNTING_NVRTC, 1);
+  setenv("HEDDLE_NVRTC_LIBRARY", places().countingNvrtc, 1);
   return true;
 }
 

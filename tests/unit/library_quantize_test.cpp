@@ -1,5 +1,6 @@
 // Calls of kind quantize through libheddle's C interface: on this machine's processors, and a kernel compiled, filed and
 // launched on the recording driver.
+#include "support/Places.h"
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
 
@@ -81,7 +82,7 @@ TEST_CASE("on the processors: e4m3 tensors and scales, with or without the mean 
 }
 
 TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of columns; lengths of 0 leave tensors out") {
-  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", HEDDLE_FAKE_CUDA_LIBRARY, 1);
+  setenv("HEDDLE_CUDA_DRIVER_LIBRARY", places().fakeCuda, 1);
   heddle::fake::fakeCudaReset();
   heddle::fake::fakeCudaSetPageable(1); // its clears reach the workspace
   const ScratchFolder folder;

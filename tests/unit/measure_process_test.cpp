@@ -1,6 +1,7 @@
 // Candidates in a process of their own, which is heddle with the recording driver: what hangs, crashes or breaks its
 // context is one trial with its reason, the process is started again, and the search goes on. The limit of an answer has
 // passed when the process is known to hang: waits for sockets go through here.
+#include "support/Places.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Measure/ChildProcess.h"
@@ -54,7 +55,7 @@ struct ChildDriver {
 };
 
 std::unique_ptr<PatternFile> patternFile(const std::string &name) {
-  return require(PatternFile::load(std::string(HEDDLE_TEST_PATTERNS) + "/" + name));
+  return require(PatternFile::load(test::places().patterns + "/" + name));
 }
 
 /// Of a pattern with two sizes, as the kernel below takes them.
@@ -71,7 +72,7 @@ MeasureSetup smallSetup() {
 }
 
 std::unique_ptr<KernelMeasurer> measurerOf(const PatternFile &file, const MeasureSetup &setup) {
-  return require(measureElsewhere(HEDDLE_PROGRAM, file, 0, setup));
+  return require(measureElsewhere(test::places().heddle, file, 0, setup));
 }
 
 KernelRecord smallKernel() {
@@ -266,7 +267,7 @@ TEST_CASE("a search survives kernels that take their process down, and its datab
   auto file = patternFile(kPattern);
   TuneRequest request;
   static_cast<MeasureSetup &>(request) = smallSetup();
-  request.measureProgram = HEDDLE_PROGRAM;
+  request.measureProgram = test::places().heddle;
   request.strategy = "exhaustive:limit=3";
   request.options.budgetSeconds = 120;
   request.options.workers = 1;

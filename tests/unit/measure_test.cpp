@@ -1,4 +1,5 @@
 // Promises of tuner/Measure: statistics, how samples are taken, recorded tables and their playback.
+#include "support/Places.h"
 #include "tests/unit/tuner_tables.h"
 #include "tuner/Measure/Timing.h"
 
@@ -267,7 +268,7 @@ TEST_CASE("a recorded table survives being written and read") {
 }
 
 TEST_CASE("the committed table loads: 48 points of five knobs, one best") {
-  Result<RecordedTable> table = RecordedTable::load(HEDDLE_TEST_DATA "/tuner/model_small.csv");
+  Result<RecordedTable> table = RecordedTable::load(test::places().data + "/tuner/model_small.csv");
   REQUIRE_MESSAGE(table.isOk(), table.status().message());
   CHECK(table->trials().size() == 48);
   CHECK(table->space().rawSize() == 2 * 3 * 2 * 3 * 2);

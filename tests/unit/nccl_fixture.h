@@ -2,6 +2,7 @@
 #ifndef HEDDLE_TESTS_UNIT_NCCL_FIXTURE_H
 #define HEDDLE_TESTS_UNIT_NCCL_FIXTURE_H
 
+#include "support/Places.h"
 #include "device_fixture.h"
 #include "fake_nccl/FakeNccl.h"
 #include "runtime/Distributed/NcclTransport.h"
@@ -13,7 +14,7 @@ namespace heddle::test {
 
 constexpr auto kNoLimit = std::chrono::hours(1); // of tests in which nobody is lost
 
-inline void startNccl(const char *library = HEDDLE_FAKE_NCCL_LIBRARY) {
+inline void startNccl(const char *library = test::places().fakeNccl) {
   startFake();
   setenv("HEDDLE_NCCL_LIBRARY", library, 1);
   fake::fakeNcclReset();

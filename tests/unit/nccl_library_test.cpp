@@ -1,4 +1,5 @@
 //===- nccl_library_test.cpp - NCCL that is there, is old, or is not --------===//
+#include "support/Places.h"
 #include "nccl_fixture.h"
 
 #include <dlfcn.h>
@@ -17,19 +18,19 @@ TEST_CASE("no NCCL: what was looked for and what works") {
     CHECK(says(status, "HEDDLE_NCCL_LIBRARY"));
   }
   startNccl(); // a failure is not remembered
-  CHECK(require(NcclLibrary::open())->path == HEDDLE_FAKE_NCCL_LIBRARY);
+  CHECK(require(NcclLibrary::open())->path == test::places().fakeNccl);
 }
 
 TEST_CASE("a library that is not NCCL is named with what it lacks") {
-  startNccl(HEDDLE_FAKE_CUDA_LIBRARY);
+  startNccl(test::places().fakeCuda);
   const Status status = NcclLibrary::open().status();
   CHECK(status.code() == StatusCode::unavailable);
-  CHECK_MESSAGE(says(status, std::string("'") + HEDDLE_FAKE_CUDA_LIBRARY + "' has no function nccl"), status.str());
+  CHECK_MESSAGE(says(status, std::string("'") + test::places().fakeCuda + "' has no function nccl"), status.str());
   CHECK(says(status, "NCCL 2.7 or later"));
 }
 
 TEST_CASE("the NCCL that the process has loaded serves; an old one makes no communicators and uses those of others") {
-  void *loaded = dlopen(HEDDLE_FAKE_OLD_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  void *loaded = dlopen(test::places().fakeOldNccl, RTLD_NOW | RTLD_LOCAL);
   REQUIRE_MESSAGE(loaded, dlerror());
   startNccl(""); // names none
   const NcclLibrary *nccl = require(NcclLibrary::open());

@@ -1,6 +1,7 @@
 // The generated functions of real patterns, as the GPU and the CPU run them, against the definition of
 // the pattern pair by pair: every file in patterns/, and small relatives whose segments and lattices
 // fit many times into a short sequence.
+#include "support/Places.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "compiler/Pattern/ProblemKey.h"
@@ -230,7 +231,7 @@ Compiled parse(const char *text, const std::vector<std::string> &assignments = {
 
 TEST_CASE("every pattern file, at lengths around its first segment border") {
   int files = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERN_FOLDER)) {
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns)) {
     if (entry.path().extension() != ".mlir")
       continue;
     ++files;
@@ -256,7 +257,7 @@ std::string causalTwinOf(const std::string &path) {
 
 TEST_CASE("pattern files with causal for full, and the other way round") {
   int files = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERN_FOLDER)) {
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns)) {
     std::string twin = causalTwinOf(entry.path().string());
     if (twin.empty())
       continue;
@@ -359,7 +360,7 @@ TEST_CASE("a tile that one piece keeps whole is full, also where another piece k
 }
 
 TEST_CASE("no function asks whether a value equals what it was cut from") {
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERN_FOLDER)) {
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns)) {
     CAPTURE(entry.path().string());
     auto file = PatternFile::load(entry.path().string());
     REQUIRE(file.isOk());

@@ -2,6 +2,7 @@
 // Measures every text of the pictures of all library patterns, shown and compared, against the picture's edges and
 // against the other texts; colours of comparisons as people with other colour vision see them.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "compiler/Views/PatternDiff.h"
 #include "compiler/Views/RingPlan.h"
 #include "compiler/Views/SvgText.h"
@@ -241,7 +242,7 @@ TEST_CASE("what only one of two patterns keeps is told apart without hue") {
 }
 
 TEST_CASE("tensors that nobody gave are called invented") {
-  auto file = loaded(std::string(HEDDLE_PATTERNS) + "/document.mlir");
+  auto file = loaded(test::places().patterns + "/document.mlir");
   auto picture = draw(*file, requestOf(*file, 1, 64, 64));
   REQUIRE(picture.isOk());
   const std::string note = "Invented: cu_q (documents), cu_k";

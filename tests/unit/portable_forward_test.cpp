@@ -1,5 +1,6 @@
 // The portable forward skeleton without a GPU: its launch plan against the device's parameter block
 // and work items, and that its device file assembles for every architecture without spills.
+#include "support/Places.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Skeletons/Forward/PortableConfig.h"
 #include "codegen/Config/KernelRequest.h"
@@ -146,7 +147,7 @@ TEST_CASE("the device files are embedded byte for byte under the names that they
   std::map<std::string_view, std::string_view> files;
   for (const EmbeddedFile &file : skeletonSources()) {
     CHECK(files.emplace(file.name, file.text).second);
-    std::ifstream stream(std::string(HEDDLE_SKELETON_FOLDER "/") + std::string(file.name), std::ios::binary);
+    std::ifstream stream(std::string(test::places().skeletons + "/") + std::string(file.name), std::ios::binary);
     const std::string onDisk{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
     CHECK_MESSAGE(onDisk == file.text, file.name);
   }

@@ -1,4 +1,5 @@
 // What a problem is filed under: buckets follow sizes and not configurations, and shapes that no call can have are refused.
+#include "support/Places.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "runtime/Core/FieldText.h"
@@ -10,7 +11,7 @@ using namespace heddle;
 namespace {
 
 std::unique_ptr<PatternFile> shipped(const std::string &name) {
-  auto file = PatternFile::load(std::string(HEDDLE_TEST_PATTERNS) + "/" + name + ".mlir");
+  auto file = PatternFile::load(test::places().patterns + "/" + name + ".mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   return file.take();
 }

@@ -1,5 +1,6 @@
 // q, k and v as e4m3 by the processors, which the definition is compared with, and by the kernel without a GPU: its
 // whole text on the host, a thread at a time; both write the same bits.
+#include "support/Places.h"
 #include "support/KernelOnHost.h"
 
 #include <cmath>
@@ -92,7 +93,7 @@ struct QuantizeCall {
   }
 
   void verify(const RoleTensors &results) const {
-    const auto file = loaded(std::string(HEDDLE_PATTERNS) + "/causal.mlir");
+    const auto file = loaded(test::places().patterns + "/causal.mlir");
     const oracle::KindReport report = oracle::verifyCall({file->pattern(), {}, inputs, 1}, results, 1000);
     REQUIRE(report.roles.size() == written().size());
     for (const oracle::RoleReport &role : report.roles) {
@@ -116,7 +117,7 @@ bool areAlike(const HostTensor &a, const HostTensor &b) {
 struct QuantizeKernel {
   explicit QuantizeKernel(const std::string &changes = "", DType dtype = DType::bf16, int64_t headDim = 64,
                           int64_t valueDim = 64) {
-    const auto file = loaded(std::string(HEDDLE_PATTERNS) + "/causal.mlir");
+    const auto file = loaded(test::places().patterns + "/causal.mlir");
     auto prepared = preparePattern(*file, PassFunctions::ofDefaults, Walk::queries);
     REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
     KernelShape shape;

@@ -1,6 +1,7 @@
 //===- recorded_tune_test.cpp - searches that a table answers ------------------===//
 // Whole sessions with a database, without a GPU: what they find, what they keep, and that none is begun again. Kills
 // are at calls drawn from those by which a session changes files: 5, or 200 with HEDDLE_TEST_ALL=1.
+#include "support/Places.h"
 #include "tests/recorded/RecordedTune.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "kill_fixture.h"
@@ -25,7 +26,7 @@ tuner::RecordedTable tableAt(const std::string &path) {
 }
 
 tuner::RecordedTable table(const RecordedWorkload &workload = first()) {
-  return tableAt(std::string(HEDDLE_TEST_DATA "/tuner/") + workload.table + ".csv");
+  return tableAt(std::string(test::places().data + "/tuner/") + workload.table + ".csv");
 }
 
 TuneRequest requestFor(const RecordedWorkload &workload, const LoadedWorkload &loaded) {
@@ -226,7 +227,7 @@ TEST_CASE("rows of other kernels are refused before anything is tried") {
   ScratchFolder folder;
   const LoadedWorkload loaded = load(first());
   Store store = openStore(folder / "a.db", writing());
-  tuner::RecordedTable other = tableAt(HEDDLE_TEST_DATA "/tuner/model_small.csv");
+  tuner::RecordedTable other = tableAt(test::places().data + "/tuner/model_small.csv");
   other.setFact(kGpuFact, "NVIDIA H200");
   const Result<TuneOutcome> outcome = tuneRecorded(*loaded.file, requestFor(first(), loaded), other, 0, store);
   CHECK(outcome.status().code() == StatusCode::invalidArgument);

@@ -1,5 +1,6 @@
 // Launches that must agree bit by bit, on the recording driver, whose device memory is the host's: what a "kernel"
 // writes is what a function writes there.
+#include "support/Places.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "device_fixture.h"
@@ -18,7 +19,7 @@ constexpr int64_t kRows = 3, kHeads = 2, kDim = 128;  // of v and out
 struct Scene {
   Device device = require(Device::open(0));
   Kernel kernel = require(Kernel::load(device, forwardRecord()));
-  std::unique_ptr<PatternFile> file = require(PatternFile::load(HEDDLE_TEST_PATTERNS "/full.mlir", ""));
+  std::unique_ptr<PatternFile> file = require(PatternFile::load(test::places().patterns + "/full.mlir", ""));
   AttentionInputs inputs = require(randomAttentionInputs({1, kRows, kRows, kHeads, kHeads, 64, kDim}, DType::bf16, 1));
   DeviceProblem problem = makeProblem();
   uint16_t *out = nullptr;

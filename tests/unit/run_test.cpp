@@ -2,6 +2,7 @@
 // Starts the program: results that verify, the same bytes twice, and for every kind of bad input one clear message,
 // the right exit code, and nothing written.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/Safetensors.h"
 
@@ -44,7 +45,7 @@ public:
 
   Finished heddle(const std::string &arguments, const std::string &environment = "") const {
     std::string command =
-        environment + " '" HEDDLE_PROGRAM "' " + arguments + " >" + path("stdout") + " 2>" + path("stderr");
+        environment + " '" + test::places().heddle + "' " + arguments + " >" + path("stdout") + " 2>" + path("stderr");
     int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, contents(folder / "stdout"), contents(folder / "stderr")};
   }
@@ -56,7 +57,7 @@ public:
   }
 
   Finished run(const std::string &pattern, const std::string &inputs, const std::string &options) const {
-    return heddle("run " HEDDLE_PATTERNS "/" + pattern + ".mlir --inputs=" + inputs +
+    return heddle("run " + test::places().patterns + "/" + pattern + ".mlir --inputs=" + inputs +
                   " --output=" + path("out.safetensors") + " " + options);
   }
 
@@ -181,7 +182,7 @@ TEST_CASE("files that are missing, cut short or unwritable are refused") {
   std::ofstream(place.path("short"), std::ios::binary) << whole.substr(0, whole.size() - 7);
   checkRefused(place, place.run("causal", place.path("short"), "--target=cpu"), 1, "short");
   checkRefused(place, place.run("no_such_pattern", inputs, "--target=cpu"), 2, "no_such_pattern");
-  Finished unwritable = place.heddle("run " HEDDLE_PATTERNS "/causal.mlir --inputs=" + inputs +
+  Finished unwritable = place.heddle("run " + test::places().patterns + "/causal.mlir --inputs=" + inputs +
                                      " --output=" + place.path("no/such/folder/y") + " --target=cpu");
   CHECK(unwritable.code == 3);
   CHECK(unwritable.err.find("no/such/folder") != std::string::npos);
@@ -222,7 +223,7 @@ TEST_CASE("q_origin given is asked for, and used") {
 TEST_CASE("without a GPU the cuda target says so") {
   Workplace place;
   std::string inputs = place.inputs("x", "--seqlen=16 --heads=2 --head-dim=64");
-  Finished ran = place.heddle("run " HEDDLE_PATTERNS "/causal.mlir --inputs=" + inputs +
+  Finished ran = place.heddle("run " + test::places().patterns + "/causal.mlir --inputs=" + inputs +
                                   " --output=" + place.path("out.safetensors") + " --target=cuda",
                               "HEDDLE_CUDA_DRIVER_LIBRARY=/no/such/driver.so");
   checkRefused(place, ran, 3, "driver");

@@ -1,6 +1,7 @@
 //===- runtime_threads_test.cpp - many threads through the C interface ------===//
 // With kernels that the recording driver runs, so that results can be compared; preset tsan runs the same under
 // ThreadSanitizer. Numbers in brackets are the promises of runtime/Include/heddle.h.
+#include "support/Places.h"
 #include "device_fixture.h"
 #include "runtime/Include/heddle.hpp"
 
@@ -65,7 +66,7 @@ api::Arguments argumentsFor(Inputs &inputs, Outputs &outputs, int64_t length) {
 
 struct Scene {
   Scene() { test::startFake(); }
-  api::Store store = require(api::Store::open((test::startFake(), HEDDLE_HOST_PACKAGE), HEDDLE_OPEN_IMMUTABLE));
+  api::Store store = require(api::Store::open((test::startFake(), test::places().hostPackage), HEDDLE_OPEN_IMMUTABLE));
   api::Device device = require(api::Device::open(0));
   Inputs inputs;
   Outputs scratch;
@@ -191,7 +192,7 @@ TEST_CASE("[6] threads open, find, launch and close at the same time") {
       Outputs outputs;
       for (int i = 0; i < 50; ++i) {
         api::Result<api::Device> device = api::Device::open(t % 2);
-        api::Result<api::Store> own = api::Store::open(HEDDLE_HOST_PACKAGE, HEDDLE_OPEN_IMMUTABLE);
+        api::Result<api::Store> own = api::Store::open(test::places().hostPackage, HEDDLE_OPEN_IMMUTABLE);
         if (!device || !own) {
           ++failures;
           continue;

@@ -1,6 +1,7 @@
 // Plans of ranks against the definition pair by pair: which columns travel in which heads, how many pairs every step
 // keeps, both ways, for every file in patterns/, for odd compositions and for segments that are longer than a shard, as
 // long, and cut by it.
+#include "support/Places.h"
 #include "dialect/Geometry/ShardPlan.h"
 #include "support/AnalysisChecks.h"
 #include "support/PatternFiles.h"
@@ -238,7 +239,7 @@ TEST_CASE("ranks without rows are refused, with what works") {
 }
 
 TEST_CASE("what cannot be planned says why") {
-  const auto file = loaded(std::string(HEDDLE_PATTERNS) + "/document_window.mlir");
+  const auto file = loaded(test::places().patterns + "/document_window.mlir");
   attn::ProblemSizes sizes{1, 96, 96, 0, 0, sizesFrom(*file, 20)};
   sizes.tensors.resize(sizes.parameters.size());
   const ShardLayout layout = attn::contiguousLayout(96, 4).take();

@@ -1,5 +1,6 @@
 // Shards against the definition pair by pair: which columns some row of a shard keeps, both ways, for every file in
 // patterns/, for odd compositions and for segments that are longer than a shard, as long, and cut by it.
+#include "support/Places.h"
 #include "dialect/Geometry/Shard.h"
 #include "support/AnalysisChecks.h"
 #include "support/PatternFiles.h"
@@ -176,7 +177,7 @@ TEST_CASE("a segment is exchanged with nobody, a dilated window asks for its own
 }
 
 TEST_CASE("a tensor that is not given: everything may be asked for") {
-  const auto file = loaded(std::string(HEDDLE_PATTERNS) + "/document_window.mlir");
+  const auto file = loaded(test::places().patterns + "/document_window.mlir");
   attn::ProblemSizes sizes{1, 96, 96, 0, 0, sizesFrom(*file, 20)};
   sizes.tensors.resize(sizes.parameters.size());
   const attn::ShardVisit visit =

@@ -1,6 +1,7 @@
 //===- show_test.cpp - pictures are sound and well formed ----------------------===//
 // What a cell says against every pair of the definition; SVG as XML; text within 80 columns.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "compiler/Oracle/PatternOracle.h"
 #include "compiler/Views/Picture.h"
 #include "support/PatternFiles.h"
@@ -172,7 +173,7 @@ TEST_CASE("cells of tiles are sound") {
 }
 
 TEST_CASE("classes are told apart where the pattern has them") {
-  auto causal = loaded(std::string(HEDDLE_PATTERNS) + "/causal.mlir");
+  auto causal = loaded(test::places().patterns + "/causal.mlir");
   PictureRequest request = requestOf(*causal, 1, 64, 64, 0);
   request.maxRows = request.maxColumns = 8;
   Grid grid = drawn(*causal, request).panels[0].grid;
@@ -189,7 +190,7 @@ TEST_CASE("classes are told apart where the pattern has them") {
 }
 
 TEST_CASE("heads that look alike share a panel") {
-  auto file = loaded(std::string(HEDDLE_PATTERNS) + "/dilated.mlir");
+  auto file = loaded(test::places().patterns + "/dilated.mlir");
   Picture picture = drawn(*file, requestOf(*file, 8, 16384, 16384, 0));
   REQUIRE(picture.panels.size() == 3);
   CHECK(headsInWords(picture.panels[0].heads) == "heads 0 to 2");

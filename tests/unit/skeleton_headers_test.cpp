@@ -2,6 +2,7 @@
 // Every device file compiles behind the traits and the pattern of a kernel, with no other device file before it: it
 // includes what it uses. NVRTC needs no GPU.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Nvrtc/Compiler.h"
@@ -27,7 +28,7 @@ struct Beginning {
 };
 
 Beginning beginningOf(const std::string &kind, const std::string &arch) {
-  auto file = PatternFile::load(std::string(HEDDLE_PATTERNS) + "/longnet.mlir");
+  auto file = PatternFile::load(test::places().patterns + "/longnet.mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   const bool isForward = kind == "forward" || kind == "decode" || kind == "quantize";
   auto pattern = preparePattern(**file, PassFunctions::ofDefaults, isForward ? Walk::queries : Walk::both);

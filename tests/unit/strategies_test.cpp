@@ -1,4 +1,5 @@
 // The conformance test of search strategies: each is run on recorded tables.
+#include "support/Places.h"
 #include "tests/unit/tuner_tables.h"
 #include "tuner/Search/TuningSession.h"
 
@@ -54,7 +55,7 @@ std::string seeded(const Strategy &strategy, int seed) {
 }
 
 RecordedTable committedTable() {
-  Result<RecordedTable> table = RecordedTable::load(HEDDLE_TEST_DATA "/tuner/model_small.csv");
+  Result<RecordedTable> table = RecordedTable::load(test::places().data + "/tuner/model_small.csv");
   REQUIRE_MESSAGE(table.isOk(), table.status().message());
   return table.take();
 }

@@ -1,6 +1,7 @@
 // Calls that go through their sequence piece by piece against one call, for every file of patterns/ without tensors; rows
 // that are read against those that are made; rows near the farthest position against the definition; what is read against
 // what the plan says.
+#include "support/Places.h"
 #include "codegen/Nvrtc/Compiler.h"
 #include "compiler/Library/HostCall.h"
 #include "compiler/Stream/CheckedRows.h"
@@ -127,13 +128,13 @@ double farthest(const std::vector<float> &a, const std::vector<float> &b) {
   return most;
 }
 
-const std::string kWindow = HEDDLE_PATTERNS "/sliding_window.mlir";
+const std::string kWindow = test::places().patterns + "/sliding_window.mlir";
 
 } // namespace
 
 TEST_CASE("every pattern without tensors is piece by piece what one call computes") {
   long subjects = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERNS)) {
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns)) {
     if (entry.path().extension() != ".mlir")
       continue;
     CAPTURE(entry.path().string());
@@ -173,7 +174,7 @@ TEST_CASE("a window reads what its rows keep, and rows before the first one are 
 }
 
 TEST_CASE("keys of all rows come in windows of a bounded size, and the softmax continues") {
-  const Subject subject = *subjectOf(HEDDLE_PATTERNS "/causal.mlir", {1, 640, 640, 1, 1, 8, 8});
+  const Subject subject = *subjectOf(test::places().patterns + "/causal.mlir", {1, 640, 640, 1, 1, 8, 8});
   const attn::ProblemSizes sizes = subject.sizes();
   HostMachine machine(subject.part, *subject.source, 1);
   const StreamCall call = must(StreamCall::create(requestOf(subject, sizes, 64), machine));
@@ -185,8 +186,8 @@ TEST_CASE("rows near the farthest position are those of the definition") {
   for (const char *name : {"sliding_window", "longnet", "dilated_window", "dilated"}) {
     CAPTURE(std::string(name));
     const int64_t rows = kFarthestPosition, first = rows - 300;
-    const std::optional<Subject> subject =
-        subjectOf(HEDDLE_PATTERNS + ("/" + std::string(name) + ".mlir"), {1, rows, rows, 2, 1, 8, 8}, DType::bf16);
+    const std::optional<Subject> subject = subjectOf(test::places().patterns + ("/" + std::string(name) + ".mlir"),
+                                                     {1, rows, rows, 2, 1, 8, 8}, DType::bf16);
     REQUIRE(subject);
     const attn::ProblemSizes sizes = subject->sizes();
     const oracle::Problem problem = subject->problem();

@@ -3,6 +3,7 @@
 // whole grid, also in rounds of rows: every row of every head belongs to exactly one CTA, and its tile names existing
 // rows of its round.
 //===----------------------------------------------------------------------===//
+#include "support/Places.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/PreparedPattern.h"
@@ -67,7 +68,7 @@ struct Raster {
 int compileAndRun(const PreparedPattern &prepared, Raster raster) {
   test::HostText source;
   source.text = std::string(test::kHostDevice) + test::kHostItemTraits + prepared.functions + test::kHostItems + kAfter;
-  source.flags = "-w -I" HEDDLE_SOURCE_DIR " -DBLOCK_M=" + std::to_string(raster.blockM) +
+  source.flags = "-w -I" + test::places().source + " -DBLOCK_M=" + std::to_string(raster.blockM) +
                  " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
                  " -DCHAINED=" + std::to_string(raster.chained);
   source.headers["Ptx/warp.cuh"] = test::kHostWarp;
@@ -77,7 +78,7 @@ int compileAndRun(const PreparedPattern &prepared, Raster raster) {
 } // namespace
 
 TEST_CASE("every row belongs to exactly one work item") {
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_SOURCE_DIR "/patterns")) {
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().source + "/patterns")) {
     auto file = PatternFile::load(entry.path().string());
     REQUIRE(file.isOk());
     auto prepared = preparePattern(**file);

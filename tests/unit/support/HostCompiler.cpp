@@ -1,4 +1,5 @@
 //===- HostCompiler.cpp - texts compiled by the host compiler ---------------===//
+#include "support/Places.h"
 #include "support/HostCompiler.h"
 
 #include <cstdlib>
@@ -14,8 +15,8 @@ namespace heddle::test {
 namespace {
 
 std::string makeFolder() {
-  std::filesystem::create_directories(HEDDLE_HOST_FOLDER);
-  std::string path = HEDDLE_HOST_FOLDER "/XXXXXX";
+  std::filesystem::create_directories(test::places().hostFolder);
+  std::string path = test::places().hostFolder + "/XXXXXX";
   if (!mkdtemp(path.data()))
     throw std::runtime_error("cannot make a folder like " + path);
   return path;
@@ -39,10 +40,10 @@ HostProgram::HostProgram(const HostText &source, const std::string &linkFlags) :
     std::ofstream(folder + "/" + name) << text;
   }
   std::ofstream(folder + "/text.cpp") << source.text;
-  execute(HEDDLE_HOST_COMPILE " -std=c++17 -O1 -I. " + source.flags +
-              " -I" HEDDLE_SKELETON_FOLDER " -MD -MF text.d -o text.o -c text.cpp",
+  execute(test::places().hostCompile + " -std=c++17 -O1 -I. " + source.flags + " -I" + test::places().skeletons +
+              " -MD -MF text.d -o text.o -c text.cpp",
           source.text);
-  execute(HEDDLE_HOST_LINK " " + linkFlags + " -o made text.o " + source.libraries, source.text);
+  execute(test::places().hostLink + " " + linkFlags + " -o made text.o " + source.libraries, source.text);
 }
 
 HostProgram::~HostProgram() { std::filesystem::remove_all(folder); }

@@ -1,4 +1,5 @@
 //===- HostLaunch.cpp - a whole kernel run on the host ----------------------===//
+#include "support/Places.h"
 #include "support/HostLaunch.h"
 
 #include "tests/unit/host_gpu/HostTensorMap.h"
@@ -103,7 +104,7 @@ void fillSlot(const KernelLaunch &launch, const SlotSpec &spec, const Workspace 
 HostText sourceOf(const std::string &text, const LaunchPlan &plan) {
   HostText source;
   source.text = "#include \"HostGpu.h\"\n" + text + launcherOf(plan);
-  source.flags = "-w -I" HEDDLE_HOST_GPU;
+  source.flags = "-w -I" + test::places().hostGpu;
   source.libraries = "-lboost_context";
   return source;
 }

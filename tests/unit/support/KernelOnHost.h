@@ -5,6 +5,7 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_KERNELONHOST_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_KERNELONHOST_H
 
+#include "support/Places.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Config/PatternRates.h"
@@ -35,7 +36,7 @@ struct Kernel {
 
 inline std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
   const bool isText = kernel.pattern.find('\n') != std::string::npos;
-  return isText ? parsed(kernel.pattern) : loaded(std::string(HEDDLE_PATTERNS) + "/" + kernel.pattern + ".mlir");
+  return isText ? parsed(kernel.pattern) : loaded(test::places().patterns + "/" + kernel.pattern + ".mlir");
 }
 
 inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternFile &file) {

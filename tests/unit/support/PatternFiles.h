@@ -5,6 +5,7 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 
+#include "support/Places.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"
 
@@ -16,7 +17,7 @@ namespace heddle::test {
 
 inline std::vector<std::string> libraryPatterns() {
   std::vector<std::string> paths;
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_PATTERNS))
+  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns))
     if (entry.path().extension() == ".mlir")
       paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());

@@ -1,3 +1,4 @@
+#include "support/Places.h"
 #include "tests/unit/recorded_database.h"
 #include "codegen/Config/KernelConfig.h"
 #include "compiler/Session/CompileSession.h"
@@ -72,7 +73,7 @@ Trial trialOf(const WinnerKey &key, const tuner::PointTrial &row, double us, int
 
 void addWorkload(Store &store, const RecordedWorkload &recorded, const DeviceIdentity &device, double slowdown,
                  const RecordedDatabase &what) {
-  auto table = tuner::RecordedTable::load(std::string(HEDDLE_TEST_DATA "/tuner/") + recorded.table + ".csv");
+  auto table = tuner::RecordedTable::load(std::string(test::places().data + "/tuner/") + recorded.table + ".csv");
   REQUIRE_MESSAGE(table.isOk(), table.status().message());
   const LoadedWorkload loaded = load(recorded);
   KernelFamily family = familyOf(loaded.space->pattern(), loaded.space->request());

@@ -1,3 +1,4 @@
+#include "support/Places.h"
 #include "tests/unit/recorded_workloads.h"
 #include "codegen/Target/FindArch.h"
 #include "codegen/Target/GpuModel.h"
@@ -28,7 +29,7 @@ static const GpuModel &recordedGpu() {
 
 LoadedWorkload load(const RecordedWorkload &workload, const std::string &skeleton) {
   LoadedWorkload loaded;
-  auto file = PatternFile::load(std::string(HEDDLE_TEST_PATTERNS "/") + workload.pattern + ".mlir");
+  auto file = PatternFile::load(std::string(test::places().patterns + "/") + workload.pattern + ".mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   loaded.file = file.take();
   loaded.shape.batch = workload.batch;
@@ -51,7 +52,7 @@ LoadedWorkload load(const RecordedWorkload &workload, const std::string &skeleto
 }
 
 CostTraining loadTraining(const std::string &skeleton) {
-  const std::string folder = std::string(HEDDLE_TEST_DATA "/tuner/") + (skeleton == kPortable ? "portable/" : "");
+  const std::string folder = std::string(test::places().data + "/tuner/") + (skeleton == kPortable ? "portable/" : "");
   CostTraining training;
   for (const RecordedWorkload &workload : recordedWorkloads()) {
     auto table = tuner::RecordedTable::load(folder + workload.table + ".csv");
