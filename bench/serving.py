@@ -30,6 +30,8 @@ class Case(NamedTuple):
     pattern: str = "causal"
     queries: Tuple[int, ...] = ()  # of each sequence; 1 each
     dim: int = 128
+    listed: float = 1.0  # share of the pages of a sequence that each kv head has in a list of its own; 1: there are no lists
+    in_rows: bool = False  # keys without pages
 
 
 def spread(count, least, most):
@@ -53,6 +55,9 @@ CASES = [
     Case("prefill 512 + 31 decodes, 8k", (8 * K,) * 32, queries=(512,) + (1,) * 31),
     Case("prefill 512, 8k", (8 * K,), queries=(512,)),
     Case("31 decodes, 8k", (8 * K,) * 31),
+    Case("per-kv-head page lists, 10% of 128k keys, 1", (128 * K,), listed=0.1),
+    Case("per-kv-head page lists, 10% of 128k keys, 16", (128 * K,) * 16, listed=0.1),
+    Case("32 x 4k in rows", (4 * K,) * 32, in_rows=True),
 ]
 WINDOW, SINKS = 4096, 4
 
@@ -69,7 +74,13 @@ def pattern_of(case):
     return case.pattern, {}
 
 
+def listed_pages(case, keys):
+    return max(1, round(case.listed * -(-keys // case.page_size)))
+
+
 def kept_keys(case):
+    if case.listed < 1:
+        return sum(listed_pages(case, keys) * case.page_size for keys in case.keys)
     return sum(min(keys, WINDOW + SINKS) if case.pattern == "streaming" else keys for keys in case.keys)
 
 
@@ -92,6 +103,11 @@ class Call:
             row[:count] = torch.roll(order, -first)[:count] if count <= pages else order.repeat(-(-count // pages))[:count]
             first = (first + count) % pages
         self.lengths = torch.tensor(case.keys, dtype=torch.int32, device=DEVICE)
+        if case.listed < 1:
+            self.choose_lists(random)
+        if case.in_rows:
+            self.cu_k = torch.tensor([sum(case.keys[:i]) for i in range(len(case.keys) + 1)], dtype=torch.int32, device=DEVICE)
+            self.rows = [self.cache[:, i].flatten(0, 1)[None].contiguous() for i in (0, 1)]
         is_ragged = len(set(queries)) > 1
         shape = (1, sum(queries)) if is_ragged else (len(queries), queries[0])
         self.q = torch.randn(*shape, case.heads, case.dim, generator=random, device=DEVICE).to(torch.bfloat16)
@@ -101,7 +117,21 @@ class Call:
         self.out = torch.empty_like(self.q)
         self.lse = torch.empty(self.q.shape[0], case.heads, self.q.shape[1], device=DEVICE)
 
+    def choose_lists(self, random):
+        """Pages of each sequence, others for each kv head, in their order."""
+        counts = [listed_pages(self.case, keys) for keys in self.case.keys]
+        tables = torch.zeros(self.case.kv_heads, len(counts), max(counts), dtype=torch.int32, device=DEVICE)
+        for of_head in tables:
+            for row, all_pages, keys, count in zip(of_head, self.table, self.case.keys, counts):
+                chosen = torch.randperm(-(-keys // self.case.page_size), generator=random, device=DEVICE)[:count].sort().values
+                row[:count] = all_pages[chosen]
+        self.table = tables
+        self.lengths = torch.tensor(counts, dtype=torch.int32, device=DEVICE).mul(self.case.page_size).expand(self.case.kv_heads, -1).contiguous()
+
     def run(self):
+        if self.case.in_rows:
+            serve.ragged_attention(self.q, *self.rows, self.cu_k, self.pattern, out=self.out, lse=self.lse)
+            return
         serve.paged_attention(self.q, self.cache[:, 0], self.cache[:, 1], self.table, self.lengths, self.pattern, cu_seqlens_q=self.cu, out=self.out,
                               lse=self.lse, **self.arguments)
 
@@ -110,6 +140,8 @@ class Call:
         if self.case.pattern == "tree":
             return
         self.run()
+        if self.case.listed < 1 or self.case.in_rows:
+            return self.check_last_heads()
         for s in {0, len(self.case.keys) - 1}:
             keys = self.case.keys[s]
             rows = self.table[s, :-(-keys // self.case.page_size)].long()
@@ -128,6 +160,20 @@ class Call:
                 weights = torch.softmax(k[:, kv_head] @ self.q[batch, row, head].double() * self.case.dim ** -0.5, 0)
                 error = (weights @ v[:, kv_head] - self.out[batch, row, head].double()).abs().max().item()
                 assert error < 0.02, f"{self.case.name}: sequence {s}, head {head}: error {error}"
+
+
+    def check_last_heads(self):
+        """The last query of the last sequence, of the first and the last head."""
+        case, s = self.case, len(self.case.keys) - 1
+        for head in (0, case.heads - 1):
+            kv_head = head // (case.heads // case.kv_heads)
+            if case.in_rows:
+                k, v = (each[0, int(self.cu_k[s]):, kv_head].double() for each in self.rows)
+            else:
+                k, v = (self.cache[self.table[kv_head, s].long(), i, :, kv_head].flatten(0, 1).double() for i in (0, 1))
+            weights = torch.softmax(k @ self.q[s, -1, head].double() * case.dim ** -0.5, 0)
+            error = (weights @ v - self.out[s, -1, head].double()).abs().max().item()
+            assert error < 0.02, f"{case.name}: head {head}: error {error}"
 
 
 class Clock:
@@ -168,7 +214,7 @@ def read_rate(clock):
 def flashinfer(call):
     import flashinfer
     case = call.case
-    if case.pattern != "causal" or call.cu is not None or call.queries[0] != 1:
+    if case.pattern != "causal" or call.cu is not None or call.queries[0] != 1 or case.listed < 1 or case.in_rows:
         return None
     pages = [-(-keys // case.page_size) for keys in case.keys]
     indptr = torch.tensor([sum(pages[:i]) for i in range(len(pages) + 1)], dtype=torch.int32, device=DEVICE)
@@ -185,7 +231,7 @@ def flex(call):
     """On dense keys, all of one length."""
     from torch.nn.attention.flex_attention import flex_attention
     case = call.case
-    if case.pattern != "causal" or call.cu is not None or call.queries[0] != 1 or len(set(case.keys)) > 1 or sum(case.keys) > K * K:
+    if case.pattern != "causal" or call.cu is not None or call.queries[0] != 1 or len(set(case.keys)) > 1 or sum(case.keys) > K * K or case.listed < 1 or case.in_rows:
         return None
     k, v = (torch.randn(len(case.keys), case.kv_heads, case.keys[0], case.dim, dtype=torch.bfloat16, device=DEVICE) for _ in range(2))
     compiled, q = torch.compile(flex_attention), call.q.transpose(1, 2)

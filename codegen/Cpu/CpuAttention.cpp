@@ -84,8 +84,9 @@ JitContext contextOf(const CpuCall &call, int32_t batch, int32_t head) {
 
 TileItems queryTiles(const CpuCall &call) {
   TileItems items(call.seqlenQ, call.blockM);
+  const int32_t endHead = call.ownHeads ? call.firstHead + call.ownHeads : call.heads;
   for (int32_t batch = 0; batch < call.batch; ++batch)
-    for (int32_t head = 0; head < call.heads; ++head)
+    for (int32_t head = call.firstHead; head < endHead; ++head)
       items.add(batch, head, call.pattern->queryRate(call.pattern->variant(contextOf(call, batch, head))));
   return items;
 }

@@ -1,21 +1,19 @@
 //===- CpuCall.cpp - sizes and strides by role ------------------------------===//
 #include "codegen/Cpu/CpuCall.h"
 
-#include <iterator>
-
 namespace heddle {
 
-constexpr int32_t CpuCall::*kSizes[] = {&CpuCall::seqlenQ, &CpuCall::seqlenK,  &CpuCall::heads,
-                                        &CpuCall::kvHeads, &CpuCall::headDim,  &CpuCall::valueDim,
-                                        nullptr,           &CpuCall::batch,    &CpuCall::sequences,
-                                        &CpuCall::pages,   &CpuCall::pageSize, &CpuCall::maxPages};
+constexpr int32_t CpuCall::*kMembers[] = {
+#define HEDDLE_CPU_SIZE(identifier, ...) &CpuCall::identifier,
+    HEDDLE_SIZES(HEDDLE_CPU_SIZE, HEDDLE_CPU_SIZE)
+#undef HEDDLE_CPU_SIZE
+};
 
-int32_t &CpuCall::sizeOf(RoleExtent extent) { return this->*kSizes[size_t(extent)]; }
+int32_t &CpuCall::sizeOf(RoleExtent extent) { return this->*kMembers[size_t(extent)]; }
 
 void CpuCall::setSizes(const std::function<int64_t(RoleExtent)> &sizeIn) {
-  for (size_t extent = 0; extent < std::size(kSizes); ++extent)
-    if (kSizes[extent])
-      this->*kSizes[extent] = int32_t(sizeIn(RoleExtent(extent)));
+  for (const SizeSpec &size : kSizes)
+    sizeOf(size.size) = int32_t(sizeIn(size.size));
 }
 
 float CpuCall::descaleOf(Role factors, int32_t batch, int32_t head) const {

@@ -21,9 +21,10 @@ struct CpuCall {
   /// Addresses in the layouts of Kinds.h; null: not given. Those that are only read are not written.
   std::array<void *, kRoleCount> role = {};
   std::array<std::optional<CpuStrides>, kRoleCount> stride = {}; ///< of tensors; nothing: dense
-  int32_t batch = 1, heads = 1, kvHeads = 1, seqlenQ = 0, seqlenK = 0;
-  int32_t headDim = 0, valueDim = 0, qOrigin = 0, kOrigin = 0;
-  int32_t sequences = 0, pages = 0, pageSize = 0, maxPages = 0; ///< of keys in pages
+#define HEDDLE_CPU_SIZE(identifier, name, unsaid) int32_t identifier = unsaid;
+  HEDDLE_SIZES(HEDDLE_CPU_SIZE, HEDDLE_CPU_SIZE)
+#undef HEDDLE_CPU_SIZE
+  int32_t qOrigin = 0, kOrigin = 0;
   float scale = 1.0f;
   std::vector<int32_t> params; ///< the pattern's run-time sizes; of a tensor, its length
   /// The pattern's tensors, in the order of PatternInfo::operands; row-major, of the extents that its ops say.
@@ -39,8 +40,9 @@ struct CpuCall {
   int32_t blockM = 64, blockN = 64;
   int threads = 0; ///< 0: one per processor
   /// Where the call is one sequence of another one: its number there, which the pattern takes as the batch; rows that a
-  /// head has in lse (0: seqlenQ); and its row of the table of pages.
-  int32_t sequence = 0, lseRows = 0;
+  /// head has in lse (0: seqlenQ); its row of the table of pages, null where it has none; and, where that is of one kv
+  /// head, the first of its query heads and how many these are (0: all heads).
+  int32_t sequence = 0, lseRows = 0, firstHead = 0, ownHeads = 0;
   const int32_t *pagesOfKeys = nullptr;
 
   void give(Role to, const void *address, std::optional<CpuStrides> strides = {}) {

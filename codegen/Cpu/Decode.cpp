@@ -1,6 +1,7 @@
-//===- Decode.cpp - queries of sequences whose keys lie in pages ------------===//
-// A sequence at a time, as a forward call of a batch of one: its rows are a part of the tensors, its keys are found
-// through its row of the table of pages. So tiles, and with them bits, are those of a dense call on the same keys.
+//===- Decode.cpp - queries of sequences with keys of their own -------------===//
+// A sequence at a time, or one kv head of it, as a forward call of a batch of one: its rows are a part of the tensors, its
+// keys are found through its row of the table of pages, or are a part of the tensors, too. So tiles, and with them bits, are
+// those of a dense call on the same keys.
 #include "codegen/Cpu/Decode.h"
 #include "codegen/Cpu/CpuAttention.h"
 #include "codegen/Cpu/JitPattern.h"
@@ -29,6 +30,8 @@ public:
   explicit PageCheck(const CpuCall &call) : call(call), isKnown(size_t(call.maxPages), false) {}
 
   Status check() {
+    if (!call.pagesOfKeys)
+      return {};
     const TileItems items = queryTiles(call);
     for (int64_t item = 0; item < items.count(); ++item)
       if (const TilePlace place = items.placeOf(item); place.rows > 0)
@@ -60,7 +63,7 @@ private:
   void checkPage(int64_t number) {
     const int32_t page = call.pagesOfKeys[number];
     if (!isKnown[size_t(number)] && (page < 0 || page >= call.pages) && status.isOk())
-      status = badPage(call.sequence, number, page, call.pages);
+      status = badPage({call.sequence, call.ownHeads ? call.firstHead / call.ownHeads : -1}, number, page, call.pages);
     isKnown[size_t(number)] = true;
   }
 
@@ -69,39 +72,57 @@ private:
   Status status;
 };
 
-} // namespace
+// Where the keys of a sequence lie, and how many they are.
+void giveKeys(const CpuCall &call, int32_t table, CpuCall &own) {
+  const int32_t *offsets = call.as<int32_t>(Role::cuSeqlensK), *lengths = call.as<int32_t>(Role::sequsedK);
+  const int64_t place = int64_t(table) * call.sequences + own.sequence;
+  own.seqlenK = lengths ? lengths[place] : offsets[own.sequence + 1] - offsets[own.sequence];
+  for (const auto &[role, dim] : {std::pair(Role::k, call.headDim), {Role::v, call.valueDim}}) {
+    const CpuStrides strides = stridesInPages(call, role, dim);
+    own.stride[size_t(role)] = strides;
+    move(own, role, offsets ? offsets[own.sequence] * strides[1] : 0);
+  }
+  own.pagesOfKeys = offsets ? nullptr : call.as<int32_t>(Role::pageTable) + place * call.maxPages;
+  if (call.tables > 1) {
+    own.ownHeads = call.heads / call.kvHeads;
+    own.firstHead = table * own.ownHeads;
+  }
+}
 
-CpuCall sequenceOf(const CpuCall &call, int32_t sequence) {
+// One sequence: a forward call on its lengths, positions and tensors.
+CpuCall sequenceOf(const CpuCall &call, int32_t sequence, int32_t table) {
   const int32_t *offsets = call.as<int32_t>(Role::cuSeqlensQ);
   const int64_t firstRow = offsets ? offsets[sequence] : 0, batch = offsets ? 0 : sequence;
   CpuCall own = call;
   own.sequence = sequence;
   own.batch = 1;
   own.seqlenQ = offsets ? offsets[sequence + 1] - offsets[sequence] : call.seqlenQ;
-  own.seqlenK = call.as<int32_t>(Role::sequsedK)[sequence];
+  giveKeys(call, table, own);
   own.qOrigin = own.seqlenK - own.seqlenQ;
   own.blockM = std::clamp(own.seqlenQ, 1, call.blockM);
   own.lseRows = call.seqlenQ;
-  own.pagesOfKeys = call.as<int32_t>(Role::pageTable) + int64_t(sequence) * call.maxPages;
   for (Role role : {Role::q, Role::out}) {
     const CpuStrides strides = call.stridesOf(role);
     own.stride[size_t(role)] = strides;
     move(own, role, batch * strides[0] + firstRow * strides[1]);
   }
-  own.stride[size_t(Role::k)] = stridesInPages(call, Role::k, call.headDim);
-  own.stride[size_t(Role::v)] = stridesInPages(call, Role::v, call.valueDim);
   move(own, Role::lse, batch * call.heads * call.seqlenQ + firstRow);
   return own;
 }
 
-Status decodeOnCpu(const CpuCall &call) {
-  for (const bool onlyChecks : {true, false})
-    for (int32_t sequence = 0; sequence < call.sequences; ++sequence) {
-      const CpuCall own = sequenceOf(call, sequence);
-      if (own.seqlenQ > 0)
-        HEDDLE_TRY(onlyChecks ? PageCheck(own).check() : runAttention(own).status());
-    }
+} // namespace
+
+Status forEachSequence(const CpuCall &call, const std::function<Status(const CpuCall &)> &visit) {
+  for (int32_t sequence = 0; sequence < call.sequences; ++sequence)
+    for (int32_t table = 0; table < call.tables; ++table)
+      if (const CpuCall own = sequenceOf(call, sequence, table); own.seqlenQ > 0)
+        HEDDLE_TRY(visit(own));
   return {};
+}
+
+Status decodeOnCpu(const CpuCall &call) {
+  HEDDLE_TRY(forEachSequence(call, [](const CpuCall &own) { return PageCheck(own).check(); }));
+  return forEachSequence(call, [](const CpuCall &own) { return runAttention(own).status(); });
 }
 
 } // namespace heddle

@@ -1,4 +1,4 @@
-//===- Decode.h - one sequence of a call in pages ---------------*- C++ -*-===//
+//===- Decode.h - the sequences of a call, each by itself -------*- C++ -*-===//
 // Owns what a sequence of a call of kind decode is by itself.
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// A forward call on one sequence: its lengths, positions and tensors. The call's lengths, offsets and table are checked,
-/// and outlive it.
-CpuCall sequenceOf(const CpuCall &call, int32_t sequence);
+/// Calls `visit` with a forward call for each sequence that has queries, or, where each kv head has a table, for each
+/// sequence and kv head, until one fails. The call's lengths and offsets are checked.
+Status forEachSequence(const CpuCall &call, const std::function<Status(const CpuCall &)> &visit);
 
 } // namespace heddle

@@ -10,49 +10,49 @@
 
 namespace heddle {
 
-int64_t &AttentionSizes::of(RoleExtent extent) {
-  switch (extent) {
-  case RoleExtent::seqlenQ:
-    return seqlenQ;
-  case RoleExtent::seqlenK:
-    return seqlenK;
-  case RoleExtent::heads:
-    return heads;
-  case RoleExtent::kvHeads:
-    return kvHeads;
-  case RoleExtent::headDim:
-    return headDim;
-  case RoleExtent::batch:
-  case RoleExtent::sequences:
-    return batch;
-  case RoleExtent::pages:
-    return pages;
-  case RoleExtent::pageSize:
-    return pageSize;
-  case RoleExtent::maxPages:
-    return maxPages;
-  case RoleExtent::valueDim:
-  case RoleExtent::one:
-    break;
-  }
-  return valueDim;
+constexpr int64_t AttentionSizes::*kMembers[] = {
+#define HEDDLE_ATTENTION_SIZE(identifier, ...) &AttentionSizes::identifier,
+    HEDDLE_SIZES(HEDDLE_ATTENTION_SIZE, HEDDLE_ATTENTION_SIZE)
+#undef HEDDLE_ATTENTION_SIZE
+};
+
+int64_t &AttentionSizes::of(RoleExtent extent) { return this->*kMembers[size_t(extent)]; }
+
+// Of a tensor with so many dimensions: that of `tables` may be left out.
+static std::vector<RoleExtent> extentsOf(const RoleSpec &role, size_t rank) {
+  std::vector<RoleExtent> extents = heddle::extentsOf(role);
+  if (extents.front() == RoleExtent::tables && extents.size() == rank + 1)
+    extents.erase(extents.begin());
+  return extents;
 }
 
-std::vector<int64_t> AttentionSizes::shapeOf(const RoleSpec &role) const {
+static std::vector<int64_t> shapeOf(const AttentionSizes &sizes, const RoleSpec &role,
+                                    const std::vector<RoleExtent> &extents) {
   std::vector<int64_t> shape;
-  for (RoleExtent extent : extentsOf(role))
-    shape.push_back(of(extent));
+  for (RoleExtent extent : extents)
+    shape.push_back(sizes.of(extent));
+  if (role.form == RoleForm::offsets)
+    ++shape.back();
   return shape;
 }
 
-std::vector<int64_t> SizesOfTensors::expected(const RoleSpec &role, const int64_t *shape) {
-  for (RoleExtent extent : extentsOf(role)) {
-    const int64_t size = *shape++;
+std::vector<int64_t> AttentionSizes::shapeOf(const RoleSpec &role) const {
+  const size_t rank = heddle::extentsOf(role).size();
+  return heddle::shapeOf(*this, role, heddle::extentsOf(role, tables == 1 ? rank - 1 : rank));
+}
+
+std::vector<int64_t> SizesOfTensors::expected(const RoleSpec &role, const std::vector<int64_t> &shape) {
+  const std::vector<RoleExtent> extents = extentsOf(role, shape.size()), all = extentsOf(role);
+  const auto learn = [this](RoleExtent extent, int64_t size) {
     if (!(known >> int(extent) & 1))
       sizes.of(extent) = size;
     known |= 1u << int(extent);
-  }
-  return sizes.shapeOf(role);
+  };
+  if (extents != all)
+    learn(RoleExtent::tables, 1);
+  for (size_t i = 0; i < extents.size(); ++i)
+    learn(extents[i], shape[i] - (role.form == RoleForm::offsets));
+  return shapeOf(sizes, role, sizes.tables == 1 ? extents : all);
 }
 
 std::vector<RoleSpec> rolesOf(const Kind &kind, Access access) {
@@ -106,7 +106,7 @@ static std::string describe(const char *name, const HostTensor &tensor) {
 }
 
 static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
-  if (tensor.shape.size() == extentsOf(role).size())
+  if (tensor.shape.size() == extentsOf(role, tensor.shape.size()).size())
     return {};
   return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeWords(role));
 }
@@ -155,9 +155,8 @@ static std::vector<RoleSpec> rolesToCheck(const AttentionInputs &inputs) {
 // one size is 0, files of few bytes have others that no memory holds.
 static Status checkCounts(const AttentionSizes &sizes, const Kind &kind) {
   constexpr int64_t kMostSize = int64_t(1) << 31, kMostElements = int64_t(1) << 40;
-  for (int64_t size : {sizes.batch, sizes.seqlenQ, sizes.seqlenK, sizes.heads, sizes.kvHeads, sizes.headDim,
-                       sizes.valueDim, sizes.pages, sizes.pageSize, sizes.maxPages})
-    if (size < 0 || size > kMostSize)
+  for (const SizeSpec &each : kSizes)
+    if (const int64_t size = sizes.of(each.size); size < 0 || size > kMostSize)
       return Status::invalidArgument("size " + std::to_string(size) + " is not in [0, 2^31]");
   for (const KindRole &role : kind.roles()) {
     const RoleSpec spec = specOf(role);
@@ -169,19 +168,30 @@ static Status checkCounts(const AttentionSizes &sizes, const Kind &kind) {
 }
 
 static PageSizes pageSizesOf(const AttentionSizes &sizes) {
-  return {sizes.batch, sizes.pages, sizes.pageSize, sizes.maxPages};
+  return {sizes.sequences, sizes.pages, sizes.pageSize, sizes.maxPages, sizes.tables};
 }
 
-// The most keys of a sequence count as the length of keys.
-static Status checkPages(AttentionInputs &inputs) {
+// Sequences as calls in host memory have them. The most keys of one count as the length of keys.
+static Status checkSequencesOf(AttentionInputs &inputs) {
   AttentionSizes &sizes = inputs.sizes;
   if (!inputs.kind.hasPages())
     return {};
-  if (sizes.pageSize < 1 || sizes.pageSize > kMostKeysOfPage)
-    return Status::invalidArgument(describe("k", inputs.k) + "; expected pages of 1 to " +
-                                   std::to_string(kMostKeysOfPage) + " keys");
-  sizes.seqlenK = sizes.maxPages * sizes.pageSize;
-  return checkSequenceTensors(pageSizesOf(sizes), inputs.pageTable, inputs.sequsedK);
+  heddle_attention_args args = {};
+  const auto integersOf = [&inputs](Role role) {
+    return inputs.isGiven(role) ? reinterpret_cast<const int32_t *>(inputs.of(role).data.data()) : nullptr;
+  };
+  args.page_table = integersOf(Role::pageTable), args.seqused_k = integersOf(Role::sequsedK);
+  args.cu_seqlens_q = integersOf(Role::cuSeqlensQ), args.cu_seqlens_k = integersOf(Role::cuSeqlensK);
+  giveSizes(inputs.kind, [&sizes](RoleExtent size) { return sizes.of(size); }, args);
+  LaunchSymbols symbols;
+  for (const SizeSpec &size : kSizes)
+    symbols[symbolOf(size.size)] = sizes.of(size.size);
+  if (args.page_table && args.cu_seqlens_k)
+    return Status::invalidArgument("expected a tensor 'page_table' or 'cu_seqlens_k', not both");
+  HEDDLE_TRY(checkSequences(inputs.kind.roles(), args, symbols));
+  HEDDLE_TRY(checkSequenceValues(inputs.kind.roles(), args, symbols));
+  sizes.seqlenK = symbols[LaunchSymbol::seqlenK];
+  return args.page_table ? checkPageTable(pageSizesOf(sizes), inputs.pageTable, inputs.sequsedK) : Status();
 }
 
 Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kind) {
@@ -193,7 +203,7 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kin
   FileChecks checks(inputs);
   for (const RoleSpec &role : roles) {
     const HostTensor &tensor = inputs.of(role.role);
-    HEDDLE_TRY(checks.check(role, tensor, given.expected(role, tensor.shape.data())));
+    HEDDLE_TRY(checks.check(role, tensor, given.expected(role, tensor.shape)));
   }
   inputs.sizes = given.sizes;
   for (const RoleSpec &role : roles)
@@ -202,7 +212,7 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kin
       return Status::invalidArgument(describe(role.name, inputs.of(role.role)) +
                                      "; expected at least one head and one head dimension");
   HEDDLE_TRY(checks.checkHeads());
-  HEDDLE_TRY(checkPages(inputs));
+  HEDDLE_TRY(checkSequencesOf(inputs));
   HEDDLE_TRY(checkCounts(inputs.sizes, kind));
   return inputs;
 }
@@ -238,16 +248,38 @@ static void addScales(RoleTensors &tensors, const AttentionSizes &sizes, DType d
   }
 }
 
-Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed, const Kind &kind,
+// Where keys lie, unless `also` says that it is in ragged rows, in pages.
+static bool isMade(const KindRole &role, const Kind &kind, const std::vector<Role> &also) {
+  const auto isAlso = [&also](Role wanted) { return std::find(also.begin(), also.end(), wanted) != also.end(); };
+  if (!includes(role.access, Access::read) || kind.takesFromForward(role.role))
+    return false;
+  return role.presence == Presence::required || isAlso(role.role) ||
+         (kind.hasPages() &&
+          (role.role == Role::sequsedK || (role.role == Role::pageTable && !isAlso(Role::cuSeqlensK))));
+}
+
+static HostTensor randomTensor(const RoleSpec &role, const AttentionSizes &sizes, DType dtype, uint64_t seed,
+                               const std::function<void(double)> &show) {
+  if (role.role == Role::pageTable)
+    return randomPageTable(pageSizesOf(sizes), seed);
+  if (role.role == Role::sequsedK)
+    return randomLengths(pageSizesOf(sizes), seed);
+  if (role.role == Role::cuSeqlensK)
+    return evenOffsets(sizes.sequences, sizes.pageSize);
+  return randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role), seed, role.name, show);
+}
+
+Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType dtype, uint64_t seed, const Kind &kind,
                                               const RandomInputs &random) {
+  AttentionSizes sizes = asked;
+  sizes.sequences = sizes.batch;
   if (const Status counted = checkCounts(sizes, kind); !counted.isOk())
     return Status(counted.code(), "random inputs: " + counted.message());
   double all = 0;
   std::string names;
   std::vector<RoleSpec> roles;
   for (const KindRole &role : kind.roles())
-    if (includes(role.access, Access::read) && !kind.takesFromForward(role.role) &&
-        (role.presence == Presence::required || std::count(random.also.begin(), random.also.end(), role.role)))
+    if (isMade(role, kind, random.also))
       roles.push_back(specOf(role));
   for (const RoleSpec &role : roles) {
     all += double(elementsOf(sizes.shapeOf(role)).value());
@@ -263,11 +295,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType
       if (random.progress && all > 0)
         random.progress((made + share * own) / all);
     };
-    tensors.of(role.role) =
-        role.role == Role::pageTable ? randomPageTable(pageSizesOf(sizes), seed)
-        : role.role == Role::sequsedK
-            ? randomLengths(pageSizesOf(sizes), seed)
-            : randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role), seed, role.name, show);
+    tensors.of(role.role) = randomTensor(role, sizes, dtype, seed, show);
     made += own;
   }
   addScales(tensors, sizes, dtype, seed, kind);

@@ -16,12 +16,14 @@
 namespace heddle {
 
 struct AttentionSizes {
-  int64_t batch = 1, seqlenQ = 0, seqlenK = 0, heads = 1, kvHeads = 1, headDim = 0, valueDim = 0;
-  int64_t pages = 0, pageSize = 0, maxPages = 0; // of keys in pages; files have a sequence for each batch element
+#define HEDDLE_ATTENTION_SIZE(identifier, name, unsaid) int64_t identifier = unsaid;
+  HEDDLE_SIZES(HEDDLE_ATTENTION_SIZE, HEDDLE_ATTENTION_SIZE)
+#undef HEDDLE_ATTENTION_SIZE
 
   int64_t &of(RoleExtent extent); // none for `one`
   int64_t of(RoleExtent extent) const { return const_cast<AttentionSizes *>(this)->of(extent); }
-  // [lead, rows, heads, dim], or [lead, heads, rows] where dim is one; without extents that are one.
+  // [lead, rows, heads, dim], or [lead, heads, rows] where dim is one; without extents that are one, and without the
+  // dimension of `tables` where there is one. Offsets have an element more.
   std::vector<int64_t> shapeOf(const RoleSpec &role) const;
 };
 
@@ -29,7 +31,7 @@ struct AttentionSizes {
 class SizesOfTensors {
 public:
   // The shape that a tensor of the role must have, of which `shape`, of as many dimensions, says what is not known yet.
-  std::vector<int64_t> expected(const RoleSpec &role, const int64_t *shape);
+  std::vector<int64_t> expected(const RoleSpec &role, const std::vector<int64_t> &shape);
 
   AttentionSizes sizes;
 
@@ -82,12 +84,12 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
 // What random tensors are made beside those that every call of a kind reads, and who is told how far they are, from 0
 // to 1.
 struct RandomInputs {
-  std::vector<Role> also = {}; // optional roles
+  std::vector<Role> also = {}; // optional roles; cuSeqlensK: keys of sequences lie in rows
   std::function<void(double share)> progress = {};
 };
 
 // Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h; beside elements that are scaled, scales
-// from 1/2 to 1. None of what comes from a forward call.
+// from 1/2 to 1. None of what comes from a forward call. There is a sequence for each batch element.
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &sizes, DType dtype, uint64_t seed,
                                               const Kind &kind = {}, const RandomInputs &random = {});
 

@@ -30,53 +30,75 @@ std::vector<int32_t> pagesInRandomOrder(int64_t pages, uint64_t seed) {
   return order;
 }
 
+// [sequences, more], with `tables` before them.
+std::vector<int64_t> shapeOf(const PageSizes &sizes, std::vector<int64_t> more) {
+  more.insert(more.begin(), sizes.sequences);
+  if (sizes.tables > 1)
+    more.insert(more.begin(), sizes.tables);
+  return more;
+}
+
+int64_t listsOf(const PageSizes &sizes) { return sizes.tables * sizes.sequences; }
+
 } // namespace
 
 HostTensor randomPageTable(const PageSizes &sizes, uint64_t seed) {
   const std::vector<int32_t> order = pagesInRandomOrder(sizes.pages, seed);
-  std::vector<int32_t> table(size_t(sizes.sequences * sizes.maxPages), 0);
+  std::vector<int32_t> table(size_t(listsOf(sizes) * sizes.maxPages), 0);
   for (size_t i = 0; i < table.size() && !order.empty(); ++i)
     table[i] = order[i % order.size()];
-  return integers({sizes.sequences, sizes.maxPages}, table);
+  return integers(shapeOf(sizes, {sizes.maxPages}), table);
 }
 
 HostTensor randomLengths(const PageSizes &sizes, uint64_t seed) {
   const RandomStream random(seed, "seqused_k");
-  const uint64_t most = sizes.pages == 0 ? 0 : uint64_t(sizes.maxPages * sizes.pageSize);
-  std::vector<int32_t> lengths(size_t(sizes.sequences));
+  const int64_t room =
+      sizes.maxPages ? sizes.maxPages * sizes.pageSize : sizes.pageSize / std::max<int64_t>(sizes.sequences, 1);
+  const uint64_t most = sizes.pages == 0 ? 0 : uint64_t(room);
+  std::vector<int32_t> lengths(size_t(listsOf(sizes)));
   for (size_t i = 0; i < lengths.size(); ++i)
     lengths[i] = int32_t(i == 0 ? most : random.word(i) % (most + 1));
-  return integers({sizes.sequences}, lengths);
+  return integers(shapeOf(sizes, {}), lengths);
 }
 
-HostTensor randomLengthsBetween(int64_t sequences, int64_t least, int64_t most, uint64_t seed) {
+HostTensor randomLengthsBetween(const PageSizes &sizes, int64_t least, int64_t most, uint64_t seed) {
   const RandomStream random(seed, "seqused_k");
-  std::vector<int32_t> lengths(static_cast<size_t>(sequences));
+  std::vector<int32_t> lengths(size_t(listsOf(sizes)));
   for (size_t i = 0; i < lengths.size(); ++i)
     lengths[i] = int32_t(least + int64_t(random.word(i) % uint64_t(most - least + 1)));
-  return integers({sequences}, lengths);
+  return integers(shapeOf(sizes, {}), lengths);
+}
+
+HostTensor offsetsOf(const HostTensor &lengths) {
+  std::vector<int32_t> offsets = {0};
+  for (int64_t s = 0; s < lengths.elements(); ++s)
+    offsets.push_back(offsets.back() + integerAt(lengths, s));
+  return integers({lengths.elements() + 1}, offsets);
+}
+
+HostTensor evenOffsets(int64_t sequences, int64_t rows) {
+  std::vector<int32_t> offsets;
+  for (int64_t s = 0; s <= sequences; ++s)
+    offsets.push_back(int32_t(s == sequences ? rows : rows / sequences * s));
+  return integers({sequences + 1}, offsets);
 }
 
 HostTensor pageTableOf(const PageSizes &sizes, const HostTensor &lengths, uint64_t seed) {
   const std::vector<int32_t> order = pagesInRandomOrder(sizes.pages, seed);
-  std::vector<int32_t> table(size_t(sizes.sequences * sizes.maxPages), 0);
+  std::vector<int32_t> table(size_t(listsOf(sizes) * sizes.maxPages), 0);
   size_t next = 0;
-  for (int64_t s = 0; s < sizes.sequences; ++s)
-    for (int64_t number = 0; number * sizes.pageSize < integerAt(lengths, s); ++number)
-      table[size_t(s * sizes.maxPages + number)] = order[next++ % order.size()];
-  return integers({sizes.sequences, sizes.maxPages}, table);
+  for (int64_t list = 0; list < listsOf(sizes); ++list)
+    for (int64_t number = 0; number * sizes.pageSize < integerAt(lengths, list); ++number)
+      table[size_t(list * sizes.maxPages + number)] = order[next++ % order.size()];
+  return integers(shapeOf(sizes, {sizes.maxPages}), table);
 }
 
-Status checkSequenceTensors(const PageSizes &sizes, const HostTensor &table, const HostTensor &lengths) {
-  const int64_t most = sizes.maxPages * sizes.pageSize;
-  for (int64_t s = 0; s < sizes.sequences; ++s) {
-    const int64_t length = integerAt(lengths, s);
-    if (length < 0 || length > most)
-      return badLength(s, length, sizes.maxPages, sizes.pageSize);
-    for (int64_t number = 0; number * sizes.pageSize < length; ++number)
-      if (const int64_t page = integerAt(table, s * sizes.maxPages + number); page < 0 || page >= sizes.pages)
-        return badPage(s, number, page, sizes.pages);
-  }
+Status checkPageTable(const PageSizes &sizes, const HostTensor &table, const HostTensor &lengths) {
+  for (int64_t list = 0; list < listsOf(sizes); ++list)
+    for (int64_t number = 0; number * sizes.pageSize < integerAt(lengths, list); ++number)
+      if (const int64_t page = integerAt(table, list * sizes.maxPages + number); page < 0 || page >= sizes.pages)
+        return badPage({list % sizes.sequences, sizes.tables > 1 ? list / sizes.sequences : -1}, number, page,
+                       sizes.pages);
   return {};
 }
 

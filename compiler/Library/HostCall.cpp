@@ -101,17 +101,13 @@ private:
 
   /// What arguments of the pattern must be is asked of every sequence: its sizes are those of the call.
   Status checkEachSequence() {
-    for (int32_t sequence = 0; sequence < call.sequences; ++sequence) {
-      const CpuCall own = sequenceOf(call, sequence);
+    return forEachSequence(call, [this](const CpuCall &own) {
       LaunchSymbols its = symbols;
       its[LaunchSymbol::seqlenQ] = own.seqlenQ, its[LaunchSymbol::seqlenK] = own.seqlenK;
       its[LaunchSymbol::qOrigin] = own.qOrigin;
-      if (own.seqlenQ == 0)
-        continue;
       HEDDLE_TRY(pattern.checkWords(its));
-      HEDDLE_TRY(pattern.checkIntegers(own));
-    }
-    return {};
+      return pattern.checkIntegers(own);
+    });
   }
 
   /// Reads those of numbers and tensors of the pattern; the call has its sizes.

@@ -150,7 +150,7 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
   HEDDLE_TRY(problem.bindArguments(call.file, call.shape));
   HEDDLE_TRY(problem.bindGradients(call));
   if (inputs.kind.hasPages()) { // sequences have positions of their own
-    args.max_pages = int32_t(inputs.sizes.maxPages);
+    giveSizes(inputs.kind, [&inputs](RoleExtent size) { return inputs.sizes.of(size); }, args);
     return problem;
   }
   const attn::ProblemSizes positions = sizesOf(call.file, call.shape);

@@ -1,5 +1,6 @@
-//===- DecodeOracle.cpp - sequences whose keys lie in pages ---------------===//
-// Each sequence is a forward call of its own on the rows of q and the keys that its row of the table names.
+//===- DecodeOracle.cpp - sequences with keys of their own ----------------===//
+// Each sequence, or each kv head of one that has tables for each, is a forward call of its own on the rows of q and the keys
+// that its row of the table names, or its offsets.
 #include "compiler/Oracle/KindOracle.h"
 
 #include <algorithm>
@@ -11,18 +12,18 @@ namespace {
 
 /// Where a sequence lies in the tensors of its call.
 struct Sequence {
-  int64_t number, batch, firstRow, rows, keys;
+  int64_t number, batch, firstRow, rows;
 };
 
 class Sequences {
 public:
   explicit Sequences(const AttentionInputs &inputs) : inputs(inputs) {
     const bool isRagged = inputs.isGiven(Role::cuSeqlensQ);
-    const HostTensor &offsets = inputs.cuSeqlensQ, &lengths = inputs.sequsedK;
-    for (int64_t s = 0; s < lengths.elements(); ++s) {
+    const HostTensor &offsets = inputs.cuSeqlensQ;
+    for (int64_t s = 0; s < inputs.sizes.sequences; ++s) {
       const int64_t first = isRagged ? int64_t(offsets.get(s)) : 0;
       const int64_t rows = isRagged ? int64_t(offsets.get(s + 1)) - first : inputs.sizes.seqlenQ;
-      list.push_back({s, isRagged ? 0 : s, first, rows, int64_t(lengths.get(s))});
+      list.push_back({s, isRagged ? 0 : s, first, rows});
     }
   }
 
@@ -33,16 +34,24 @@ public:
     });
   }
 
+  /// The table that a query head goes by.
+  int64_t tableOf(int64_t head) const {
+    return inputs.sizes.tables > 1 ? head / (inputs.sizes.heads / inputs.sizes.kvHeads) : 0;
+  }
+
+  int64_t keysOf(const Sequence &sequence, int64_t table) const {
+    if (inputs.isGiven(Role::sequsedK))
+      return int64_t(inputs.sequsedK.get(table * inputs.sizes.sequences + sequence.number));
+    return int64_t(inputs.cuSeqlensK.get(sequence.number + 1)) - int64_t(inputs.cuSeqlensK.get(sequence.number));
+  }
+
   /// Rows and keys by their numbers in the sequence.
-  InputRows rowsOf(const Sequence &sequence) const {
+  InputRows rowsOf(const Sequence &sequence, int64_t table) const {
     AttentionSizes sizes = inputs.sizes;
-    sizes.batch = 1, sizes.seqlenQ = sequence.rows, sizes.seqlenK = sequence.keys;
-    const auto read = [this, sequence](Role role, const RowId &id, float *values) {
-      RowId place = {sequence.batch, id.head, sequence.firstRow + id.row};
-      if (role != Role::q) {
-        const int64_t number = id.row / inputs.sizes.pageSize, entry = sequence.number * inputs.sizes.maxPages + number;
-        place = {int64_t(inputs.pageTable.get(entry)), id.head, id.row % inputs.sizes.pageSize};
-      }
+    sizes.batch = 1, sizes.seqlenQ = sequence.rows, sizes.seqlenK = keysOf(sequence, table);
+    const auto read = [this, sequence, table](Role role, const RowId &id, float *values) {
+      const RowId place = role == Role::q ? RowId{sequence.batch, id.head, sequence.firstRow + id.row}
+                                          : placeOfKey(sequence, table, id);
       const HostTensor &tensor = inputs.of(role);
       const RowSpan span = spanOf(specOf(role), tensor.shape, place);
       loadElements(tensor.dtype, tensor.data.data(), span.first, int(span.count), values);
@@ -51,6 +60,14 @@ public:
   }
 
 private:
+  RowId placeOfKey(const Sequence &sequence, int64_t table, const RowId &id) const {
+    const AttentionSizes &sizes = inputs.sizes;
+    if (inputs.isGiven(Role::cuSeqlensK))
+      return {0, id.head, int64_t(inputs.cuSeqlensK.get(sequence.number)) + id.row};
+    const int64_t list = table * sizes.sequences + sequence.number, number = id.row / sizes.pageSize;
+    return {int64_t(inputs.pageTable.get(list * sizes.maxPages + number)), id.head, id.row % sizes.pageSize};
+  }
+
   const AttentionInputs &inputs;
   std::vector<Sequence> list;
 };
@@ -72,20 +89,22 @@ class DecodeReference final : public KindReference {
 public:
   DecodeReference(const KindCall &call, int64_t rows) {
     const Sequences sequences(call.inputs);
-    std::map<int64_t, std::vector<RowId>> rowsOf;
-    std::map<int64_t, Sequence> known;
+    using ListId = std::pair<int64_t, int64_t>; // sequence and table
+    std::map<ListId, std::vector<RowId>> rowsOf;
+    std::map<ListId, Sequence> known;
     for (const RowId &id : sampleRows(call.inputs.sizes, rows)) {
       const Sequence &sequence = sequences.of(id);
-      known.emplace(sequence.number, sequence);
-      rowsOf[sequence.number].push_back({sequence.number, id.head, id.row - sequence.firstRow});
+      const ListId list(sequence.number, sequences.tableOf(id.head));
+      known.emplace(list, sequence);
+      rowsOf[list].push_back({sequence.number, id.head, id.row - sequence.firstRow});
     }
-    for (const auto &[number, sequence] : known) {
+    for (const auto &[list, sequence] : known) {
       Problem problem = call.problem;
-      problem.seqlenQ = sequence.rows, problem.seqlenK = sequence.keys;
-      problem.qOrigin = sequence.keys - sequence.rows, problem.kOrigin = 0;
-      const AttentionOracle definition(call.pattern, problem, sequences.rowsOf(sequence), call.scale);
+      problem.seqlenQ = sequence.rows, problem.seqlenK = sequences.keysOf(sequence, list.second);
+      problem.qOrigin = problem.seqlenK - sequence.rows, problem.kOrigin = 0;
+      const AttentionOracle definition(call.pattern, problem, sequences.rowsOf(sequence, list.second), call.scale);
       parts.push_back(
-          {sequence, forwardReference(definition, rowsOf[number], call.outDType.value_or(call.inputs.dtype()))});
+          {sequence, forwardReference(definition, rowsOf[list], call.outDType.value_or(call.inputs.dtype()))});
     }
   }
 

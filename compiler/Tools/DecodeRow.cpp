@@ -3,7 +3,6 @@
 #include "compiler/Io/SequenceTensors.h"
 #include "compiler/Tools/SafeStream.h"
 #include "runtime/Core/ParseCount.h"
-#include "runtime/Core/SequenceChecks.h"
 
 #include <CLI/CLI.hpp>
 
@@ -32,11 +31,15 @@ std::optional<LengthRange> parseLengths(const std::string &text) {
 
 int64_t pagesOf(int64_t keys, int64_t pageSize) { return (keys + pageSize - 1) / pageSize; }
 
-/// What is asked of the GPU: the tensors, and how many keys each sequence has.
+/// What is asked of the GPU: the tensors, and how many keys each sequence, or list, has.
 struct Batch {
   AttentionInputs inputs;
   std::vector<int64_t> lengths;
 };
+
+int64_t bytesOfKey(const Workload &workload) {
+  return workload.shape.kvHeads * (workload.headDim + workload.valueDim) * dtypeBytes(workload.elements.k);
+}
 
 /// Pages of the cache: each sequence's own, as far as so many are of use.
 int64_t pagesInCache(const Workload &workload, const std::vector<int64_t> &lengths, int64_t pageSize) {
@@ -45,25 +48,42 @@ int64_t pagesInCache(const Workload &workload, const std::vector<int64_t> &lengt
     needed += pagesOf(keys, pageSize);
     longest = std::max(longest, pagesOf(keys, pageSize));
   }
-  const int64_t ofKey =
-      workload.shape.kvHeads * (workload.headDim + workload.valueDim) * dtypeBytes(workload.elements.k);
-  return std::clamp(needed, longest, std::max(longest, kMostCacheBytes / (pageSize * ofKey)));
+  return std::clamp(needed, longest, std::max(longest, kMostCacheBytes / (pageSize * bytesOfKey(workload))));
 }
 
-Result<Batch> makeBatch(const Workload &workload, const LengthRange &range, int64_t pageSize) {
+int64_t sumOf(const std::vector<int64_t> &lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+}
+
+/// Nobody shares rows.
+Status checkRows(const Workload &workload, const std::vector<int64_t> &lengths) {
+  if (sumOf(lengths) <= kMostCacheBytes / bytesOfKey(workload))
+    return {};
+  return Status::invalidArgument("--keys=rows: keys and values have more than 2 GiB; give fewer or shorter sequences");
+}
+
+Result<Batch> makeBatch(const Workload &workload, const LengthRange &range, const KeyLayout &layout) {
   constexpr uint64_t kSeed = 2; // as for other kinds
   const ProblemShape &shape = workload.shape;
   Batch batch;
-  const HostTensor lengths = randomLengthsBetween(shape.batch, range.least, range.most, kSeed);
-  for (int64_t s = 0; s < shape.batch; ++s)
-    batch.lengths.push_back(int64_t(lengths.get(s)));
-  AttentionSizes sizes{shape.batch,   shape.seqlenQ,    shape.seqlenK,    shape.heads,
-                       shape.kvHeads, workload.headDim, workload.valueDim};
-  sizes.pages = pagesInCache(workload, batch.lengths, pageSize);
-  sizes.pageSize = pageSize, sizes.maxPages = shape.seqlenK / pageSize;
-  HEDDLE_ASSIGN(batch.inputs, randomAttentionInputs(sizes, workload.elements.q, kSeed, workload.kind));
+  AttentionSizes sizes = layout.sizesWith(
+      {shape.batch, shape.seqlenQ, shape.seqlenK, shape.heads, shape.kvHeads, workload.headDim, workload.valueDim});
+  PageSizes lie = {shape.batch, sizes.pages, sizes.pageSize, sizes.maxPages, sizes.tables};
+  const HostTensor lengths = randomLengthsBetween(lie, range.least, range.most, kSeed);
+  for (int64_t list = 0; list < lengths.elements(); ++list)
+    batch.lengths.push_back(int64_t(lengths.get(list)));
+  const bool isInRows = layout.places == KeyPlaces::rows;
+  if (isInRows) {
+    HEDDLE_TRY(checkRows(workload, batch.lengths));
+    sizes.pageSize = sumOf(batch.lengths);
+  } else {
+    lie.pages = sizes.pages = pagesInCache(workload, batch.lengths, sizes.pageSize);
+  }
+  HEDDLE_ASSIGN(batch.inputs,
+                randomAttentionInputs(sizes, workload.elements.q, kSeed, workload.kind, {layout.roles(), {}}));
   batch.inputs.sequsedK = lengths;
-  batch.inputs.pageTable = pageTableOf({shape.batch, sizes.pages, pageSize, sizes.maxPages}, lengths, kSeed);
+  (isInRows ? batch.inputs.cuSeqlensK : batch.inputs.pageTable) =
+      isInRows ? offsetsOf(lengths) : pageTableOf(lie, lengths, kSeed);
   return batch;
 }
 
@@ -79,7 +99,7 @@ double keptKeys(const BenchSetup &setup, int64_t keys) {
   return static_cast<double>(counts.visited) / double(sequence.heads);
 }
 
-double keptBytesOf(const BenchSetup &setup, const std::vector<int64_t> &lengths) {
+double keptBytesOf(const BenchSetup &setup, const std::vector<int64_t> &lengths, int64_t tables) {
   std::map<int64_t, int64_t> sequencesOf;
   for (int64_t keys : lengths)
     ++sequencesOf[keys];
@@ -87,8 +107,7 @@ double keptBytesOf(const BenchSetup &setup, const std::vector<int64_t> &lengths)
   double keys = 0;
   for (const auto &[length, sequences] : sequencesOf)
     keys += double(sequences) * keptKeys(setup, length);
-  return keys * double(workload.shape.kvHeads) * double(workload.headDim + workload.valueDim) *
-         double(dtypeBytes(workload.elements.k));
+  return keys * double(bytesOfKey(workload)) / double(tables);
 }
 
 Status timeRow(const BenchSetup &setup, const PreparedLaunch &launch, const ReadRoof *read, DecodeRow &row) {
@@ -117,9 +136,7 @@ void PagesOptions::add(CLI::App &command) {
            "commas")
       ->delimiter(',')
       ->check(areLengths);
-  addCount(command, "--page-size", pageSize, "N", "Of --decode: keys of a page; pages lie in random order")
-      ->check(CLI::Range(int64_t(1), kMostKeysOfPage))
-      ->capture_default_str();
+  layout.add(command);
 }
 
 std::vector<LengthRange> PagesOptions::ranges() const {
@@ -138,7 +155,7 @@ std::optional<double> DecodeRow::percentOfRead() const {
   return read ? std::optional(100 * gigabytesPerSecond() / *read) : std::nullopt;
 }
 
-Result<DecodeRow> measureDecode(const BenchSetup &setup, const LengthRange &lengths, int64_t pageSize,
+Result<DecodeRow> measureDecode(const BenchSetup &setup, const LengthRange &lengths, const KeyLayout &layout,
                                 const ReadRoof *read) {
   const Workload &workload = setup.workload;
   HEDDLE_ASSIGN(const ChosenKernel chosen, kernelFor(setup, workload.kind));
@@ -147,11 +164,11 @@ Result<DecodeRow> measureDecode(const BenchSetup &setup, const LengthRange &leng
   DecodeRow row;
   row.pattern = setup.file.pattern().getSymName().str();
   row.match = chosen.match, row.config = config.skeleton + " " + config.line;
-  row.workload = workload, row.lengths = lengths, row.pageSize = pageSize;
-  HEDDLE_ASSIGN(const Batch batch, makeBatch(workload, lengths, pageSize));
-  row.keys = std::accumulate(batch.lengths.begin(), batch.lengths.end(), int64_t(0));
+  row.workload = workload, row.lengths = lengths, row.layout = layout;
+  HEDDLE_ASSIGN(const Batch batch, makeBatch(workload, lengths, layout));
+  row.keys = sumOf(batch.lengths);
   row.pages = batch.inputs.sizes.pages;
-  row.keptBytes = keptBytesOf(setup, batch.lengths);
+  row.keptBytes = keptBytesOf(setup, batch.lengths, batch.inputs.sizes.tables);
   const float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
   const DeviceCall call{setup.file, workload.shape, batch.inputs, scale};
   const auto reference = oracle::referenceOf(definitionOf(call), setup.verifiedRows);
@@ -172,9 +189,9 @@ void printRow(const DecodeRow &row, bool withHeader) {
   const std::string heads = std::to_string(shape.heads) + "/" + std::to_string(shape.kvHeads);
   printTo(std::cout, "%-16s %9lld %7lld %17s %4lld %7s %4lld %10.1f %9.0f %7s %10.2e %10.2e %6s  %s: %s\n",
           row.pattern.c_str(), (long long)shape.batch, (long long)shape.seqlenQ, row.lengths.text().c_str(),
-          (long long)row.pageSize, heads.c_str(), (long long)row.workload.headDim, row.us, row.gigabytesPerSecond(),
-          rateText(row.percentOfRead()).c_str(), worst.maxError, worst.allowedError, row.isRight() ? "yes" : "NO",
-          row.match.c_str(), row.config.c_str());
+          (long long)row.layout.pageSize, heads.c_str(), (long long)row.workload.headDim, row.us,
+          row.gigabytesPerSecond(), rateText(row.percentOfRead()).c_str(), worst.maxError, worst.allowedError,
+          row.isRight() ? "yes" : "NO", row.match.c_str(), row.config.c_str());
   std::cout.flush();
 }
 
@@ -189,8 +206,9 @@ Json rowsJson(const std::vector<DecodeRow> &rows, const std::string &device) {
                     {"least_keys", row.lengths.least},
                     {"most_keys", row.lengths.most},
                     {"keys", row.keys},
-                    {"page_size", row.pageSize},
+                    {"page_size", row.layout.pageSize},
                     {"pages", row.pages},
+                    {"keys_in", keyPlacesName(row.layout.places)},
                     {"heads", shape.heads},
                     {"kv_heads", shape.kvHeads},
                     {"head_dim", row.workload.headDim},

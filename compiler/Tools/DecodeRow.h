@@ -6,6 +6,7 @@
 
 #include "compiler/Session/ReadRoof.h"
 #include "compiler/Tools/BenchLaunch.h"
+#include "compiler/Tools/KeyLayout.h"
 #include "compiler/Tools/Output.h"
 
 #include <optional>
@@ -18,10 +19,10 @@ struct LengthRange {
   std::string text() const; ///< "4096" or "512-32768"
 };
 
-/// --lengths and --page-size of verbs that measure calls over pages.
+/// --lengths, --keys and --page-size of verbs that measure calls of sequences.
 struct PagesOptions {
   std::vector<std::string> lengths;
-  int64_t pageSize = 64;
+  KeyLayout layout = {};
   void add(CLI::App &command);
   bool isGiven() const { return !lengths.empty(); }
   /// What passed the checks of add().
@@ -32,9 +33,9 @@ struct DecodeRow {
   std::string pattern, match, config;
   Workload workload; ///< seqlenQ: queries of each sequence; seqlenK: what the table has room for
   LengthRange lengths;
-  int64_t pageSize = 0, keys = 0,
-          pages = 0;         ///< of all sequences; of the cache, which sequences share where it is small
-  double us = 0, readUs = 0; ///< medians; readUs 0 if there was no read
+  KeyLayout layout;
+  int64_t keys = 0, pages = 0; ///< of all sequences or lists; of the cache, which they share where it is small
+  double us = 0, readUs = 0;   ///< medians; readUs 0 if there was no read
   int64_t readBytes = 0;
   double keptBytes = 0; ///< of keys and values that the pattern's ranges name, each once for all heads that share it
   int64_t missing = 0;  ///< elements of results that were NaN
@@ -48,7 +49,7 @@ struct DecodeRow {
 };
 
 /// The workload's seqlenK is what the table has room for: a multiple of the page size that holds the longest sequence.
-Result<DecodeRow> measureDecode(const BenchSetup &setup, const LengthRange &lengths, int64_t pageSize,
+Result<DecodeRow> measureDecode(const BenchSetup &setup, const LengthRange &lengths, const KeyLayout &layout,
                                 const ReadRoof *read);
 
 void printRow(const DecodeRow &row, bool withHeader);

@@ -126,12 +126,12 @@ private:
 
   /// The table has whole pages.
   Status runLengths(const PatternFile &file, const CallShape &call, ProblemOptions problem) {
-    const int64_t pageSize = options.pages.pageSize;
+    const int64_t pageSize = options.pages.layout.pageSize;
     for (const LengthRange &lengths : options.pages.ranges()) {
       problem.seqlenK = (lengths.most + pageSize - 1) / pageSize * pageSize;
       HEDDLE_ASSIGN(const ProblemShape shape, problem.shape(file));
-      HEDDLE_ASSIGN(DecodeRow row,
-                    measureDecode(setupOf(file, Workload{call, shape}), lengths, pageSize, read ? &*read : nullptr));
+      HEDDLE_ASSIGN(DecodeRow row, measureDecode(setupOf(file, Workload{call, shape}), lengths, options.pages.layout,
+                                                 read ? &*read : nullptr));
       show(std::move(row), decodeRows);
     }
     return {};

@@ -4,13 +4,13 @@
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/ExtremeScores.h"
+#include "compiler/Tools/KeyLayout.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/ParallelFor.h"
 #include "runtime/Core/ParseCount.h"
-#include "runtime/Core/SequenceChecks.h"
 
 #include <CLI/CLI.hpp>
 
@@ -24,9 +24,12 @@
 namespace heddle::cli {
 namespace {
 
+constexpr int64_t kPageSize = 16;
+
 struct MakeInputsOptions {
   AttentionSizes sizes;
-  int64_t seqlenK = -1, kvHeads = 0, valueDim = 0, pageSize = 16;
+  int64_t seqlenK = -1, kvHeads = 0, valueDim = 0;
+  KeyLayout layout = {KeyPlaces::pages, kPageSize};
   std::vector<std::string> with;
   Kind kind = {};
   std::string dtype = dtypeName(kDefaultDType), output, patternFile, patternName;
@@ -78,7 +81,7 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
     std::string known;
     for (const KindRole &role : options.kind.roles())
       if (role.presence == Presence::optional && includes(role.access, Access::read) &&
-          specOf(role.role).form != RoleForm::offsets) {
+          specOf(role.role).element != RoleElement::i32) {
         known += (known.empty() ? "" : ", ") + std::string(specOf(role.role).name);
         if (name == specOf(role.role).name)
           roles.push_back(role.role);
@@ -139,16 +142,15 @@ int runMakeInputs(const MakeInputsOptions &options) {
   sizes.seqlenK = options.seqlenK >= 0 ? options.seqlenK : sizes.seqlenQ;
   sizes.kvHeads = options.kvHeads > 0 ? options.kvHeads : sizes.heads;
   sizes.valueDim = options.valueDim > 0 ? options.valueDim : sizes.headDim;
-  if (options.kind.hasPages()) { // room for the keys of every sequence, and each page once
-    sizes.pageSize = options.pageSize;
-    sizes.maxPages = (sizes.seqlenK + sizes.pageSize - 1) / sizes.pageSize;
-    sizes.pages = sizes.batch * sizes.maxPages;
-  } else if (options.pageSize != MakeInputsOptions().pageSize) {
-    return failUsage(Status::invalidArgument("--page-size is of --kind=decode, whose keys lie in pages"));
-  }
-  const Result<std::vector<Role>> also = optionalRoles(options);
+  if (options.kind.hasPages())
+    sizes = options.layout.sizesWith(sizes);
+  else if (options.layout.pageSize != kPageSize || options.layout.places != KeyPlaces::pages)
+    return failUsage(Status::invalidArgument("--page-size and --keys are of --kind=decode, whose keys lie in pages"));
+  Result<std::vector<Role>> also = optionalRoles(options);
   if (!also)
     return failUsage(also.status());
+  for (Role role : options.layout.roles())
+    also->push_back(role);
   Result<AttentionInputs> inputs = makeInputs(sizes, options, *also);
   if (!inputs)
     return fail(inputs.status());
@@ -187,11 +189,7 @@ Action addMakeInputs(CLI::App &command) {
       ->required()
       ->check(lengths);
   addCount(command, "--seqlen-k", options->seqlenK, "M", "Keys [as --seqlen]")->check(lengths);
-  addCount(
-      command, "--page-size", options->pageSize, "N",
-      "Of --kind=decode: keys of a page; sequences have random lengths, the first one as many keys as there may be")
-      ->check(CLI::Range(int64_t(1), kMostKeysOfPage))
-      ->capture_default_str();
+  options->layout.add(command);
   addCount(command, "--heads", options->sizes.heads, "H", "Query heads")->check(counts)->capture_default_str();
   addCount(command, "--kv-heads", options->kvHeads, "H", "Heads of k and v [as --heads]")->check(counts);
   addCount(command, "--head-dim", options->sizes.headDim, "D", "Channels of q and k")

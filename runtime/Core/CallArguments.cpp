@@ -21,6 +21,19 @@ constexpr Field kFields[] = {
 #undef HEDDLE_ROLE_FIELD
 };
 
+struct SizeField {
+  RoleExtent size;
+  int32_t heddle_attention_args::*field;
+};
+
+constexpr SizeField kSizeFields[] = {
+#define HEDDLE_NO_FIELD(...)
+#define HEDDLE_SIZE_FIELD(identifier, name, ...) {RoleExtent::identifier, &heddle_attention_args::name},
+    HEDDLE_SIZES(HEDDLE_NO_FIELD, HEDDLE_SIZE_FIELD)
+#undef HEDDLE_NO_FIELD
+#undef HEDDLE_SIZE_FIELD
+};
+
 // Callers of every version have the tensors and lse.
 constexpr size_t kLeastStructBytes = offsetof(heddle_attention_args, q_origin);
 
@@ -48,15 +61,12 @@ Status checkUnserved(const heddle_attention_args &args) {
                           {"descale_k", isAnySet(args.descale_k_stride)},
                           {"descale_v", isAnySet(args.descale_v_stride)},
                           {"rng_seed", args.rng_seed != 0},
-                          {"rng_offset", args.rng_offset != 0}};
+                          {"rng_offset", args.rng_offset != 0},
+                          {"reserved", args.reserved != 0}};
   for (const Named &field : fields)
     if (field.isSet)
       return servedByNone(field.name);
   return {};
-}
-
-bool isOfSomeKind(Role role) {
-  return std::any_of(Kind::all().begin(), Kind::all().end(), [&](const Kind &kind) { return kind.find(role); });
 }
 
 } // namespace
@@ -91,17 +101,19 @@ Status checkForeign(const Kind &kind, const heddle_attention_args &args) {
   for (const RoleSpec &role : kRoles) {
     const bool isGiven =
         role.form == RoleForm::tensor ? !isUnset(tensorOf(args, role.role)) : addressOf(args, role.role) != nullptr;
-    if (isGiven && !isOfSomeKind(role.role))
-      return servedByNone(role.name);
     if (isGiven && !kind.find(role.role))
       return absentOf(kind, role.name);
   }
-  if (kind.hasPages())
-    return {};
-  return args.page_size != 0   ? absentOf(kind, "page_size")
-         : args.sequences != 0 ? absentOf(kind, "sequences")
-         : args.max_pages != 0 ? absentOf(kind, "max_pages")
-                               : Status();
+  for (const auto &[size, field] : kSizeFields)
+    if (args.*field != 0 && !kind.hasSize(size))
+      return absentOf(kind, kSizes[int(size)].name);
+  return {};
+}
+
+void giveSizes(const Kind &kind, const std::function<int64_t(RoleExtent)> &sizeIn, heddle_attention_args &args) {
+  for (const auto &[size, field] : kSizeFields)
+    if (kind.hasSize(size))
+      args.*field = int32_t(sizeIn(size));
 }
 
 Status badArguments(const std::string &what) { return Status::invalidArgument("attention arguments: " + what); }

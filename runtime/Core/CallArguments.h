@@ -7,6 +7,8 @@
 #include "runtime/Core/Kinds.h"
 #include "runtime/Include/heddle.h"
 
+#include <functional>
+
 namespace heddle {
 
 bool isEmpty(const heddle_tensor &tensor);
@@ -21,6 +23,9 @@ Status readArguments(const heddle_attention_args &args, heddle_attention_args &k
 
 // unsupported if there are tensors or arrays that calls of the kind do not have.
 Status checkForeign(const Kind &kind, const heddle_attention_args &args);
+
+// Sets the fields that are sizes of calls of the kind.
+void giveSizes(const Kind &kind, const std::function<int64_t(RoleExtent)> &sizeIn, heddle_attention_args &args);
 
 // "attention arguments: ...", invalidArgument.
 Status badArguments(const std::string &what);

@@ -55,14 +55,6 @@ Status checkOrigins(const OriginRules &rules, const heddle_attention_args &args,
 
 //===-- tensors and arrays ---------------------------------------------------===//
 
-LaunchSymbol symbolOf(RoleExtent extent) {
-  constexpr LaunchSymbol symbols[] = {LaunchSymbol::seqlenQ, LaunchSymbol::seqlenK,  LaunchSymbol::heads,
-                                      LaunchSymbol::kvHeads, LaunchSymbol::headDim,  LaunchSymbol::valueDim,
-                                      LaunchSymbol::batch,   LaunchSymbol::batch,    LaunchSymbol::sequences,
-                                      LaunchSymbol::pages,   LaunchSymbol::pageSize, LaunchSymbol::maxPages};
-  return symbols[int(extent)]; // what stands for `one` is no size of it
-}
-
 std::vector<RoleExtent> extentsOf(const RoleSpec &role) {
   const bool hasDim = role.dim != RoleExtent::one;
   std::vector<RoleExtent> extents = {role.lead, role.rows, role.heads, role.dim};
@@ -247,11 +239,12 @@ Status checkRoles(const CallRules &rules, const heddle_attention_args &args, Cal
       setStrides(symbols, known.role, tensorOf(args, known.role));
     }
   HEDDLE_TRY(checkHeads(*rules.kind, symbols));
+  HEDDLE_TRY(checkForms(*rules.roles, args));
   HEDDLE_TRY(checkSequences(*rules.roles, args, symbols));
   for (const KindRole &known : *rules.roles)
     if (specOf(known.role).form != RoleForm::tensor)
       HEDDLE_TRY(checkArray(known, addressOf(args, known.role), rules, symbols));
-  return checkForms(*rules.roles, args);
+  return {};
 }
 
 } // namespace heddle

@@ -27,7 +27,6 @@ struct CallRules {
   bool isOnDevice() const { return alignment > 1; }
 };
 
-LaunchSymbol symbolOf(RoleExtent extent); // none for `one`
 // Of a role, in the order of memory, without those that are one.
 std::vector<RoleExtent> extentsOf(const RoleSpec &role);
 // That an array of the role has in a call of these sizes.

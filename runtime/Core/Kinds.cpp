@@ -101,6 +101,13 @@ const KindRole *Kind::find(Role role) const {
   return nullptr;
 }
 
+bool Kind::hasSize(RoleExtent size) const {
+  return std::any_of(roles().begin(), roles().end(), [size](const KindRole &known) {
+    const RoleSpec role = specOf(known);
+    return role.lead == size || role.rows == size || role.heads == size || role.dim == size;
+  });
+}
+
 bool Kind::takesFromForward(Role role) const {
   const KindRole *forward = Kind().find(role), *own = find(role);
   return base != KindBase::forward && walksPattern() && own && includes(own->access, Access::read) && forward &&

@@ -1,7 +1,8 @@
 //===- Kinds.h - kinds of calls and the roles of their tensors --------------===//
-// Owns the tables of DESIGN 11: what a call of each kind reads and writes, and Kind, the value by which everything else
-// asks. Checks of arguments, the symbols and pointers of launch plans, tensor files, calls on the processors and the
-// addresses that the driver is asked about come from them. A new role is a line of HEDDLE_ROLES, a line in the kinds that
+// Owns the tables of DESIGN 11: the sizes of a call, what a call of each kind reads and writes, and Kind, the value by
+// which everything else asks. Checks of arguments, the symbols and pointers of launch plans, tensor files, calls on the
+// processors and the addresses that the driver is asked about come from them. A new size is a line of HEDDLE_SIZES, and a
+// field of heddle_attention_args where no tensor has it. A new role is a line of HEDDLE_ROLES, a line in the kinds that
 // have it, and a field of heddle_attention_args, which tests/unit/kinds_test.cpp holds against this. A new kind is a line
 // of HEDDLE_KINDS, `<kind>OnCpu` (codegen/Cpu), its definition, `<kind>Oracle` (compiler/Oracle), and a skeleton.
 //===----------------------------------------------------------------------===//
@@ -16,6 +17,51 @@
 #include <vector>
 
 namespace heddle {
+
+// SIZE(identifier, name, unsaid): the sizes of a call. `name` is that of texts, `unsaid` what a size is where nobody says
+// it. FIELD: likewise, and heddle_attention_args has an int32_t of that name; 0 there means that it is not said.
+// sequences: those of a batch; of ragged rows, which are one batch element, as many as have offsets. Keys in pages: `pages`
+// of them in memory, page_size keys each, at most max_pages for a sequence, which its table names; `tables` of these each
+// sequence has, one for all kv heads or one for each. Ragged rows of keys are one page. Tensors that people give leave out
+// the dimension of `tables` where it is 1.
+#define HEDDLE_SIZES(SIZE, FIELD)                                                                                      \
+  SIZE(batch, batch, 1)                                                                                                \
+  SIZE(seqlenQ, seqlen_q, 0)                                                                                           \
+  SIZE(seqlenK, seqlen_k, 0)                                                                                           \
+  SIZE(heads, heads, 1)                                                                                                \
+  SIZE(kvHeads, kv_heads, 1)                                                                                           \
+  SIZE(headDim, head_dim, 0)                                                                                           \
+  SIZE(valueDim, value_dim, 0)                                                                                         \
+  SIZE(pages, pages, 0)                                                                                                \
+  FIELD(pageSize, page_size, 0)                                                                                        \
+  FIELD(maxPages, max_pages, 0)                                                                                        \
+  FIELD(sequences, sequences, 0)                                                                                       \
+  FIELD(tables, tables, 1)
+
+// The sizes, in their order; `one` is none.
+enum class RoleExtent : uint8_t {
+#define HEDDLE_SIZE_NAME(identifier, ...) identifier,
+  HEDDLE_SIZES(HEDDLE_SIZE_NAME, HEDDLE_SIZE_NAME)
+#undef HEDDLE_SIZE_NAME
+      one
+};
+
+struct SizeSpec {
+  RoleExtent size;
+  const char *name;
+  int64_t unsaid;
+  bool isField; // of heddle_attention_args
+};
+
+// In the order of RoleExtent.
+constexpr SizeSpec kSizes[] = {
+#define HEDDLE_SIZE_SPEC(identifier, name, unsaid) {RoleExtent::identifier, #name, unsaid, false},
+#define HEDDLE_FIELD_SPEC(identifier, name, unsaid) {RoleExtent::identifier, #name, unsaid, true},
+    HEDDLE_SIZES(HEDDLE_SIZE_SPEC, HEDDLE_FIELD_SPEC)
+#undef HEDDLE_SIZE_SPEC
+#undef HEDDLE_FIELD_SPEC
+};
+constexpr int kSizeCount = int(RoleExtent::one);
 
 // ROLE(identifier, name, form, element, lead extent, row extent, head extent, dim extent): `name` is that of texts and of
 // the field of heddle_attention_args. Extents are sizes of a call (RoleExtent). Tensors are [lead, rows, heads, dim] with
@@ -38,11 +84,11 @@ namespace heddle {
   ROLE(dV, d_v, tensor, v, batch, seqlenK, kvHeads, valueDim)                                                          \
   ROLE(cuSeqlensQ, cu_seqlens_q, offsets, i32, sequences, one, one, one)                                               \
   ROLE(cuSeqlensK, cu_seqlens_k, offsets, i32, sequences, one, one, one)                                               \
-  ROLE(sequsedK, seqused_k, array, i32, sequences, one, one, one)                                                      \
+  ROLE(sequsedK, seqused_k, array, i32, tables, one, sequences, one)                                                   \
   ROLE(descaleQ, descale_q, array, fp32, batch, one, heads, one)                                                       \
   ROLE(descaleK, descale_k, array, fp32, batch, one, kvHeads, one)                                                     \
   ROLE(descaleV, descale_v, array, fp32, batch, one, kvHeads, one)                                                     \
-  ROLE(pageTable, page_table, array, i32, sequences, maxPages, one, one)                                               \
+  ROLE(pageTable, page_table, array, i32, tables, maxPages, sequences, one)                                            \
   ROLE(quantizedQ, quantized_q, tensor, e4m3, batch, seqlenQ, heads, headDim)                                          \
   ROLE(quantizedK, quantized_k, tensor, e4m3, batch, seqlenK, kvHeads, headDim)                                        \
   ROLE(quantizedV, quantized_v, tensor, e4m3, batch, seqlenK, kvHeads, valueDim)                                       \
@@ -57,22 +103,6 @@ enum class Role : uint8_t {
 enum class RoleForm : uint8_t { tensor, array, offsets };
 // That of q, k, v or out in the call (CallElements), or the same in every call.
 enum class RoleElement : uint8_t { q, k, v, out, fp32, i32, e4m3 };
-// sequences: those of a batch; of ragged rows, which are one batch element, as many as have offsets. Keys in pages:
-// `pages` of them in memory, pageSize keys each, at most maxPages for a sequence.
-enum class RoleExtent : uint8_t {
-  seqlenQ,
-  seqlenK,
-  heads,
-  kvHeads,
-  headDim,
-  valueDim,
-  one,
-  batch,
-  sequences,
-  pages,
-  pageSize,
-  maxPages
-};
 
 struct RoleSpec {
   Role role;
@@ -101,7 +131,8 @@ constexpr bool includes(Access access, Access wanted) { return (int(access) & in
 // scale: likewise where elements of q, k and v are scaled, and nowhere else.
 enum class Presence : uint8_t { required, together, optional, scale };
 
-// Where the rows of a tensor of keys lie: behind each other in a batch element, or in pages of any order.
+// Where the rows of a tensor of keys lie: behind each other in a batch element, or in pages of any order, of which ragged
+// rows are one.
 enum class Rows : uint8_t { dense, inPages };
 
 struct KindRole {
@@ -134,8 +165,9 @@ constexpr RoleSpec specOf(const KindRole &known) {
        {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
        {Role::dV, Access::write})                                                                                      \
   KIND(decode, decode, {Role::q, Access::read}, {Role::k, Access::read, Presence::required, 0, Rows::inPages},         \
-       {Role::v, Access::read, Presence::required, 0, Rows::inPages}, {Role::pageTable, Access::read},                 \
-       {Role::sequsedK, Access::read}, {Role::cuSeqlensQ, Access::read, Presence::optional},                           \
+       {Role::v, Access::read, Presence::required, 0, Rows::inPages},                                                  \
+       {Role::pageTable, Access::read, Presence::together, 1}, {Role::sequsedK, Access::read, Presence::optional},     \
+       {Role::cuSeqlensQ, Access::read, Presence::optional}, {Role::cuSeqlensK, Access::read, Presence::together, 2},  \
        {Role::out, Access::write}, {Role::lse, Access::write})                                                         \
   KIND(quantize, quantize, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
        {Role::quantizedQ, Access::write}, {Role::quantizedK, Access::write}, {Role::quantizedV, Access::write},        \
@@ -177,9 +209,11 @@ struct Kind {
   bool addsTo(Role role) const;
   // Null: calls of this kind have no such role.
   const KindRole *find(Role role) const;
+  // Some role of its calls has an extent of this size.
+  bool hasSize(RoleExtent size) const;
   // Gradients of k and v: what computes them walks the pattern from its keys, and needs derivatives of its scores.
   bool isBackward() const { return find(Role::dK) != nullptr; }
-  // Keys lie in pages. Sequences have lengths of their own, and their queries are their last positions.
+  // Keys lie in pages, or in ragged rows. Sequences have lengths of their own, and their queries are their last positions.
   bool hasPages() const { return find(Role::pageTable) != nullptr; }
   Walk walk() const { return isBackward() ? Walk::both : Walk::queries; }
   // Queries meet keys, so what calls compute depends on the pattern.

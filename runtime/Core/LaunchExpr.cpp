@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <iterator>
 #include <optional>
 
 namespace heddle {
@@ -12,15 +13,16 @@ namespace {
 
 using Op = LaunchExpr::Op;
 
-constexpr const char *kSizeNames[int(LaunchSymbol::firstStride)] = {
-    "batch",     "heads",      "kv_heads",  "seqlen_q", "seqlen_k",    "head_dim",
-    "value_dim", "q_origin",   "k_origin",  "sm_count", "round_first", "round_rows",
-    "lse_rows",  "carry_rows", "sequences", "pages",    "page_size",   "max_pages"};
+constexpr const char *kOtherNames[] = {"q_origin",   "k_origin", "sm_count",  "round_first",
+                                       "round_rows", "lse_rows", "carry_rows"};
+static_assert(kSizeCount + std::size(kOtherNames) == size_t(LaunchSymbol::firstStride), "a name for each symbol");
 constexpr const char *kStrideNames[kStrideDims] = {"_stride_batch", "_stride_row", "_stride_head"};
 
 std::array<std::string, kLaunchSymbolCount> allSymbolNames() {
   std::array<std::string, kLaunchSymbolCount> names;
-  std::copy(std::begin(kSizeNames), std::end(kSizeNames), names.begin());
+  for (const SizeSpec &size : kSizes)
+    names[size_t(symbolOf(size.size))] = size.name;
+  std::copy(std::begin(kOtherNames), std::end(kOtherNames), names.begin() + kSizeCount);
   for (const RoleSpec &role : kRoles)
     for (int dim = 0; dim < kStrideDims; ++dim)
       names[size_t(strideOf(role.role, StrideDim(dim)))] = std::string(role.name) + kStrideNames[dim];

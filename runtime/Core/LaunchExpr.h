@@ -13,30 +13,26 @@
 
 namespace heddle {
 
+// The sizes of a call, by the numbers of RoleExtent; then what else expressions know of it.
 enum class LaunchSymbol : uint8_t {
-  batch,
-  heads,
-  kvHeads,
-  seqlenQ,
-  seqlenK,
-  headDim,
-  valueDim,
-  qOrigin,
+#define HEDDLE_SIZE_NAME(identifier, ...) identifier,
+  HEDDLE_SIZES(HEDDLE_SIZE_NAME, HEDDLE_SIZE_NAME)
+#undef HEDDLE_SIZE_NAME
+      qOrigin,
   kOrigin,
   smCount,
   roundFirst,
   roundRows, // of a plan with rounds: the first row of this one and how many it has
   lseRows,
-  carryRows, // of one head in lse and of one batch element in the carry: seqlen_q
-  sequences,
-  pages,
-  pageSize,
-  maxPages,    // of keys in pages: RoleExtent
+  carryRows,   // of one head in lse and of one batch element in the carry: seqlen_q
   firstStride, // strideOf() gives it and those behind it
 };
 enum class StrideDim : uint8_t { batch, row, head };
 constexpr int kStrideDims = 3;
 constexpr int kLaunchSymbolCount = int(LaunchSymbol::firstStride) + kStrideDims * kRoleCount;
+
+// Of a size; `one` is none.
+constexpr LaunchSymbol symbolOf(RoleExtent size) { return LaunchSymbol(int(size)); }
 
 // Of a role that is a tensor.
 constexpr LaunchSymbol strideOf(Role role, StrideDim dim) {

@@ -13,33 +13,61 @@ bool hasPages(const std::vector<KindRole> &roles) {
   return std::any_of(roles.begin(), roles.end(), [](const KindRole &known) { return known.role == Role::pageTable; });
 }
 
+Status badSize(const char *name, const std::string &expected, int64_t got) {
+  return badArguments(std::string(name) + ": expected " + expected + ", got " + num(got));
+}
+
 Status checkSequenceCount(const heddle_attention_args &args, LaunchSymbols &symbols) {
   const int64_t batch = symbols[LaunchSymbol::batch];
   if (!args.cu_seqlens_q) {
     if (args.sequences != 0 && args.sequences != batch)
-      return badArguments("sequences: expected " + num(batch) + ", the batch of q, or 0, got " + num(args.sequences));
+      return badSize("sequences", num(batch) + ", the batch of q, or 0", args.sequences);
     return {};
   }
   if (batch != 1)
-    return badArguments("q: size of batch: expected 1 beside cu_seqlens_q, got " + num(batch));
+    return badSize("q: size of batch", "1 beside cu_seqlens_q", batch);
   if (args.sequences < 1)
-    return badArguments("sequences: expected how many cu_seqlens_q has the offsets of, at least 1, got " +
-                        num(args.sequences));
+    return badSize("sequences", "how many cu_seqlens_q has the offsets of, at least 1", args.sequences);
   symbols[LaunchSymbol::sequences] = args.sequences;
+  return {};
+}
+
+Status checkTables(const heddle_attention_args &args, LaunchSymbols &symbols) {
+  const int64_t heads = symbols[LaunchSymbol::kvHeads];
+  if (args.tables != 0 && args.tables != 1 && args.tables != heads)
+    return badSize("tables", "0, 1 or " + num(heads) + ", the heads of k", args.tables);
+  symbols[LaunchSymbol::tables] = std::max(args.tables, 1);
+  if (!args.seqused_k && symbols[LaunchSymbol::sequences] != 0)
+    return badArguments("seqused_k: expected the lengths of sequences beside page_table, got null");
   return {};
 }
 
 Status checkPages(const heddle_attention_args &args, LaunchSymbols &symbols) {
   const int64_t size = symbols[LaunchSymbol::pageSize], most = kFarthestPosition / std::max<int64_t>(size, 1);
   if (size < 1 || size > kMostKeysOfPage)
-    return badArguments("k: size of row: expected pages of 1 to " + num(kMostKeysOfPage) + " keys, got " + num(size));
-  if (args.page_size != 0 && args.page_size != size)
-    return badArguments("page_size: expected " + num(size) + ", the rows of k, or 0, got " + num(args.page_size));
+    return badSize("k: size of row", "pages of 1 to " + num(kMostKeysOfPage) + " keys", size);
   if (args.max_pages < 0 || args.max_pages > most)
-    return badArguments("max_pages: expected 0 to " + num(most) + " pages of " + num(size) +
-                        " keys, as positions lie below 2^30, got " + num(args.max_pages));
+    return badSize("max_pages", "0 to " + num(most) + " pages of " + num(size) + " keys, as positions lie below 2^30",
+                   args.max_pages);
+  const bool hasEntries = symbols[LaunchSymbol::sequences] * args.max_pages != 0;
+  if (!args.page_table && (hasEntries || !args.seqused_k))
+    return badArguments("page_table: expected a table of pages, or cu_seqlens_k of keys in rows, got null");
   symbols[LaunchSymbol::maxPages] = args.max_pages;
-  symbols[LaunchSymbol::seqlenK] = args.max_pages * size;
+  return checkTables(args, symbols);
+}
+
+// Ragged rows are one page, of which each sequence has a part.
+Status checkRows(const heddle_attention_args &args, LaunchSymbols &symbols) {
+  const int64_t pages = symbols[LaunchSymbol::pages], rows = symbols[LaunchSymbol::pageSize];
+  if (pages != 1)
+    return badSize("k: size of page", "1 beside cu_seqlens_k", pages);
+  if (rows > kFarthestPosition)
+    return badSize("k: size of row", "at most 2^30 rows beside cu_seqlens_k, as positions lie below that", rows);
+  if (args.max_pages != 0)
+    return badSize("max_pages", "0 beside cu_seqlens_k", args.max_pages);
+  if (args.tables != 0 && args.tables != 1)
+    return badSize("tables", "0 beside cu_seqlens_k", args.tables);
+  symbols[LaunchSymbol::maxPages] = 1;
   return {};
 }
 
@@ -47,6 +75,7 @@ Status checkPages(const heddle_attention_args &args, LaunchSymbols &symbols) {
 
 Status checkSequences(const std::vector<KindRole> &roles, const heddle_attention_args &args, LaunchSymbols &symbols) {
   symbols[LaunchSymbol::sequences] = symbols[LaunchSymbol::batch];
+  symbols[LaunchSymbol::tables] = 1;
   if (!hasPages(roles))
     return {};
   HEDDLE_TRY(checkSequenceCount(args, symbols));
@@ -54,25 +83,41 @@ Status checkSequences(const std::vector<KindRole> &roles, const heddle_attention
     if (origin != 0)
       return badArguments(std::string(name) + ": expected 0, got " + num(origin) +
                           "; the queries of a sequence in pages are its last positions");
-  return checkPages(args, symbols);
+  const int64_t size = symbols[LaunchSymbol::pageSize];
+  if (args.page_size != 0 && args.page_size != size)
+    return badSize("page_size", num(size) + ", the rows of k, or 0", args.page_size);
+  HEDDLE_TRY(args.cu_seqlens_k ? checkRows(args, symbols) : checkPages(args, symbols));
+  symbols[LaunchSymbol::seqlenK] = symbols[LaunchSymbol::maxPages] * size;
+  return {};
 }
 
 namespace {
 
 Status checkLengths(const int32_t *lengths, const LaunchSymbols &symbols) {
-  for (int64_t sequence = 0; sequence < symbols[LaunchSymbol::sequences]; ++sequence)
-    if (lengths[sequence] < 0 || lengths[sequence] > symbols[LaunchSymbol::seqlenK])
-      return badLength(sequence, lengths[sequence], symbols[LaunchSymbol::maxPages], symbols[LaunchSymbol::pageSize]);
+  const int64_t sequences = symbols[LaunchSymbol::sequences], tables = symbols[LaunchSymbol::tables];
+  for (int64_t i = 0; i < tables * sequences; ++i)
+    if (lengths[i] < 0 || lengths[i] > symbols[LaunchSymbol::seqlenK])
+      return badLength({i % sequences, tables > 1 ? i / sequences : -1}, lengths[i], symbols[LaunchSymbol::maxPages],
+                       symbols[LaunchSymbol::pageSize]);
   return {};
 }
 
-Status checkOffsets(const int32_t *offsets, const LaunchSymbols &symbols) {
-  const int64_t sequences = symbols[LaunchSymbol::sequences], rows = symbols[LaunchSymbol::seqlenQ];
+// Beside offsets of keys.
+Status checkUsed(const heddle_attention_args &args, const LaunchSymbols &symbols) {
+  const int32_t *lengths = args.seqused_k, *offsets = args.cu_seqlens_k;
+  for (int64_t i = 0; lengths && i < symbols[LaunchSymbol::sequences]; ++i)
+    if (const int64_t rows = int64_t(offsets[i + 1]) - offsets[i]; lengths[i] < 0 || lengths[i] > rows)
+      return badSize(("seqused_k: sequence " + num(i)).c_str(), "0 to " + num(rows) + " keys, as cu_seqlens_k says",
+                     lengths[i]);
+  return {};
+}
+
+Status checkOffsets(const char *name, const int32_t *offsets, int64_t sequences, int64_t rows) {
   for (int64_t i = 0; i <= sequences; ++i) {
     const int64_t least = i == 0 ? 0 : i == sequences ? rows : offsets[i - 1], most = i == 0 ? 0 : rows;
     if (offsets[i] < least || offsets[i] > most)
-      return badArguments("cu_seqlens_q: offset " + num(i) + ": expected " + num(least) +
-                          (least == most ? "" : " to " + num(most)) + ", got " + num(offsets[i]));
+      return badSize((name + (": offset " + num(i))).c_str(), num(least) + (least == most ? "" : " to " + num(most)),
+                     offsets[i]);
   }
   return {};
 }
@@ -83,18 +128,26 @@ Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_atte
                            const LaunchSymbols &symbols) {
   if (!hasPages(roles))
     return {};
-  HEDDLE_TRY(checkLengths(args.seqused_k, symbols));
-  return args.cu_seqlens_q ? checkOffsets(args.cu_seqlens_q, symbols) : Status();
+  const int64_t sequences = symbols[LaunchSymbol::sequences];
+  if (args.cu_seqlens_q)
+    HEDDLE_TRY(checkOffsets("cu_seqlens_q", args.cu_seqlens_q, sequences, symbols[LaunchSymbol::seqlenQ]));
+  if (!args.cu_seqlens_k)
+    return checkLengths(args.seqused_k, symbols);
+  HEDDLE_TRY(checkOffsets("cu_seqlens_k", args.cu_seqlens_k, sequences, symbols[LaunchSymbol::pageSize]));
+  return checkUsed(args, symbols);
 }
 
-Status badLength(int64_t sequence, int64_t length, int64_t maxPages, int64_t pageSize) {
-  return badArguments("seqused_k: sequence " + num(sequence) + ": expected 0 to " + num(maxPages * pageSize) +
-                      " keys, " + num(maxPages) + " pages of " + num(pageSize) + ", got " + num(length));
+static std::string nameOf(const TablePlace &place) {
+  return (place.kvHead < 0 ? "" : "kv head " + num(place.kvHead) + ", ") + ("sequence " + num(place.sequence));
 }
 
-Status badPage(int64_t sequence, int64_t number, int64_t page, int64_t pages) {
-  return badArguments("page_table: sequence " + num(sequence) + ", page " + num(number) + ": expected 0 to " +
-                      num(pages - 1) + ", got " + num(page));
+Status badLength(const TablePlace &place, int64_t length, int64_t maxPages, int64_t pageSize) {
+  return badSize(("seqused_k: " + nameOf(place)).c_str(),
+                 "0 to " + num(maxPages * pageSize) + " keys, " + num(maxPages) + " pages of " + num(pageSize), length);
+}
+
+Status badPage(const TablePlace &place, int64_t number, int64_t page, int64_t pages) {
+  return badSize(("page_table: " + nameOf(place) + ", page " + num(number)).c_str(), "0 to " + num(pages - 1), page);
 }
 
 } // namespace heddle

@@ -27,6 +27,11 @@ std::string elementText(const ElementTraits &element) {
          ", " + field("out", quoted(dtypeName(CallElements::outOf(element.dtype)))) + '}';
 }
 
+std::string sizeText(const SizeSpec &size) {
+  return '{' + field("name", quoted(size.name)) + ", " + field("unsaid", std::to_string(size.unsaid)) + ", " +
+         field("is_field", truth(size.isField)) + '}';
+}
+
 std::vector<LaunchSymbol> symbolsOf(const RoleSpec &role) {
   std::vector<LaunchSymbol> symbols;
   for (RoleExtent extent : extentsOf(role))
@@ -68,9 +73,9 @@ std::string suffixesText() {
 } // namespace
 
 const std::string &tablesText() {
-  static const std::string text = '{' + field("elements", listOf(kElements, elementText)) + ", " +
-                                  field("kinds", listOf(Kind::all(), kindText)) + ", " +
-                                  field("kind_suffixes", suffixesText()) + '}';
+  static const std::string text =
+      '{' + field("elements", listOf(kElements, elementText)) + ", " + field("sizes", listOf(kSizes, sizeText)) + ", " +
+      field("kinds", listOf(Kind::all(), kindText)) + ", " + field("kind_suffixes", suffixesText()) + '}';
   return text;
 }
 

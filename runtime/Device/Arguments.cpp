@@ -31,7 +31,12 @@ Status checkSizes(const CallRequirements &needs, const CallRules &rules, CallInp
   CallSizes sizes(inputs.symbols);
   sizes.set(LaunchSymbol::headDim, needs.shape.headDim);
   sizes.set(LaunchSymbol::valueDim, needs.shape.valueDim);
-  return checkRoles(rules, inputs.args, sizes, inputs.symbols);
+  HEDDLE_TRY(checkRoles(rules, inputs.args, sizes, inputs.symbols));
+  // Kernels know both, or neither.
+  if (inputs.symbols[LaunchSymbol::tables] > 1 && !needs.serves.has(Role::cuSeqlensK))
+    return Status::unsupported("attention arguments: this kernel is of an older version, without tables for each kv "
+                               "head; leave tables 0");
+  return {};
 }
 
 // Kernels read a number from the bits of its slot.

@@ -136,9 +136,9 @@ typedef struct heddle_attention_args {
   /* Positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own value is taken
    * too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of each other. */
   int64_t q_origin, k_origin;
-  /* Kind "decode", else null: see below. cu_seqlens_k is not served yet. */
+  /* Kind "decode", else null: see below. */
   const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;
-  int32_t page_size; /* kind "decode": keys of a page, or 0 */
+  int32_t page_size; /* kind "decode": rows of k, or 0 */
   float scale;       /* of q . k; 0 means 1 / sqrt(head_dim) */
   /* Beside q, k and v of e4m3, null elsewhere: what their elements are multiplied by, a positive number for each (batch,
    * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]. Null: 1. They lie where the tensors do, and their
@@ -162,17 +162,21 @@ typedef struct heddle_attention_args {
   /* heddle_cpu_run: any; of a kernel of kind "backward_of_0_3" those of arguments 0 and 3, else null */
   const heddle_gradient *gradients;
   uint64_t gradient_count;
-  /* Kind "decode": queries of sequences whose keys lie in pages. k and v are [pages, page_size, kv_heads, dim], page_size 1
+  /* Kind "decode": queries of sequences whose keys lie in pages or in ragged rows. In pages: k and v are [pages, page_size, kv_heads, dim], page_size 1
    * to 256, with any strides (keys or heads first; k and v apart or in one tensor). page_table is [sequences, max_pages]:
    * keys n * page_size and on of sequence s lie in page page_table[s * max_pages + n], and seqused_k[s] says how many keys
-   * it has. q and out are [sequences, seqlen_q, heads, dim], and sequences is that batch or 0; or rows are ragged: q and
+   * it has. With `tables` = kv_heads each kv head has a table and lengths of its own, page_table [kv_heads, sequences,
+   * max_pages] and seqused_k [kv_heads, sequences]: to the query heads of that kv head the sequence is what its table
+   * lists, and positions count along the list. Ragged, where page_table is null: k and v are [1, rows, kv_heads, dim], the
+   * keys of sequence s are rows cu_seqlens_k[s] to cu_seqlens_k[s + 1] (sequences + 1 offsets, 0 first, rows last), of
+   * which the first seqused_k[s] count where that is given; max_pages and tables are 0. q and out are [sequences, seqlen_q, heads, dim], and sequences is that batch or 0; or rows are ragged: q and
    * out are [1, rows, heads, dim], those of sequence s begin at row cu_seqlens_q[s] (sequences + 1 offsets, 0 first, rows
    * last), and sequences says how many. The queries of a sequence are its last positions, whatever the pattern says of
    * q_origin: the first one stands at seqused_k[s] less their number; q_origin and k_origin are 0. Numbers of queries and
    * of keys are for the pattern those of the sequence, and its batch is the sequence. Pages that the pattern keeps nothing
    * of are not read, nor are their entries in page_table. Lengths, offsets and tables are read by the launch: they may
    * change between launches and are the caller's word, but lengths beyond max_pages pages are cut there and those below 0
-   * are 0; calls on the processors look at them. */
+   * are 0, and offsets are cut likewise; calls on the processors look at them. */
   int32_t sequences, max_pages;
   /* Kind "quantize", else zero: e4m3 tensors of the shapes of q, k and v, which are bf16, fp16 or fp32, written completely
    * with descale_q, descale_k and descale_v, none of them null. A descale is that of a (batch, head): its largest finite
@@ -185,6 +189,8 @@ typedef struct heddle_attention_args {
    * all else, and writes it here. Scores of a query then lack scale * (q . mean), which the softmax does not see, unless
    * what is not linear (softcap) or a sink stands behind them; lse lacks as much. */
   float *k_mean;
+  int32_t tables; /* kind "decode": page tables of each sequence, kv_heads; 0 or 1: one for all heads */
+  int32_t reserved;
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;
@@ -229,7 +235,7 @@ enum { HEDDLE_OPEN_ALLOW_FOREIGN_WRITERS = 1, HEDDLE_OPEN_IMMUTABLE = 2 };
 
 /* "0.6.0". Static; cannot fail. */
 HEDDLE_API const char *heddle_version(void);
-/* The tables of elements, kinds and roles that calls are checked by, as JSON; static; cannot fail. */
+/* The tables of elements, sizes, kinds and roles that calls are checked by, as JSON; static; cannot fail. */
 HEDDLE_API const char *heddle_tables(void);
 /* The name of a code, "notFound"; static; cannot fail. */
 HEDDLE_API const char *heddle_status_name(heddle_status status);

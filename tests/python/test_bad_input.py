@@ -201,7 +201,7 @@ def test_structs_of_older_and_newer_versions(struct, refused):
 
 @pytest.mark.parametrize("field, message", [
     ("flags", "no kernel serves flags yet"), ("page_size", "a call of kind forward has no page_size"), ("rng_seed", "no kernel serves rng_seed yet"),
-    ("cu_seqlens_q", "a call of kind forward has no cu_seqlens_q"), ("cu_seqlens_k", "no kernel serves cu_seqlens_k yet"),
+    ("cu_seqlens_q", "a call of kind forward has no cu_seqlens_q"), ("cu_seqlens_k", "a call of kind forward has no cu_seqlens_k"), ("tables", "a call of kind forward has no tables"),
     ("q.reserved", "the reserved field of a tensor is not zero")])
 def test_reserved_fields(struct, refused, field, message):
     owner, _, last = f"args.{field}".rpartition(".")

@@ -82,6 +82,75 @@ def test_torch_tensors_are_the_same_call():
         serve.paged_attention(torch.from_numpy(q).requires_grad_(), *tensors, "causal")
 
 
+def lists_of(keys):
+    """A cache whose pages are lists: keys of each sequence, for one kv head after the other."""
+    cache = Cache([each for head in keys for each in head])
+    lists = cache.table.reshape(len(keys), len(keys[0]), -1), cache.lengths.reshape(len(keys), len(keys[0]))
+    return cache, (cache.k, cache.v, *lists)
+
+
+def expected_of_lists(cache, q):
+    from heddle.words import causal
+    text = heddle.pattern(causal, q_origin="end")
+    out, lse = np.empty_like(q), np.empty((len(q), 4, q.shape[1]), np.float32)
+    for kv_head in range(2):
+        heads = slice(2 * kv_head, 2 * kv_head + 2)
+        for sequence in range(len(q)):
+            k, v = (each[:, :, kv_head:kv_head + 1] for each in cache.gathered(kv_head * len(q) + sequence))
+            from heddle.words import causal
+            own = np.ascontiguousarray(q[sequence:sequence + 1, :, heads])
+            out[sequence, :, heads], lse[sequence, heads] = (each[0] for each in heddle.attention(own, k, v, text, return_lse=True))
+    return out, lse
+
+
+def test_a_list_of_pages_for_each_kv_head():
+    cache, arguments = lists_of(((40, 0, 17), (20, 64, 1)))
+    q = queries(3, 1)
+    out, lse = serve.paged_attention(q, *arguments, "causal", return_lse=True)
+    expected, logs = expected_of_lists(cache, q)
+    assert np.array_equal(out, expected) and np.array_equal(lse, logs)
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(each) for each in (q, *arguments)]
+    assert np.array_equal(serve.paged_attention(*tensors, "causal").numpy(), expected)
+
+
+def in_rows(cache):
+    k, v = (np.concatenate([cache.gathered(s)[i] for s in range(3)], axis=1) for i in (0, 1))
+    return k, v, np.cumsum([0, *cache.lengths]).astype(np.int32)
+
+
+def test_keys_in_rows():
+    from heddle.words import causal, window
+    cache = Cache()
+    k, v, cu_k = in_rows(cache)
+    near = causal & window(left=9)
+    cu = np.array([0, 5, 5, 6], np.int32)
+    for q, options in ((queries(3, 1), {}), (queries(1, 6), dict(cu_seqlens_q=cu))):
+        expected, logs = serve.paged_attention(q, *cache.arguments(), near, return_lse=True, **options)
+        out, lse = serve.ragged_attention(q, k, v, cu_k, near, return_lse=True, **options)
+        assert np.array_equal(out, expected) and np.array_equal(lse, logs)
+    used = np.array([13, 0, 17], np.int32)
+    expected = serve.paged_attention(queries(3, 1), cache.k, cache.v, cache.table, used, near)
+    assert np.array_equal(serve.ragged_attention(queries(3, 1), k, v, cu_k, near, seqused_k=used), expected)
+
+
+def test_what_is_wrong_with_lists_and_rows_is_named():
+    cache, (k, v, tables, lengths) = lists_of(((40, 0, 17), (20, 64, 1)))
+    refused(r"seqused_k: expected row-major i32 of \[2, 3\] \(tables, sequences\), got i32 of \[3\]", k_cache=k, v_cache=v, page_table=tables, seqused_k=lengths[0])
+    refused("tables: expected 0, 1 or 2, the heads of k, got 3", k_cache=k, v_cache=v, page_table=np.zeros((3, 3, 4), np.int32), seqused_k=np.zeros((3, 3), np.int32))
+    refused("seqused_k: kv head 1, sequence 2: expected 0 to 80 keys, 5 pages of 16, got 81", k_cache=k, v_cache=v, page_table=tables,
+            seqused_k=np.array([[1, 1, 1], [1, 1, 81]], np.int32))
+    dense_k, dense_v, cu_k = in_rows(Cache())
+
+    def refused_rows(match, k=dense_k, cu=cu_k, **options):
+        with pytest.raises(heddle.InvalidArgumentError, match=match):
+            serve.ragged_attention(queries(3, 1), k, dense_v[:, :k.shape[1]], cu, "causal", **options)
+    refused_rows("cu_seqlens_k: offset 3: expected 57, got 56", cu=np.array([0, 40, 40, 56], np.int32))
+    refused_rows(r"cu_seqlens_k: expected row-major i32 of \[4\] \(sequences\), got i64", cu=cu_k.astype(np.int64))
+    refused_rows("sequences: expected 3, the batch of q, or 0, got 2", cu=np.array([0, 40, 57], np.int32))
+    refused_rows("seqused_k: sequence 1: expected 0 to 0 keys, as cu_seqlens_k says, got 1", seqused_k=np.array([1, 1, 1], np.int32))
+
+
 def refused(match, error=heddle.InvalidArgumentError, q=None, pattern="causal", **changes):
     cache = Cache()
     given = dict(k_cache=cache.k, v_cache=cache.v, page_table=cache.table, seqused_k=cache.lengths)
@@ -130,3 +199,7 @@ def test_a_node_of_a_graph_that_torch_compile_makes():
             torch.testing.assert_close(found, expected)
     broken = torch.compile(lambda *given: serve.paged_attention(*given, causal) * 2, backend="eager")
     torch.testing.assert_close(broken(q, *tensors), serve.paged_attention(q, *tensors, causal) * 2)
+    k, v, cu_k = (torch.from_numpy(each) for each in in_rows(cache))
+    rows = torch.compile(lambda *given: serve.ragged_attention(*given, near, return_lse=True), backend="eager", fullgraph=True)
+    for found, expected in zip(rows(q, k, v, cu_k), serve.paged_attention(q, *tensors, near, return_lse=True)):
+        torch.testing.assert_close(found, expected)

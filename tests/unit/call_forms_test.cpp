@@ -101,9 +101,14 @@ TEST_CASE("integers and scales are checked as other arrays are: address, presenc
   CHECK(call.check().message().find("out: expected memory apart from cu_seqlens_q") != std::string::npos);
 }
 
-TEST_CASE("what no kind has yet is refused as such") {
+TEST_CASE("what the kind does not have is refused, roles and sizes alike") {
   heddle_attention_args args = makeAttentionArgs();
   args.cu_seqlens_k = static_cast<int32_t *>(at(0x6000000));
   CHECK(checkForeign(Kind(), args).message() ==
-        "attention arguments: no kernel serves cu_seqlens_k yet; leave it zero");
+        "attention arguments: a call of kind forward has no cu_seqlens_k; leave it zero");
+  CHECK(checkForeign({KindBase::decode}, args).isOk());
+  args.cu_seqlens_k = nullptr, args.tables = 2;
+  CHECK(checkForeign(Kind(), args).message() ==
+        "attention arguments: a call of kind forward has no tables; leave it zero");
+  CHECK(checkForeign({KindBase::decode}, args).isOk());
 }

@@ -1,4 +1,5 @@
 //===- kinds_test.cpp - the tables of kinds and the struct of the C interface ----------===//
+#include "runtime/Core/CallArguments.h"
 #include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/Kinds.h"
 #include "runtime/Device/Arguments.h"
@@ -23,6 +24,30 @@ TEST_CASE("every role is a field of the C struct, a tensor or a pointer as the t
   CHECK(std::string(specOf(Role::identifier).name) == #field);
   HEDDLE_ROLES(HEDDLE_CHECK_ROLE)
 #undef HEDDLE_CHECK_ROLE
+}
+
+TEST_CASE("sizes are one list: symbols of launches, fields of the C struct and what nobody says come from it") {
+  for (const SizeSpec &size : kSizes) {
+    CHECK(&size == &kSizes[int(size.size)]);
+    CHECK(launchSymbolName(symbolOf(size.size)) == size.name);
+    CHECK(LaunchExpr::parse(size.name)->str() == size.name);
+  }
+#define HEDDLE_NO_FIELD(...)
+#define HEDDLE_CHECK_FIELD(identifier, name, ...)                                                                      \
+  CHECK((std::is_same_v<decltype(heddle_attention_args::name), int32_t>));                                             \
+  CHECK(kSizes[int(RoleExtent::identifier)].isField);
+  HEDDLE_SIZES(HEDDLE_NO_FIELD, HEDDLE_CHECK_FIELD)
+#undef HEDDLE_NO_FIELD
+#undef HEDDLE_CHECK_FIELD
+  heddle_attention_args args = {};
+  giveSizes({KindBase::decode}, [](RoleExtent size) { return 100 + int64_t(size); }, args);
+  CHECK(args.page_size == 100 + int(RoleExtent::pageSize));
+  CHECK(args.tables == 100 + int(RoleExtent::tables));
+  args = {};
+  giveSizes(Kind(), [](RoleExtent) { return 1; }, args);
+  CHECK(args.sequences == 0);
+  CHECK(Kind{KindBase::decode}.hasSize(RoleExtent::maxPages));
+  CHECK_FALSE(Kind().hasSize(RoleExtent::sequences));
 }
 
 TEST_CASE("a role's address is that of its own field") {

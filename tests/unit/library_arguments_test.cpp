@@ -99,12 +99,17 @@ public:
   Call(const BadCall &bad, char *base) : base(base), arguments(argumentsOf(bad.pattern)) {
     args.struct_size = sizeof args;
     const int64_t dim = 64;
+    const bool isDecode = bad.kind == "decode"; // 40 keys in 3 pages of 16
+    const std::array<int64_t, 4> ofKeys = {isDecode ? 3 : 1, isDecode ? 16 : 40, 2, dim};
     place("q", args.q, {1, 24, 4, dim});
-    place("k", args.k, {1, 40, 2, dim});
-    place("v", args.v, {1, 40, 2, dim});
+    place("k", args.k, ofKeys);
+    place("v", args.v, ofKeys);
     place("out", args.out, {1, 24, 4, dim});
     args.lse = reinterpret_cast<float *>(next("lse"));
-    if (bad.kind != "forward") {
+    if (isDecode) {
+      args.page_table = integers("page_table", {2, 0, 1}), args.seqused_k = integers("seqused_k", {40});
+      args.max_pages = 3;
+    } else if (bad.kind != "forward") {
       place("d_out", args.d_out, {1, 24, 4, dim});
       place("d_q", args.d_q, {1, 24, 4, dim}, HEDDLE_FP32);
       place("d_k", args.d_k, {1, 40, 2, dim}, HEDDLE_FP32);
@@ -113,10 +118,10 @@ public:
     for (const auto &[name, argument] : arguments)
       if (argument.isTensor())
         next(name);
-    end = used;
     std::istringstream changes(bad.change);
     for (std::string word; changes >> word;)
       change(word);
+    end = used;
     bind();
   }
 
@@ -124,6 +129,8 @@ public:
 
   // The integers of its tensors; `base` is memory of this process.
   void fill() {
+    for (const auto &[name, values] : sequences)
+      std::memcpy(addresses.at(name), values.data(), values.size() * sizeof(int32_t));
     for (const auto &[name, argument] : arguments)
       for (size_t i = 0; argument.isTensor() && i < argument.values.size(); ++i)
         std::memcpy(addresses.at(name) + i * size_t(argument.bytes), &argument.values[i], size_t(argument.bytes));
@@ -135,6 +142,30 @@ private:
   char *next(const std::string &name) {
     used += kRoom;
     return addresses[name] = base + used;
+  }
+
+  const int32_t *integers(const std::string &name, std::vector<int32_t> values) {
+    sequences[name] = std::move(values);
+    return reinterpret_cast<const int32_t *>(next(name));
+  }
+
+  // Of kind decode: its integers and sizes.
+  bool changeSequences(const std::string &name, const std::string &to) {
+    const std::map<std::string, const int32_t **> arrays = {
+        {"page_table", &args.page_table}, {"seqused_k", &args.seqused_k}, {"cu_seqlens_k", &args.cu_seqlens_k}};
+    const std::map<std::string, int32_t *> sizes = {{"page_size", &args.page_size},
+                                                    {"max_pages", &args.max_pages},
+                                                    {"tables", &args.tables},
+                                                    {"sequences", &args.sequences}};
+    if (sizes.count(name)) {
+      *sizes.at(name) = std::stoi(to);
+    } else if (arrays.count(name)) {
+      std::vector<int32_t> values;
+      for (int64_t value : to == "null" ? std::vector<int64_t>() : numbersIn(to))
+        values.push_back(int32_t(value));
+      *arrays.at(name) = to == "null" ? nullptr : integers(name, values);
+    }
+    return sizes.count(name) || arrays.count(name);
   }
 
   void place(const char *name, heddle_tensor &tensor, const std::array<int64_t, 4> &size,
@@ -211,10 +242,10 @@ private:
   }
 
   void changeField(const std::string &name, const std::string &to) {
+    if (changeSequences(name, to))
+      return;
     if (name == "struct_size" || name == "flags")
       (name == "flags" ? args.flags : args.struct_size) = uint32_t(std::stoul(to));
-    else if (name == "page_size")
-      args.page_size = std::stoi(to);
     else if (name == "rng_seed")
       args.rng_seed = std::stoull(to);
     else if (name == "scale")
@@ -251,6 +282,7 @@ private:
   size_t used = 0, end = 0;
   std::map<std::string, Argument> arguments;
   std::map<std::string, char *> addresses;
+  std::map<std::string, std::vector<int32_t>> sequences;
   std::vector<heddle_operand> operands;
 };
 
@@ -313,11 +345,17 @@ private:
 
 char *const kDeviceBase = reinterpret_cast<char *>(uintptr_t(0x10000000));
 
+constexpr const char *kInLists = "tables=2 page_table=2,0,1,0,1,2 seqused_k=40,3";
+constexpr const char *kInRows = "k.size.batch=1 k.size.row=40 v.size.batch=1 v.size.row=40 max_pages=0 page_table=null "
+                                "seqused_k=null cu_seqlens_k=0,40";
 const std::vector<BadCall> kGoodCalls = {{"forward", "near", "", 0, "", ""},
                                          {"forward", "tree", "", 0, "", ""},
                                          {"forward", "packed", "", 0, "", ""},
                                          {"forward", "lists", "", 0, "", ""},
                                          {"backward_accumulate", "near", "", 0, "", ""},
+                                         {"decode", "near", "", 0, "", ""},
+                                         {"decode", "near", kInLists, 0, "", ""},
+                                         {"decode", "near", kInRows, 0, "", ""},
                                          {"backward_accumulate", "packed", "", 0, "", ""}};
 
 void giveWorkspace(const heddle_kernel *kernel, heddle_attention_args &args) {

@@ -1,4 +1,4 @@
-// Sequences whose keys lie in pages, on the processors: each has the bits of a dense call on the same keys, and is what
+// Sequences whose keys lie in pages or in rows, on the processors: each has the bits of a dense call on the same keys, and is what
 // the definition says; what lengths and tables must be.
 #include "support/PagedCall.h"
 
@@ -20,7 +20,7 @@ void check(const Compiled &pattern, const PagedShape &shape) {
   const PagedCall call(pattern, shape);
   const RoleTensors results = call.onCpu();
   for (size_t sequence = 0; sequence < shape.rows.size(); ++sequence)
-    if (shape.rows[sequence] > 0)
+    if (shape.rows[sequence] > 0 && shape.lie != Keys::lists)
       call.checkAgainst(results, sequence, call.dense(sequence));
   const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 30);
   REQUIRE(report.roles.size() == 2);
@@ -40,7 +40,45 @@ PagedShape ragged(PagedShape shape) {
   return shape;
 }
 
+PagedShape with(PagedShape shape, Keys lie) {
+  shape.lie = lie;
+  return shape;
+}
+
 } // namespace
+
+TEST_CASE("a list of pages for each kv head: lengths of its own, positions along the list") {
+  for (const char *name : {"causal", "full", "dilated", "sink"}) {
+    INFO(name);
+    const Compiled pattern = compiledPattern(name);
+    check(pattern, with(shapeOf({2, 2, 2}, {300, 1, 0}, 6, 3, 16), Keys::lists));
+    check(pattern, with(ragged(shapeOf({1, 0, 70, 5}, {90, 20, 170, 64}, 16, 2, 48)), Keys::lists));
+  }
+}
+
+TEST_CASE("lists that are alike are one table for all heads, bit by bit") {
+  const Compiled pattern = compiledPattern("streaming");
+  PagedCall call(pattern, ragged(shapeOf({1, 9, 5}, {200, 77, 64}, 8, 4, 16)));
+  const RoleTensors one = call.onCpu();
+  for (Role role : {Role::pageTable, Role::sequsedK}) {
+    HostTensor &tensor = call.inputs.of(role);
+    const std::vector<std::byte> own = tensor.data;
+    for (int table = 1; table < 4; ++table)
+      tensor.data.insert(tensor.data.end(), own.begin(), own.end());
+    tensor.shape.insert(tensor.shape.begin(), 4);
+  }
+  call.inputs.sizes.tables = 4;
+  const RoleTensors lists = call.onCpu();
+  CHECK(lists.out.data == one.out.data);
+  CHECK(lists.lse.data == one.lse.data);
+}
+
+TEST_CASE("keys in rows, of which all count or the first ones") {
+  for (Keys lie : {Keys::rows, Keys::usedRows}) {
+    check(compiledPattern("causal"), with(shapeOf({1, 1, 1, 1}, {300, 0, 1, 130}, 16, 1, 0), lie));
+    check(compiledPattern("streaming"), with(ragged(shapeOf({1, 70, 0, 5}, {200, 170, 30, 64}, 4, 2, 0)), lie));
+  }
+}
 
 TEST_CASE("pages of every size, in random order; lengths that end within a page, one key, none") {
   const Compiled pattern = compiledPattern("causal");
@@ -94,4 +132,15 @@ TEST_CASE("entries of pages that the pattern keeps nothing of are not looked at,
   const std::string said = run(18, 21).message();
   CHECK(said == "attention arguments: page_table: sequence 0, page 18: expected 0 to 20, got 21");
   CHECK(run(18, -1).code() == StatusCode::invalidArgument);
+}
+
+TEST_CASE("of lists the kv head is named, too") {
+  const Compiled pattern = compiledPattern("causal");
+  PagedCall call(pattern, with(shapeOf({1, 1}, {300, 40}, 4, 2, 16), Keys::lists));
+  RoleTensors results = call.resultsBefore(DType::bf16);
+  const int32_t page = -1;
+  const int64_t entry = 3 * call.inputs.sizes.maxPages + 1; // of kv head 1, sequence 1, which has 20 keys
+  std::memcpy(call.inputs.pageTable.data.data() + 4 * entry, &page, sizeof page);
+  CHECK(cpuFunctionOf(KindBase::decode)(call.cpuCall(results)).message() ==
+        "attention arguments: page_table: kv head 1, sequence 1, page 1: expected 0 to 34, got -1");
 }

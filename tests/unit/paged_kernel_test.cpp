@@ -43,10 +43,11 @@ struct PagedKernel {
 };
 
 PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads, int64_t pageSize,
-                   bool isRagged = false) {
+                   bool isRagged = false, Keys lie = Keys::pages) {
   PagedShape shape;
   shape.rows = std::move(rows), shape.keys = std::move(keys);
   shape.heads = heads, shape.kvHeads = kvHeads, shape.pageSize = pageSize, shape.isRagged = isRagged;
+  shape.lie = lie;
   return shape;
 }
 
@@ -66,6 +67,23 @@ TEST_CASE("ragged queries, 1 to 128 of them; sequences without queries") {
   kernel.check(shapeOf({128}, {140}, 2, 1, 16), 2);
   kernel.check(shapeOf({19}, {1100}, 4, 1, 16),
                12); // 76 rows: both units are shared, the last row group of one is empty
+}
+
+TEST_CASE("a list of pages for each kv head, whose positions count along it") {
+  const PagedKernel kernel("causal");
+  kernel.check(shapeOf({1}, {1500}, 8, 2, 16, false, Keys::lists), 5);
+  kernel.check(shapeOf({1, 0, 40, 3}, {300, 20, 129, 1}, 6, 3, 48, true, Keys::lists), 3);
+  kernel.check(shapeOf({1}, {90}, 16, 1, 16, false, Keys::lists), 2);
+  PagedKernel("dilated").check(shapeOf({2, 2}, {200, 33}, 4, 2, 16, false, Keys::lists), 3); // heads are not packed
+}
+
+TEST_CASE("keys in rows, of which all count or the first ones") {
+  const PagedKernel kernel("causal", ",check_pages=1");
+  for (Keys lie : {Keys::rows, Keys::usedRows}) {
+    kernel.check(shapeOf({1, 1, 1}, {0, 1, 300}, 16, 2, 0, false, lie), 4);
+    kernel.check(shapeOf({3, 0, 1, 40}, {50, 70, 700, 129}, 6, 2, 0, true, lie), 3);
+  }
+  PagedKernel("streaming").check(shapeOf({3, 1}, {150, 77}, 6, 2, 0, true, Keys::rows), 3);
 }
 
 TEST_CASE("more sequences than a block has threads") {

@@ -337,7 +337,7 @@ TEST_CASE("attention inputs: shapes and dtypes that do not fit name the tensor a
 
 TEST_CASE("files have a tensor for each role that every call of a kind reads or writes, in the shape of the table") {
   Scratch scratch;
-  const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16, 6, 4, 3};
+  const AttentionSizes sizes{2, 5, 7, 4, 2, 8, 16, 6, 4, 3, 2};
   for (const Kind &kind : Kind::all()) {
     CAPTURE(kind.name());
     const Result<AttentionInputs> made = randomAttentionInputs(sizes, DType::bf16, 1, kind);
@@ -434,9 +434,40 @@ TEST_CASE("calls on pages: tables and lengths of a file name keys that there are
   CHECK(mentions(makeAttentionInputs(inputs, kind).status(), "page_table: dtype: expected i32, got fp32"));
 }
 
+TEST_CASE("calls of sequences: lists of pages for each kv head, and keys in rows") {
+  Scratch scratch;
+  const std::string path = scratch.path("lists.safetensors");
+  const Kind kind = {KindBase::decode};
+  AttentionSizes sizes{3, 2, 0, 4, 2, 8, 8, 12, 16, 4, 3, 2};
+  AttentionInputs lists = *randomAttentionInputs(sizes, DType::fp16, 7, kind);
+  CHECK(lists.pageTable.shape == std::vector<int64_t>{2, 3, 4});
+  CHECK(lists.sequsedK.shape == std::vector<int64_t>{2, 3});
+  REQUIRE(writeAttentionInputs(path, lists, 7).isOk());
+  CHECK(readAttentionInputs(path, kind)->sizes.tables == 2);
+  lists.sequsedK = HostTensor::zeros(DType::i32, {3});
+  CHECK(mentions(makeAttentionInputs(lists, kind).status(), "tensor 'seqused_k' is i32 [3]; expected [2, 3]"));
+  lists.pageTable = HostTensor::zeros(DType::i32, {4, 3, 4}), lists.sequsedK = HostTensor::zeros(DType::i32, {4, 3});
+  CHECK(mentions(makeAttentionInputs(lists, kind).status(), "tables: expected 0, 1 or 2, the heads of k, got 4"));
+
+  sizes.tables = 1, sizes.pages = 1, sizes.pageSize = 60, sizes.maxPages = 0;
+  AttentionInputs rows = *randomAttentionInputs(sizes, DType::fp16, 7, kind, {{Role::cuSeqlensK}, {}});
+  CHECK(!rows.isGiven(Role::pageTable));
+  CHECK(rows.cuSeqlensK.shape == std::vector<int64_t>{4});
+  CHECK(rows.cuSeqlensK.get(1) == 20);
+  CHECK(rows.sequsedK.get(0) == 20);
+  REQUIRE(writeAttentionInputs(path, rows, 7).isOk());
+  CHECK(readAttentionInputs(path, kind)->sizes.sequences == 3);
+  rows.sequsedK = {};
+  CHECK(makeAttentionInputs(rows, kind).isOk());
+  rows.pageTable = HostTensor::zeros(DType::i32, {3, 4});
+  CHECK(mentions(makeAttentionInputs(rows, kind).status(), "'page_table' or 'cu_seqlens_k', not both"));
+  rows.pageTable = {}, rows.cuSeqlensK = {};
+  CHECK(mentions(makeAttentionInputs(rows, kind).status(), "page_table"));
+}
+
 TEST_CASE(
     "lengths of sequences are between two numbers, and tables for them name no page twice while there is another") {
-  const HostTensor lengths = randomLengthsBetween(50, 3, 90, 1);
+  const HostTensor lengths = randomLengthsBetween({50}, 3, 90, 1);
   CHECK(lengths.shape == std::vector<int64_t>{50});
   std::set<double> seen;
   int64_t needed = 0;
@@ -445,11 +476,11 @@ TEST_CASE(
     needed += (int64_t(lengths.get(s)) + 15) / 16;
   }
   CHECK((*seen.begin() >= 3 && *seen.rbegin() <= 90 && seen.size() > 20));
-  CHECK(randomLengthsBetween(2, 7, 7, 1).get(1) == 7);
+  CHECK(randomLengthsBetween({2}, 7, 7, 1).get(1) == 7);
   for (int64_t pages : {needed, needed / 3}) {
     const PageSizes sizes{50, pages, 16, 6};
     const HostTensor table = pageTableOf(sizes, lengths, 1);
-    CHECK(checkSequenceTensors(sizes, table, lengths).isOk());
+    CHECK(checkPageTable(sizes, table, lengths).isOk());
     std::map<double, int64_t> uses;
     for (int64_t s = 0; s < 50; ++s)
       for (int64_t number = 0; number * 16 < int64_t(lengths.get(s)); ++number)

@@ -31,6 +31,12 @@ struct Call {
     args.cu_seqlens_q = static_cast<int32_t *>(at(0x8000000));
     args.sequences = 3;
   }
+  void makeRows() {
+    args.k = contiguousTensor(at(0x3000000), DType::bf16, {1, 500, 2, 64});
+    args.v = contiguousTensor(at(0x4000000), DType::bf16, {1, 500, 2, 64});
+    args.cu_seqlens_k = static_cast<int32_t *>(at(0x9000000));
+    args.page_table = nullptr, args.seqused_k = nullptr, args.max_pages = 0;
+  }
   Status check() {
     CallRules rules(kind);
     CallSizes sizes(symbols);
@@ -61,6 +67,22 @@ TEST_CASE("sizes of a call on pages are those of its tensors, and how many pages
   CHECK(call.symbols[LaunchSymbol::sequences] == 3);
   CHECK(elementsOf(specOf(Role::cuSeqlensQ), call.symbols) == 4);
   CHECK(elementsOf(specOf(Role::lse), call.symbols) == 28);
+}
+
+TEST_CASE("each kv head may have a table, and keys may lie in rows") {
+  Call call;
+  call.args.tables = 2;
+  REQUIRE_MESSAGE(call.check().isOk(), call.refusal());
+  CHECK(elementsOf(specOf(Role::pageTable), call.symbols) == 60);
+  CHECK(elementsOf(specOf(Role::sequsedK), call.symbols) == 6);
+  call.args.tables = 0;
+  call.makeRows();
+  REQUIRE_MESSAGE(call.check().isOk(), call.refusal());
+  CHECK(call.symbols[LaunchSymbol::seqlenK] == 500);
+  CHECK(call.symbols[LaunchSymbol::maxPages] == 1);
+  CHECK(elementsOf(specOf(Role::cuSeqlensK), call.symbols) == 4);
+  call.args.seqused_k = static_cast<int32_t *>(at(0x7000000));
+  CHECK(call.refusal() == "");
 }
 
 TEST_CASE("keys and heads of a page in any order, K and V in one tensor, page_size and sequences said or not") {
@@ -95,7 +117,20 @@ TEST_CASE("what does not fit is named") {
       {[](Call &c) { c.args.k_origin = 64; },
        "k_origin: expected 0, got 64; the queries of a sequence in pages are its last positions"},
       {[](Call &c) { c.args.page_table = nullptr; },
-       "page_table: address: expected device memory at a multiple of 4 bytes, got null"},
+       "page_table: expected a table of pages, or cu_seqlens_k of keys in rows, got null"},
+      {[](Call &c) { c.args.seqused_k = nullptr; },
+       "seqused_k: expected the lengths of sequences beside page_table, got null"},
+      {[](Call &c) { c.args.tables = 3; }, "tables: expected 0, 1 or 2, the heads of k, got 3"},
+      {[](Call &c) { c.args.tables = -1; }, "tables: expected 0, 1 or 2, the heads of k, got -1"},
+      {[](Call &c) { c.args.cu_seqlens_k = static_cast<int32_t *>(at(0x9000000)); },
+       "cu_seqlens_k: expected null beside page_table, which calls of another form have"},
+      {[](Call &c) { c.makeRows(), c.args.k.size[0] = c.args.v.size[0] = 2; },
+       "k: size of page: expected 1 beside cu_seqlens_k, got 2"},
+      {[](Call &c) { c.makeRows(), c.args.max_pages = 4; }, "max_pages: expected 0 beside cu_seqlens_k, got 4"},
+      {[](Call &c) { c.makeRows(), c.args.tables = 2; }, "tables: expected 0 beside cu_seqlens_k, got 2"},
+      {[](Call &c) { c.makeRows(), c.args.page_size = 16; }, "page_size: expected 500, the rows of k, or 0, got 16"},
+      {[](Call &c) { c.makeRows(), c.args.k.size[1] = c.args.v.size[1] = (int64_t(1) << 30) + 1; },
+       "k: size of row: expected at most 2^30 rows beside cu_seqlens_k, as positions lie below that, got 1073741825"},
       {[](Call &c) { c.args.seqused_k = static_cast<int32_t *>(at(0x7000002)); },
        "seqused_k: address: expected device memory at a multiple of 4 bytes, got remainder 2"},
       {[](Call &c) { c.args.cu_seqlens_q = static_cast<int32_t *>(at(0x8000000)); },
@@ -128,4 +163,31 @@ TEST_CASE("lengths and offsets in host memory") {
   CHECK(refusal({0, 1, 7}, {1, 3, 3, 7}) == "attention arguments: cu_seqlens_q: offset 0: expected 0, got 1");
   CHECK(refusal({0, 1, 7}, {0, 3, 2, 7}) == "attention arguments: cu_seqlens_q: offset 2: expected 3 to 7, got 2");
   CHECK(refusal({0, 1, 7}, {0, 3, 3, 6}) == "attention arguments: cu_seqlens_q: offset 3: expected 7, got 6");
+}
+
+TEST_CASE("lengths of lists, and offsets of keys, in host memory") {
+  Call lists;
+  lists.args.tables = 2;
+  REQUIRE(lists.check().isOk());
+  const auto ofLists = [&](std::vector<int32_t> lengths) {
+    lists.args.seqused_k = lengths.data();
+    return checkSequenceValues(lists.kind.roles(), lists.args, lists.symbols).message();
+  };
+  CHECK(ofLists({0, 160, 7, 3, 0, 160}) == "");
+  CHECK(ofLists({0, 160, 7, 3, 161, 1}) == "attention arguments: seqused_k: kv head 1, sequence 1: expected 0 to 160 "
+                                           "keys, 10 pages of 16, got 161");
+  Call rows;
+  rows.makeRows();
+  REQUIRE(rows.check().isOk());
+  const auto ofRows = [&](std::vector<int32_t> offsets, std::vector<int32_t> lengths) {
+    rows.args.cu_seqlens_k = offsets.data();
+    rows.args.seqused_k = lengths.empty() ? nullptr : lengths.data();
+    return checkSequenceValues(rows.kind.roles(), rows.args, rows.symbols).message();
+  };
+  CHECK(ofRows({0, 100, 100, 500}, {}) == "");
+  CHECK(ofRows({0, 100, 100, 500}, {100, 0, 7}) == "");
+  CHECK(ofRows({0, 100, 99, 500}, {}) == "attention arguments: cu_seqlens_k: offset 2: expected 100 to 500, got 99");
+  CHECK(ofRows({0, 100, 100, 501}, {}) == "attention arguments: cu_seqlens_k: offset 3: expected 500, got 501");
+  CHECK(ofRows({0, 100, 100, 500}, {100, 1, 7}) ==
+        "attention arguments: seqused_k: sequence 1: expected 0 to 0 keys, as cu_seqlens_k says, got 1");
 }

@@ -151,14 +151,15 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   launch.sharedBytes = layoutOf(request, config).totalBytes();
   launch.clears.push_back({arrivals, 0, words, 0});
   appendOperands(launch, request);
-  for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ})
+  for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ,
+                    Role::cuSeqlensK})
     launch.appendPointer(role);
   launch.appendPointer(arrivals);
   launch.appendPointer(states);
   for (Role role : {Role::q, Role::k, Role::v, Role::out})
     appendStrides(launch, role);
   for (Symbol size : {Symbol::sequences, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::pages,
-                      Symbol::pageSize, Symbol::maxPages})
+                      Symbol::pageSize, Symbol::maxPages, Symbol::tables})
     launch.appendI32(size);
   launch.appendScaleLog2();
   appendRuntimeSizes(launch, request);

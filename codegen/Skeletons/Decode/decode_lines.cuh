@@ -1,4 +1,5 @@
-// How much work there is. A line is a sequence, with one head where heads do not keep the same pairs; its units are 16
+// How much work there is. A line is a sequence, with one kv head where these have tables of their own, or with one head
+// where heads do not keep the same pairs; its units are 16
 // packed rows, or 64 where it has more than 16, of one kv head, or of its head, and one residue class of rows: query after
 // query, of each the heads that share keys. All units of a line count as many key tiles as its longest class visits: the count deals out work, a unit
 // walks what the pattern names.
@@ -15,7 +16,7 @@ constexpr bool kPacksHeads = KernelTraits::kPacksHeads;
 
 // Heads that share a unit.
 DEV int32_t headsOfUnit(const KernelParams &p) { return kPacksHeads ? p.heads / p.kvHeads : 1; }
-DEV int32_t linesOfSequence(const KernelParams &p) { return kPacksHeads ? 1 : p.heads; }
+DEV int32_t linesOfSequence(const KernelParams &p) { return kPacksHeads ? p.tables : p.heads; }
 
 struct Line {
   Sequence sequence;
@@ -52,9 +53,15 @@ DEV int32_t visitedTiles(const PatternContext &context, int32_t variant, int32_t
 // All lanes of a warp call.
 DEV Line readLine(const KernelParams &p, int32_t number) {
   Line line;
-  const int32_t lines = linesOfSequence(p);
-  line.sequence = Sequence::read(p, number / lines);
-  line.head = number % lines;
+  int32_t sequence = number, kvHead = 0;
+  line.head = 0;
+  if (!kPacksHeads || hasTableOfHead(p)) {
+    const int32_t lines = linesOfSequence(p), headsOfKv = p.heads / p.kvHeads;
+    sequence = number / lines;
+    line.head = number % lines * (kPacksHeads ? headsOfKv : 1);
+    kvHead = line.head / headsOfKv;
+  }
+  line.sequence = Sequence::read(p, sequence, kvHead);
   const PatternContext context = line.sequence.context(p, line.head);
   line.variant = Pattern::variant(context);
   line.rate = Pattern::queryRate(line.variant);
@@ -62,7 +69,7 @@ DEV Line readLine(const KernelParams &p, int32_t number) {
   const int32_t packed = line.rowsOfClass(0) * headsOfUnit(p);
   line.rowsOfUnit = packed > decode::kRows ? decode::kRows * decode::kGroups : decode::kRows;
   line.tilesOfClass = ceilDiv(packed, line.rowsOfUnit);
-  line.units = classes * line.tilesOfClass * (kPacksHeads ? p.kvHeads : 1);
+  line.units = classes * line.tilesOfClass * (kPacksHeads && !hasTableOfHead(p) ? p.kvHeads : 1);
   line.keyTiles = 1; // a unit without any has rows to write
 #pragma unroll 1
   for (int32_t rho = 0; __any_sync(kWholeWarp, rho < classes); ++rho) {

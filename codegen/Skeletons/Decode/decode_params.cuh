@@ -10,11 +10,13 @@ struct KernelParams : PatternOperands {
   const void *q, *k, *v;
   void *out;
   float *lse;
-  const int32_t *pageTable, *sequsedK, *cuSeqlensQ; // offsets null: rows are dense
-  uint32_t *arrivals;                               // zero, and left so
+  const int32_t *pageTable, *sequsedK;    // pages null: keys lie in rows; lengths null: offsets say them
+  const int32_t *cuSeqlensQ, *cuSeqlensK; // null: rows are dense; keys lie in pages
+  uint32_t *arrivals;                     // zero, and left so
   char *states;
   int64_t qStride[3], kStride[3], vStride[3], outStride[3]; // batch or page, row, head; in elements
   int32_t sequences, heads, kvHeads, seqlenQ, pages, pageSize, maxPages;
+  int32_t tables; // of each sequence: one, or one for each kv head
   float scaleLog2;
   int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
 };

@@ -19,7 +19,7 @@ struct Unit {
     const int32_t tile = number % line.tilesOfClass, rest = number / line.tilesOfClass;
     const int32_t classes = min(line.rate, line.sequence.rows);
     rho = rest % classes;
-    kvHead = kPacksHeads ? rest / classes : line.head / (p.heads / p.kvHeads);
+    kvHead = kPacksHeads && !hasTableOfHead(p) ? rest / classes : line.head / (p.heads / p.kvHeads);
     firstHead = kPacksHeads ? kvHead * heads : line.head;
     firstRow = tile * line.rowsOfUnit;
     rows = line.rowsOfClass(rho) * heads;

@@ -71,10 +71,15 @@ constexpr int kValueSliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesV;
 class PageRing {
 public:
   DEV PageRing(const KernelParams &p, const PatternContext &context, const Unit &unit, uint32_t shared)
-      : p(p), pages(p.pageTable + static_cast<int64_t>(unit.sequence.number) * p.maxPages), keys(unit.sequence.keys),
-        variant(unit.variant), walk(context, unit), slot(kStages - 1) {
+      : p(p), pages(pagesOf(p, unit.sequence.number, unit.kvHead)), keys(unit.sequence.keys), variant(unit.variant),
+        walk(context, unit), slot(kStages - 1) {
     keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kElementBytes;
     valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kElementBytes;
+    if (p.cuSeqlensK) {
+      const int64_t firstKey = firstKeyOf(p, unit.sequence.number);
+      keyBase += firstKey * p.kStride[1] * kElementBytes;
+      valueBase += firstKey * p.vStride[1] * kElementBytes;
+    }
     keySlots = shared + KernelTraits::kSmemK;
     valueSlots = shared + KernelTraits::kSmemV;
   }
@@ -143,7 +148,7 @@ private:
       rows.isPresent[j] = tile.exists() & (key < keys);
       const int32_t entry = rows.isPresent[j] ? key / p.pageSize : 0;
       rows.row[j] = key - entry * p.pageSize;
-      rows.page[j] = rows.isPresent[j] ? pages[entry] : 0;
+      rows.page[j] = rows.isPresent[j] && p.pageTable ? pages[entry] : 0;
       const bool isNone = static_cast<uint32_t>(rows.page[j]) >= static_cast<uint32_t>(p.pages);
       if (KernelTraits::kCheckPages && rows.isPresent[j] && isNone)
         __trap();

@@ -60,7 +60,7 @@ def inputs_of(spec, view, kind):
         of = next(role.name for role in kind.read if "kv_heads" in role.extents)
         raise bad(f"{of}: size of head: expected a divisor of the {heads} query heads, got {kv_heads}")
     if kind.has_pages:
-        inputs.sizes["seqlen_k"] = inputs.sizes["max_pages"] * inputs.sizes["page_size"]
+        inputs.sizes["seqlen_k"] = inputs.sizes.get("max_pages", 1) * inputs.sizes["page_size"]
     inputs.tensors.update((name, view(each, name)) for name, each in tensors.items())
     return inputs
 
@@ -112,14 +112,17 @@ def _check_dtype(role, view, inputs):
 
 def _check_array(role, view, inputs):
     """Kernels read and write it as rows behind one another. Sizes that only arrays have are those of the first one."""
-    for extent, got in zip(role.extents, view.shape):
+    extents = role.extents_of(len(view.shape))
+    if extents != role.extents and inputs.sizes.setdefault("tables", 1) > 1:
+        extents = role.extents
+    for extent, got in zip(extents, view.shape):
         inputs.sizes.setdefault(extent, got - role.is_offsets)
-    shape = tuple(inputs.sizes.get(extent, 0) + role.is_offsets for extent in role.extents)
+    shape = tuple(inputs.sizes.get(extent, 0) + role.is_offsets for extent in extents)
     is_other = view.dtype != role.element or tuple(view.shape) != shape
     if is_other or not is_row_major(view):
         how = "; have the earlier call write it into an out= of fp32" if is_other and role.name == "carry_out" else ""
         strides = "" if is_other else f" with strides {list(view.stride)} in the place of {list(row_major(shape))}"
-        raise bad(f"{role.label}: expected row-major {role.element} of {list(shape)} ({', '.join(role.extents)}){how}, got {view.dtype} of {list(view.shape)}{strides}")
+        raise bad(f"{role.label}: expected row-major {role.element} of {list(shape)} ({', '.join(extents)}){how}, got {view.dtype} of {list(view.shape)}{strides}")
     check_place(role.label, view, inputs.first.device)
 
 
@@ -243,9 +246,9 @@ class Call:
                 _describe(getattr(args, role.name), views[role.name])
             elif role.name in views:
                 setattr(args, role.name, views[role.name].ptr)
-        if inputs.kind.has_pages:
-            args.page_size, args.sequences, args.max_pages = (inputs.sizes[size] for size in ("page_size", "sequences", "max_pages"))
-        else:
+        for size in _kinds.fields():
+            setattr(args, size, inputs.sizes.get(size, 0))
+        if not inputs.kind.has_pages:
             args.q_origin, args.k_origin = _origin(self.pattern, spec.q_origin), position("k_origin", spec.k_origin)
         args.scale = checked_scale(spec.scale)
         for name, view in inputs.tensors.items():

@@ -20,6 +20,10 @@ class Role(NamedTuple):
         """In messages: a carry is given as a pair."""
         return self.name.replace("carry_", "carry: ")
 
+    def extents_of(self, rank):
+        """Of an array with so many dimensions: that of tables may be left out, where there is one for all heads."""
+        return self.extents[1:] if self.extents[0] == "tables" and rank + 1 == len(self.extents) else self.extents
+
     def shape(self, sizes):
         return tuple(sizes[extent] + self.is_offsets for extent in self.extents)
 
@@ -39,7 +43,7 @@ class Kind(NamedTuple):
 
     @property
     def has_pages(self):
-        """Keys lie in pages, and sequences have lengths of their own."""
+        """Keys lie in pages or in rows with offsets, and sequences have lengths of their own."""
         return any(role.name == "page_table" for role in self.roles)
 
     @property
@@ -62,6 +66,12 @@ def _role(name, form, element, extents, access, presence, **_):
 
 def _kind(name, base, adds, is_deterministic, roles, **_):
     return Kind(name, base, adds, is_deterministic, tuple(_role(**role) for role in roles))
+
+
+@functools.lru_cache(maxsize=None)
+def fields():
+    """Names of the sizes that heddle_attention_args has fields for."""
+    return tuple(each["name"] for each in tables()["sizes"] if each["is_field"])
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,4 +1,4 @@
-"""Calls over pages at once, and what they were given, as heddle.serve takes it."""
+"""Calls of sequences at once, and what they were given, as heddle.serve takes it."""
 from typing import Any, NamedTuple, Optional
 
 from . import _direct, _kinds, patterns
@@ -7,6 +7,7 @@ from .patterns import Pattern
 
 
 class PagesSpec(NamedTuple):
+    """Keys lie in pages, or in rows with offsets."""
     q: Any
     k: Any
     v: Any
@@ -22,6 +23,11 @@ class PagesSpec(NamedTuple):
     q_origin: None = None  # of each sequence by itself: its queries are its last positions
     k_origin: int = 0
     precision: str = "exact"
+    cu_seqlens_k: Any = None
+
+    @property
+    def name(self):
+        return "paged_attention" if self.cu_seqlens_k is None else "ragged_attention"
 
     @property
     def kind(self):
@@ -29,24 +35,25 @@ class PagesSpec(NamedTuple):
 
     def given(self):
         """Tensors, by role."""
-        offsets = {} if self.cu_seqlens_q is None else dict(cu_seqlens_q=self.cu_seqlens_q)
-        return dict(q=self.q, k=self.k, v=self.v, page_table=self.page_table, seqused_k=self.seqused_k, **offsets)
+        integers = dict(page_table=self.page_table, seqused_k=self.seqused_k, cu_seqlens_q=self.cu_seqlens_q, cu_seqlens_k=self.cu_seqlens_k)
+        return dict(q=self.q, k=self.k, v=self.v, **{name: each for name, each in integers.items() if each is not None})
 
-    def refuse_unclear(self, what, **others):
+    def refuse_unclear(self, **others):
         """Of the pattern: `others` are what the call takes beside these."""
-        options = dict(cu_seqlens_q=self.cu_seqlens_q, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream, **others)
-        self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])
+        seqused_k = {} if self.cu_seqlens_k is None else dict(seqused_k=self.seqused_k)
+        options = dict(cu_seqlens_q=self.cu_seqlens_q, **seqused_k, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream, **others)
+        self.pattern.refuse_unclear(self.name, [name for name, value in options.items() if value is not None])
 
 
 def attention(spec, return_lse):
     if type(spec.pattern) is not Pattern:
         spec = spec._replace(pattern=patterns.resolved(spec.pattern))
     if spec.pattern.also_of_calls:
-        spec.refuse_unclear("paged_attention", return_lse=return_lse or None)
+        spec.refuse_unclear(return_lse=return_lse or None)
     spec = with_numbers(spec)
     if _direct.is_torch(spec.q):
         if spec.stream is not None:
-            raise _direct.no_stream("paged_attention")
+            raise _direct.no_stream(spec.name)
         from . import _torch_pages
         return _torch_pages.attention(spec, return_lse)
     from . import _generic

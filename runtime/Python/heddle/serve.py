@@ -1,6 +1,7 @@
-"""heddle.serve: attention over a cache in pages, for a batch of sequences of all lengths, as inference engines need it.
+"""heddle.serve: attention for a batch of sequences of all lengths, as inference engines need it, whose keys lie in pages or in rows.
 
     out = heddle.serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, "causal")
+    out = heddle.serve.ragged_attention(q, k, v, cu_seqlens_k, "causal")
 
 docs/serving.md is the guide.
 """
@@ -11,7 +12,7 @@ from ._pages import PagesSpec
 from .calls import PatternLike
 from .patterns import Pattern
 
-__all__ = ["paged_attention"]
+__all__ = ["paged_attention", "ragged_attention"]
 
 
 def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: PatternLike, *, cu_seqlens_q=None, scale: Optional[float] = None,
@@ -22,8 +23,9 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     k_cache       [pages, page_size, kv_heads, head_dim], page_size 1 to 256, any strides: `cache.transpose(1, 2)` of a cache that has heads
                   before keys, `cache[:, 0]` and `cache[:, 1]` of one that has K and V in one tensor
     v_cache       [pages, page_size, kv_heads, value_dim]
-    page_table    int32 [sequences, max_pages]: which pages the keys of a sequence lie in
-    seqused_k     int32 [sequences]: how many keys each sequence has
+    page_table    int32 [sequences, max_pages]: which pages the keys of a sequence lie in; or [kv_heads, sequences, max_pages], a list for each
+                  kv head, whose positions count along it: it is the sequence to the query heads of that kv head
+    seqused_k     int32 [sequences]: how many keys each sequence has; [kv_heads, sequences] beside such lists
     cu_seqlens_q  int32 [sequences + 1]: the queries of sequence s are rows cu_seqlens_q[s] to cu_seqlens_q[s + 1] of q
     pattern       as in heddle.attention. The queries of a sequence are its last positions, whatever the pattern says of q_origin
     scale, return_lse, out, lse, stream, arguments: as in heddle.attention; lse is fp32 [batch of q, heads, rows of q]
@@ -33,7 +35,23 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     that a pattern keeps nothing of are not read. Returns out, of the shape of q with value_dim. There are no gradients. In host memory lengths,
     offsets and the pages that are read are checked; on a GPU they are the caller's word.
     """
-    spec = PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments)
+    return _attention(PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments), return_lse)
+
+
+def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, scale: Optional[float] = None,
+                     return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, **arguments: Any):
+    """paged_attention without pages: the keys of a sequence lie behind each other.
+
+    k, v          [1, rows, kv_heads, dim], rows of all sequences
+    cu_seqlens_k  int32 [sequences + 1]: the keys of sequence s are rows cu_seqlens_k[s] to cu_seqlens_k[s + 1]
+    seqused_k     int32 [sequences]: how many of these rows count, from the first on; None: all
+    All else is as in paged_attention.
+    """
+    return _attention(PagesSpec(q, k, v, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k), return_lse)
+
+
+def _attention(spec, return_lse):
+    pattern, scale, out, lse, stream = spec.pattern, spec.scale, spec.out, spec.lse, spec.stream
     if not _direct.is_compiling():
         return _pages.attention(spec, return_lse)
     is_fixed = isinstance(pattern, (str, Pattern)) and not _direct.is_torch(scale)
@@ -41,6 +59,6 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
         from . import _torch_outside
         return _torch_outside.paged_attention(spec, return_lse)
     if stream is not None:
-        raise _direct.no_stream("paged_attention")
+        raise _direct.no_stream(spec.name)
     from . import _torch_pages_op
     return _torch_pages_op.attention(spec if is_fixed else spec._replace(pattern=patterns.resolved(pattern)), return_lse)

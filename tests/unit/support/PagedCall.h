@@ -1,6 +1,6 @@
-//===- PagedCall.h - a call on keys in pages with random inputs -*- C++ -*-===//
-// Owns how tests make calls of kind decode: sequences of given lengths, whose keys lie in pages in random order; what a
-// sequence is as a dense call; and the results of the processors and of a kernel on the host.
+//===- PagedCall.h - a call of sequences with random inputs -----*- C++ -*-===//
+// Owns how tests make calls of kind decode: sequences of given lengths, whose keys lie in pages in random order, or in rows;
+// what a sequence is as a dense call; and the results of the processors and of a kernel on the host.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
@@ -15,11 +15,26 @@ namespace heddle::test {
 
 inline const Kind kDecode = {KindBase::decode};
 
+/// lists: each kv head has a table of its own, of fewer keys from head to head. usedRows: lengths say how many count.
+enum class Keys { pages, lists, rows, usedRows };
+
 struct PagedShape {
   std::vector<int> rows, keys; ///< of each sequence
   int64_t heads = 1, kvHeads = 1, pageSize = 16, headDim = 64, valueDim = 64;
   bool isRagged = false;
   DType dtype = DType::bf16;
+  Keys lie = Keys::pages;
+
+  bool isInRows() const { return lie == Keys::rows || lie == Keys::usedRows; }
+  int64_t tables() const { return lie == Keys::lists ? kvHeads : 1; }
+  /// Keys that sequences have to one kv head after the other.
+  std::vector<int> listKeys() const {
+    std::vector<int> lengths;
+    for (int64_t table = 0; table < tables(); ++table)
+      for (int each : keys)
+        lengths.push_back(int(each * (tables() - table) / tables()));
+    return lengths;
+  }
 };
 
 inline HostTensor integers(std::vector<int64_t> shape, const std::vector<int32_t> &values) {
@@ -71,7 +86,6 @@ struct PagedCall {
           !tensor.shape.empty())
         call.give(role.role, tensor.data.data());
     setSizes(inputs.sizes, call);
-    call.sequences = int32_t(asked.rows.size());
     call.scale = float(scale);
     giveArguments(call);
     return call;
@@ -135,7 +149,8 @@ struct PagedCall {
                                                       {LaunchSymbol::sequences, int64_t(asked.rows.size())},
                                                       {LaunchSymbol::pages, s.pages},
                                                       {LaunchSymbol::pageSize, s.pageSize},
-                                                      {LaunchSymbol::maxPages, s.maxPages},
+                                                      {LaunchSymbol::maxPages, asked.isInRows() ? 1 : s.maxPages},
+                                                      {LaunchSymbol::tables, s.tables},
                                                       {LaunchSymbol::smCount, processors}};
     for (const auto &[symbol, value] : sizes)
       host.symbols[symbol] = value;
@@ -179,29 +194,50 @@ private:
     return size_t(row * asked.heads * dim * dtypeBytes(asked.dtype));
   }
 
-  /// Entries that no key needs name no page.
+  static HostTensor offsetsOf(const std::vector<int> &lengths) {
+    std::vector<int32_t> offsets = {0};
+    for (int length : lengths)
+      offsets.push_back(offsets.back() + length);
+    return integers({int64_t(offsets.size())}, offsets);
+  }
+
   void makeTables() {
+    inputs.sizes.sequences = int64_t(asked.rows.size());
+    inputs.sizes.tables = asked.tables();
+    asked.isInRows() ? makeRows() : makePages();
+    if (asked.lie != Keys::rows)
+      inputs.sequsedK = integers(inputs.sizes.shapeOf(specOf(Role::sequsedK)), asked.listKeys());
+    if (asked.isRagged)
+      inputs.cuSeqlensQ = offsetsOf(asked.rows);
+  }
+
+  void makeRows() {
+    std::vector<int> lengths = asked.keys;
+    for (int &each : lengths)
+      each += asked.lie == Keys::usedRows ? 3 : 0;
+    inputs.cuSeqlensK = offsetsOf(lengths);
+    inputs.sizes.pages = 1;
+    inputs.sizes.pageSize = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+  }
+
+  /// Entries that no key needs name no page.
+  void makePages() {
     AttentionSizes &sizes = inputs.sizes;
-    const int64_t count = int64_t(asked.rows.size());
     sizes.pageSize = asked.pageSize;
     sizes.maxPages = (mostKeys() + asked.pageSize - 1) / asked.pageSize + 1;
     std::vector<int32_t> needed;
-    for (int keys : asked.keys)
+    for (int keys : asked.listKeys())
       needed.push_back(int32_t((keys + asked.pageSize - 1) / asked.pageSize));
     sizes.pages = std::accumulate(needed.begin(), needed.end(), 2);
-    std::vector<int32_t> order(size_t(sizes.pages)), table(size_t(count * sizes.maxPages), -1), offsets = { 0 };
+    std::vector<int32_t> order(size_t(sizes.pages)), table(needed.size() * size_t(sizes.maxPages), -1);
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), std::mt19937(11));
     auto page = order.begin();
-    for (size_t s = 0; s < needed.size(); ++s) {
-      std::copy_n(page, needed[s], table.begin() + long(s) * long(sizes.maxPages));
-      page += needed[s];
-      offsets.push_back(offsets.back() + asked.rows[s]);
+    for (size_t list = 0; list < needed.size(); ++list) {
+      std::copy_n(page, needed[list], table.begin() + long(list) * long(sizes.maxPages));
+      page += needed[list];
     }
-    inputs.pageTable = integers({count, sizes.maxPages}, table);
-    inputs.sequsedK = integers({count}, asked.keys);
-    if (asked.isRagged)
-      inputs.cuSeqlensQ = integers({count + 1}, offsets);
+    inputs.pageTable = integers(sizes.shapeOf(specOf(Role::pageTable)), table);
   }
 
   /// Keys behind the lengths are NaN.
@@ -215,9 +251,10 @@ private:
     for (const auto &[role, name] : {std::pair(Role::q, "q"), {Role::k, "k"}, {Role::v, "v"}})
       inputs.of(role) = randomNormalTensor(asked.dtype, sizes.shapeOf(specOf(*kDecode.find(role))), 5, name);
     std::vector<bool> isUsed(size_t(sizes.pages * sizes.pageSize), false);
-    for (size_t s = 0; s < asked.keys.size(); ++s)
-      for (int64_t key = 0; key < asked.keys[s]; ++key)
-        isUsed[size_t(placeOf(s, key))] = true;
+    const std::vector<int> lengths = asked.listKeys();
+    for (size_t list = 0; list < lengths.size(); ++list)
+      for (int64_t key = 0; key < lengths[list]; ++key)
+        isUsed[size_t(placeOf(list, key))] = true;
     for (Role role : {Role::k, Role::v}) {
       HostTensor &tensor = inputs.of(role);
       const int64_t perKey = tensor.shape[2] * tensor.shape[3];
@@ -228,8 +265,10 @@ private:
   }
 
   /// Of a key among those of all pages.
-  int64_t placeOf(size_t sequence, int64_t key) const {
-    const int64_t size = inputs.sizes.pageSize, entry = int64_t(sequence) * inputs.sizes.maxPages + key / size;
+  int64_t placeOf(size_t list, int64_t key) const {
+    if (asked.isInRows())
+      return int64_t(inputs.cuSeqlensK.get(int64_t(list))) + key;
+    const int64_t size = inputs.sizes.pageSize, entry = int64_t(list) * inputs.sizes.maxPages + key / size;
     return int64_t(inputs.pageTable.get(entry)) * size + key % size;
   }
 
