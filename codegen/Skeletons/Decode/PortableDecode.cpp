@@ -144,7 +144,7 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   plan.serves.qOrigin = QOriginRule::given; // calls give 0, sequences have their own
   const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks, slots = blocks * decode::kSlotsOfBlock;
   const LaunchExpr words = slots * decode::kArrivalSteps;
-  const PointerSource arrivals = plan.appendRegion("arrivals", words * int64_t(sizeof(uint32_t)));
+  const PointerSource arrivals = plan.appendRegion("zero.arrivals", words * int64_t(sizeof(uint32_t)));
   const PointerSource states =
       plan.appendRegion("states", slots * (decode::kGroups * decode::stateBytes(request.valueDim)));
   KernelLaunch &launch = plan.launches.emplace_back();
