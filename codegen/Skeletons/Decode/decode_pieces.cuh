@@ -27,7 +27,7 @@ private:
   uint32_t address;
 };
 constexpr int kParkedWord = 8; // words from here on are those of parked structs
-static_assert(KernelTraits::kWarps <= kParkedWord, "each warp has a sum of 64 bits");
+static_assert(2 * KernelTraits::kWarps <= kParkedWord, "each warp has a sum of 64 bits, and a number");
 
 // What is the same in all threads and not looked at for long, in shared memory instead of registers. Barriers lie between
 // two uses, and between park() and unpark().
@@ -183,14 +183,40 @@ DEV void findInWarp(const KernelParams &p, Piece &piece, Line &line) {
   line = lineOfLane(ofLane, piece.line);
 }
 
+// The number that all threads of the block have between their shortest and their longest; 0 where there are several.
+DEV int32_t onlyNumber(const BlockWords &words, int32_t shortest, int32_t longest) {
+  const int32_t place = KernelTraits::kWarps + threadIdx.x / 32;
+  shortest = __reduce_min_sync(kWholeWarp, shortest);
+  longest = __reduce_max_sync(kWholeWarp, longest);
+  if (threadIdx.x % 32 == 0)
+    words.store(place, shortest == longest ? longest : 0);
+  __syncthreads();
+  const int64_t only = words.load(KernelTraits::kWarps);
+  bool isOnly = true;
+#pragma unroll
+  for (int i = 1; i < KernelTraits::kWarps; ++i)
+    isOnly &= words.load(KernelTraits::kWarps + i) == only;
+  return isOnly ? static_cast<int32_t>(only) : 0;
+}
+
 // All threads of the block call.
 DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piece, Line &line) {
   const int32_t thread = threadIdx.x;
   int64_t own = 0, last = 0;
+  int32_t shortest = kNoTile, longest = 0;
 #pragma unroll 1
-  for (int32_t first = 0; first < piece.lines; first += kThreads)
-    own += last = workOfLine(p, first + thread, piece.lines);
+  for (int32_t first = 0; first < piece.lines; first += kThreads) {
+    const Line ofThread = readLine(p, min(first + thread, piece.lines - 1));
+    own += last = first + thread < piece.lines ? ofThread.work() : 0;
+    shortest = min(shortest, ofThread.keyTiles);
+    longest = max(longest, ofThread.keyTiles);
+  }
   BlockSum sum = sumOfBlock(words, own);
+  if (const int32_t tiles = onlyNumber(words, shortest, longest); tiles > 0) {
+    const EqualUnits equal(static_cast<int32_t>(quotient(sum.all, tiles)), tiles);
+    if (equal.keyTiles == tiles) // lines are read anew, with this length
+      piece.quota = equal.quota;
+  }
   piece.deal(sum.all);
   if (piece.isEmpty())
     return;
