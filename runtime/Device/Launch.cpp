@@ -1,6 +1,7 @@
 //===- Launch.cpp - from checked arguments to a launch ----------------------===//
 #include "runtime/Device/LaunchGraph.h"
 #include "runtime/Device/LoadedKernel.h"
+#include "runtime/Device/OwnZeros.h"
 
 #include <algorithm>
 #include <atomic>
@@ -283,6 +284,7 @@ struct PreparedState {
   CheckedCall checked;
   EvaluatedCall call{nullptr}; // of the first round
   std::unique_ptr<unsigned char[], Release> params;
+  std::optional<OwnZeros> zeros;
   std::unique_ptr<LaunchGraph> graph; // of all that one launch does, or null
   KernelRow *row = nullptr;
   std::atomic<int64_t> pairs{0};
@@ -320,6 +322,8 @@ Result<PreparedLaunch> Kernel::prepare(const AttentionArgs &args) const {
   HEDDLE_TRY(scope.status("prepare"));
   HEDDLE_TRY(checkAddresses(*loaded, state->checked.inputs));
   keepCall(*loaded, call, *state);
+  if (state->checked.rounds == 1) // else rounds are evaluated anew
+    state->zeros = OwnZeros::give(*loaded, state->checked.inputs, state->call);
   if (state->checked.rounds == 1 && !(args.flags & HEDDLE_WITHOUT_GRAPH))
     state->graph = LaunchGraph::make(*loaded, state->call);
   Counters::get().workspace.add(state->workspaceBytes = state->checked.inputs.layout.totalBytes);

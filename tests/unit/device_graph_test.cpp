@@ -4,6 +4,7 @@
 #include "device_fixture.h"
 #include "runtime/Device/Driver.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -96,6 +97,84 @@ TEST_CASE("clears come before the kernel in the graph") {
   CHECK(clears[0].words == 64);
   CHECK(clears[0].value == 9);
   CHECK(fakeCudaLastLaunch()->clearsBefore == 1);
+}
+
+namespace {
+
+/// A kernel with a region that it clears, and one that is zero before and after it; behind what others have, its
+/// parameters have the address of this one.
+struct KernelWithZeros {
+  explicit KernelWithZeros(const Device &device);
+  uint64_t addressGiven() const {
+    uint64_t address = 0;
+    std::memcpy(&address, fakeCudaLastLaunch()->params + place, sizeof address);
+    return address;
+  }
+
+  int64_t place = 0;
+  std::optional<Kernel> kernel;
+};
+
+KernelWithZeros::KernelWithZeros(const Device &device) {
+  LaunchPlan plan = emptyPlan();
+  KernelLaunch &launch = plan.launches.front();
+  const PointerSource room = plan.appendRegion("room", 256), zeros = plan.appendRegion("zero.counters", 512);
+  launch.clears.push_back({room, 0, 64, 9});
+  launch.clears.push_back({zeros, 0, 128, 0});
+  place = launch.appendPointer(zeros);
+  fakeCudaExpectParams(size_t(launch.paramBytes));
+  KernelRecord record = forwardRecord("zeros");
+  record.plan = plan.str();
+  kernel = require(Kernel::load(device, record));
+}
+
+} // namespace
+
+TEST_CASE("what launches leave zero lies in memory of the prepared call, which no launch clears") {
+  Scene scene = Scene::open();
+  const KernelWithZeros with(scene.device);
+  DeviceBuffer workspace = require(DeviceBuffer::allocate(scene.device, 768));
+  require(workspace.fillBytes(0xff));
+  scene.call.args.workspace = workspace.data();
+  scene.call.args.workspace_bytes = 768;
+  const int before = fakeCudaLiveAllocations();
+  {
+    const PreparedLaunch prepared = require(with.kernel->prepare(scene.call.args));
+    CHECK(fakeCudaLiveAllocations() == before + 1);
+    fakeCudaReset();
+    require(prepared.launch(scene.stream.handle()));
+    int count = 0;
+    const Clear *clears = fakeCudaClears(&count);
+    REQUIRE(count == 1);
+    CHECK(clears[0].address == workspace.address());
+    const auto *own = reinterpret_cast<const uint32_t *>(uintptr_t(with.addressGiven()));
+    CHECK((with.addressGiven() < workspace.address() || with.addressGiven() >= workspace.address() + 768));
+    CHECK(std::all_of(own, own + 128, [](uint32_t word) { return word == 0; }));
+  }
+  CHECK(fakeCudaLiveAllocations() == before);
+  fakeCudaReset();
+  require(with.kernel->launch(scene.stream.handle(), scene.call.args)); // without a call to keep them in
+  int count = 0;
+  fakeCudaClears(&count);
+  CHECK(count == 2);
+  CHECK(with.addressGiven() == workspace.address() + 256);
+}
+
+TEST_CASE("without memory for them they lie in the workspace and are cleared") {
+  Scene scene = Scene::open();
+  const KernelWithZeros with(scene.device);
+  DeviceBuffer workspace = require(DeviceBuffer::allocate(scene.device, 768));
+  scene.call.args.workspace = workspace.data();
+  scene.call.args.workspace_bytes = 768;
+  constexpr int kOutOfMemory = 2;
+  fakeCudaFail("cuMemAlloc_v2", kOutOfMemory, 0);
+  const PreparedLaunch prepared = require(with.kernel->prepare(scene.call.args));
+  fakeCudaReset();
+  require(prepared.launch(scene.stream.handle()));
+  int count = 0;
+  fakeCudaClears(&count);
+  CHECK(count == 2);
+  CHECK(with.addressGiven() == workspace.address() + 256);
 }
 
 TEST_CASE("a call may be prepared without a graph") {

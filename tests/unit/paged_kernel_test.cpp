@@ -61,6 +61,26 @@ TEST_CASE("lengths, pages of every size, groups of heads; units that one block h
   kernel.check(shapeOf({1}, {1500}, 2, 1, 48), 20); // 12 blocks in two steps
 }
 
+TEST_CASE("where units are equal blocks have whole ones, if little is lost by it: bits are those of one processor") {
+  const PagedKernel kernel("causal");
+  const auto isSplit = [&kernel](int sequences, int64_t processors) {
+    PagedShape shape = shapeOf(std::vector<int>(size_t(sequences), 1), std::vector<int>(size_t(sequences), 500), 16, 1, 16);
+    const PagedCall call(kernel.pattern, shape);
+    const RoleTensors whole = kernel.run(call, 1), dealt = kernel.run(call, processors);
+    return whole.lse.data != dealt.lse.data || whole.out.data != dealt.out.data;
+  };
+  CHECK(!isSplit(11, 3)); // 2 units of 8 tiles for each of 6 blocks; an even share is 15 tiles
+  CHECK(!isSplit(6, 3));
+  CHECK(!isSplit(44, 3)); // more than lanes of a warp
+  CHECK(isSplit(5, 4)); // 8 tiles were too many beside 5
+}
+
+TEST_CASE("equal units that several blocks share, the last with fewer tiles") {
+  const PagedKernel kernel("causal");
+  kernel.check(shapeOf({1, 1}, {1090, 1090}, 4, 2, 16), 18); // 18 tiles in 9 pieces of each
+  kernel.check(shapeOf({1}, {1030}, 8, 4, 64), 18);          // 17 tiles, the last piece has one
+}
+
 TEST_CASE("ragged queries, 1 to 128 of them; sequences without queries") {
   const PagedKernel kernel("causal");
   kernel.check(shapeOf({3, 0, 1, 40}, {50, 70, 200, 129}, 6, 2, 16, true), 3);

@@ -54,6 +54,8 @@ int64_t leastRegisters(const KernelRequest &request, const DecodeConfig &config)
   return request.valueDim / 2 + request.headDim / 4 + config.chunkN / 2 + config.chunkN / 4 + kOthers;
 }
 
+LaunchExpr atLeastOne(const LaunchExpr &size) { return LaunchExpr::apply(LaunchExpr::Op::max, {size, 1}); }
+
 bool packsHeads(const KernelRequest &request) { return !request.keepsByHead && request.variants.size() == 1; }
 
 class PortableDecode final : public Family<DecodeConfig, KindBase::decode, AsyncCopies> {
@@ -142,7 +144,7 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   plan.serves.qOrigin = QOriginRule::given; // calls give 0, sequences have their own
   const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks, slots = blocks * decode::kSlotsOfBlock;
   const LaunchExpr words = slots * decode::kArrivalSteps;
-  const PointerSource arrivals = plan.appendRegion("arrivals", words * int64_t(sizeof(uint32_t)));
+  const PointerSource arrivals = plan.appendRegion("zero.arrivals", words * int64_t(sizeof(uint32_t)));
   const PointerSource states =
       plan.appendRegion("states", slots * (decode::kGroups * decode::stateBytes(request.valueDim)));
   KernelLaunch &launch = plan.launches.emplace_back();
@@ -158,8 +160,11 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   launch.appendPointer(states);
   for (Role role : {Role::q, Role::k, Role::v, Role::out})
     appendStrides(launch, role);
-  for (Symbol size : {Symbol::sequences, Symbol::heads, Symbol::kvHeads, Symbol::seqlenQ, Symbol::pages,
-                      Symbol::pageSize, Symbol::maxPages, Symbol::tables})
+  launch.appendI64(ceilDiv(int64_t(1) << decode::kInverseShift, atLeastOne(Symbol::pageSize)));
+  for (Symbol size : {Symbol::sequences, Symbol::heads, Symbol::kvHeads})
+    launch.appendI32(size);
+  launch.appendI32(floorDiv(Symbol::heads, atLeastOne(Symbol::kvHeads)));
+  for (Symbol size : {Symbol::seqlenQ, Symbol::pages, Symbol::pageSize, Symbol::maxPages, Symbol::tables})
     launch.appendI32(size);
   launch.appendScaleLog2();
   appendRuntimeSizes(launch, request);

@@ -15,6 +15,9 @@ constexpr int kPairBytes = 32 * 16, kEndBytes = 32 * 8;
 template <class Int> constexpr Int halfBytes(Int valueDim) { return valueDim / 16 * kPairBytes + kEndBytes; }
 template <class Int> constexpr Int stateBytes(Int valueDim) { return 2 * halfBytes(valueDim); }
 
+// Keys are below 2^30. Four times the number of one, times 2^62 / page size, rounded up, is its page in the upper 64 bits.
+constexpr int kInverseShift = 62;
+
 // A block leaves states of at most two units: of the one that its piece begins within, and of the one that it ends within.
 constexpr int kSlotsOfBlock = 2;
 // States are joined by so many; those that come of it in one further step.

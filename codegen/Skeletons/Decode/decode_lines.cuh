@@ -14,9 +14,20 @@ namespace heddle {
 
 constexpr bool kPacksHeads = KernelTraits::kPacksHeads;
 
+// Of numbers that are not negative, without a division where the divisor is 1, as it is of one query.
+DEV int32_t quickQuotient(int32_t a, int32_t b) {
+  if (b == 1)
+    return a;
+  return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+}
+
 // Heads that share a unit.
-DEV int32_t headsOfUnit(const KernelParams &p) { return kPacksHeads ? p.heads / p.kvHeads : 1; }
+DEV int32_t headsOfUnit(const KernelParams &p) { return kPacksHeads ? p.sharingHeads : 1; }
 DEV int32_t linesOfSequence(const KernelParams &p) { return kPacksHeads ? p.tables : p.heads; }
+
+constexpr int kRowsShift = 4, kTallShift = 6;
+static_assert(decode::kRows == 1 << kRowsShift && decode::kRows * decode::kGroups == 1 << kTallShift,
+              "units have powers of two of rows");
 
 struct Line {
   Sequence sequence;
@@ -56,10 +67,10 @@ DEV Line readLine(const KernelParams &p, int32_t number) {
   int32_t sequence = number, kvHead = 0;
   line.head = 0;
   if (!kPacksHeads || hasTableOfHead(p)) {
-    const int32_t lines = linesOfSequence(p), headsOfKv = p.heads / p.kvHeads;
+    const int32_t lines = linesOfSequence(p);
     sequence = number / lines;
-    line.head = number % lines * (kPacksHeads ? headsOfKv : 1);
-    kvHead = line.head / headsOfKv;
+    line.head = number % lines * (kPacksHeads ? p.sharingHeads : 1);
+    kvHead = line.head / p.sharingHeads;
   }
   line.sequence = Sequence::read(p, sequence, kvHead);
   const PatternContext context = line.sequence.context(p, line.head);
@@ -68,7 +79,7 @@ DEV Line readLine(const KernelParams &p, int32_t number) {
   const int32_t classes = min(line.rate, line.sequence.rows);
   const int32_t packed = line.rowsOfClass(0) * headsOfUnit(p);
   line.rowsOfUnit = packed > decode::kRows ? decode::kRows * decode::kGroups : decode::kRows;
-  line.tilesOfClass = ceilDiv(packed, line.rowsOfUnit);
+  line.tilesOfClass = (packed + line.rowsOfUnit - 1) >> (packed > decode::kRows ? kTallShift : kRowsShift);
   line.units = classes * line.tilesOfClass * (kPacksHeads && !hasTableOfHead(p) ? p.kvHeads : 1);
   line.keyTiles = 1; // a unit without any has rows to write
 #pragma unroll 1

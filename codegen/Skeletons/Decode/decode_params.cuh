@@ -15,7 +15,8 @@ struct KernelParams : PatternOperands {
   uint32_t *arrivals;                     // zero, and left so
   char *states;
   int64_t qStride[3], kStride[3], vStride[3], outStride[3]; // batch or page, row, head; in elements
-  int32_t sequences, heads, kvHeads, seqlenQ, pages, pageSize, maxPages;
+  int64_t pageInverse;                                      // 2^62 / pageSize, rounded up
+  int32_t sequences, heads, kvHeads, sharingHeads, seqlenQ, pages, pageSize, maxPages;
   int32_t tables; // of each sequence: one, or one for each kv head
   float scaleLog2;
   int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];

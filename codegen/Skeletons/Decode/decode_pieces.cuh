@@ -27,7 +27,7 @@ private:
   uint32_t address;
 };
 constexpr int kParkedWord = 8; // words from here on are those of parked structs
-static_assert(KernelTraits::kWarps <= kParkedWord, "each warp has a sum of 64 bits");
+static_assert(2 * KernelTraits::kWarps <= kParkedWord, "each warp has a sum of 64 bits, and a number");
 
 // What is the same in all threads and not looked at for long, in shared memory instead of registers. Barriers lie between
 // two uses, and between park() and unpark().
@@ -90,16 +90,49 @@ DEV int64_t quotient(int64_t a, int64_t b) {
   return a / b;
 }
 
+DEV int64_t evenQuota(int64_t tiles) {
+  const int64_t blocks = ptx::rereadGridSize();
+  return max(quotient(tiles + blocks - 1, blocks), static_cast<int64_t>(KernelTraits::kPieceTiles));
+}
+
+// Units of the same length are shared by as many blocks each, or blocks have as many whole units each, where a block does
+// not get an eighth more than an even share by it: no block has parts of two units then. Their length is raised to whole
+// pieces, of which the last one may lack some tiles.
+struct EqualUnits {
+  int64_t quota;
+  int32_t keyTiles;
+
+  DEV EqualUnits(int32_t units, int32_t tiles)
+      : quota(evenQuota(static_cast<int64_t>(units) * tiles)), keyTiles(tiles) {
+    const uint32_t blocks = ptx::rereadGridSize(), count = units, length = tiles;
+    const uint32_t least = min(static_cast<uint32_t>(KernelTraits::kPieceTiles), length),
+                   share = blocks / max(count, 1u);
+    if (share == 0)
+      accept(static_cast<int64_t>((count + blocks - 1) / blocks) * length);
+    else
+      accept(max((length + share - 1) / share, least));
+  }
+
+private:
+  DEV void accept(int64_t aligned) {
+    if (aligned > quota + quota / 8)
+      return;
+    quota = aligned;
+    const int32_t piece = static_cast<int32_t>(min(aligned, static_cast<int64_t>(keyTiles)));
+    keyTiles = ceilDiv(keyTiles, piece) * piece;
+  }
+};
+
 // The tiles of this block: from `first` on, `count` of them, the first one in line `line`, which begins at `lineFirst`.
 struct Piece {
-  int64_t quota, first, lineFirst;
+  int64_t quota, first, lineFirst; // quota: tiles of a piece; 0: not yet known
   int32_t count, line, lines;
 
   DEV bool isEmpty() const { return count <= 0; }
-  // With `all` tiles to deal out.
+  // With `all` tiles to deal out, by the quota where there is one.
   DEV void deal(int64_t all) {
-    const int64_t blocks = ptx::rereadGridSize();
-    quota = max(quotient(all + blocks - 1, blocks), static_cast<int64_t>(KernelTraits::kPieceTiles));
+    if (quota == 0)
+      quota = evenQuota(all);
     first = blockIdx.x * quota;
     count = static_cast<int32_t>(max(min(quota, all - first), static_cast<int64_t>(0)));
   }
@@ -130,7 +163,18 @@ DEV Line lineOfLane(const Line &own, int32_t lane) {
 // Every warp by itself: there are at most as many lines as lanes.
 DEV void findInWarp(const KernelParams &p, Piece &piece, Line &line) {
   const int32_t lane = threadIdx.x % 32;
-  const Line ofLane = readLine(p, min(lane, piece.lines - 1));
+  Line ofLane = readLine(p, min(lane, piece.lines - 1));
+  const int32_t tiles = __reduce_max_sync(kWholeWarp, ofLane.keyTiles);
+  if (tiles == __reduce_min_sync(kWholeWarp, ofLane.keyTiles)) {
+    const EqualUnits equal(__reduce_add_sync(kWholeWarp, lane < piece.lines ? ofLane.units : 0), tiles);
+    piece.quota = equal.quota;
+    ofLane.keyTiles = equal.keyTiles;
+  }
+  if (piece.lines == 1) { // nothing to sum and to tell
+    piece.deal(ofLane.work());
+    line = ofLane;
+    return;
+  }
   const int64_t own = lane < piece.lines ? ofLane.work() : 0, sum = sumOfWarp(own);
   piece.deal(__shfl_sync(kWholeWarp, sum, 31));
   const bool isHere = sum - own <= piece.first && piece.first < sum;
@@ -139,14 +183,40 @@ DEV void findInWarp(const KernelParams &p, Piece &piece, Line &line) {
   line = lineOfLane(ofLane, piece.line);
 }
 
+// The number that all threads of the block have between their shortest and their longest; 0 where there are several.
+DEV int32_t onlyNumber(const BlockWords &words, int32_t shortest, int32_t longest) {
+  const int32_t place = KernelTraits::kWarps + threadIdx.x / 32;
+  shortest = __reduce_min_sync(kWholeWarp, shortest);
+  longest = __reduce_max_sync(kWholeWarp, longest);
+  if (threadIdx.x % 32 == 0)
+    words.store(place, shortest == longest ? longest : 0);
+  __syncthreads();
+  const int64_t only = words.load(KernelTraits::kWarps);
+  bool isOnly = true;
+#pragma unroll
+  for (int i = 1; i < KernelTraits::kWarps; ++i)
+    isOnly &= words.load(KernelTraits::kWarps + i) == only;
+  return isOnly ? static_cast<int32_t>(only) : 0;
+}
+
 // All threads of the block call.
 DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piece, Line &line) {
   const int32_t thread = threadIdx.x;
   int64_t own = 0, last = 0;
+  int32_t shortest = kNoTile, longest = 0;
 #pragma unroll 1
-  for (int32_t first = 0; first < piece.lines; first += kThreads)
-    own += last = workOfLine(p, first + thread, piece.lines);
+  for (int32_t first = 0; first < piece.lines; first += kThreads) {
+    const Line ofThread = readLine(p, min(first + thread, piece.lines - 1));
+    own += last = first + thread < piece.lines ? ofThread.work() : 0;
+    shortest = min(shortest, ofThread.keyTiles);
+    longest = max(longest, ofThread.keyTiles);
+  }
   BlockSum sum = sumOfBlock(words, own);
+  if (const int32_t tiles = onlyNumber(words, shortest, longest); tiles > 0) {
+    const EqualUnits equal(static_cast<int32_t>(quotient(sum.all, tiles)), tiles);
+    if (equal.keyTiles == tiles) // lines are read anew, with this length
+      piece.quota = equal.quota;
+  }
   piece.deal(sum.all);
   if (piece.isEmpty())
     return;
@@ -173,7 +243,7 @@ DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piec
 
 // `line`: that of its first tile.
 DEV Piece findPiece(const KernelParams &p, const BlockWords &words, Line &line) {
-  Piece piece = {1, 0, 0, 0, 0, p.sequences * linesOfSequence(p)};
+  Piece piece = {0, 0, 0, 0, 0, p.sequences * linesOfSequence(p)};
   if (piece.lines > 32)
     findInBlock(p, words, piece, line);
   else if (piece.lines > 0)

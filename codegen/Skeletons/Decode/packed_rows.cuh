@@ -16,10 +16,10 @@ struct Unit {
 
   DEV Unit(const KernelParams &p, const Line &line, int32_t number)
       : sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit(p)) {
-    const int32_t tile = number % line.tilesOfClass, rest = number / line.tilesOfClass;
-    const int32_t classes = min(line.rate, line.sequence.rows);
-    rho = rest % classes;
-    kvHead = kPacksHeads && !hasTableOfHead(p) ? rest / classes : line.head / (p.heads / p.kvHeads);
+    const int32_t rest = quickQuotient(number, line.tilesOfClass), tile = number - rest * line.tilesOfClass;
+    const int32_t classes = min(line.rate, line.sequence.rows), ofClass = quickQuotient(rest, classes);
+    rho = rest - ofClass * classes;
+    kvHead = kPacksHeads && !hasTableOfHead(p) ? ofClass : line.head / p.sharingHeads;
     firstHead = kPacksHeads ? kvHead * heads : line.head;
     firstRow = tile * line.rowsOfUnit;
     rows = line.rowsOfClass(rho) * heads;
@@ -30,7 +30,12 @@ struct Unit {
   DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), decode::kGroups) : 1; }
   // Rows 8 and on of a group.
   DEV bool hasUpperHalf(int32_t group) const { return firstRow + group * decode::kRows + 8 < rows; }
-  DEV int32_t indexOf(int32_t packed) const { return rho + rate * (packed / heads); }
+  DEV int32_t queryOf(int32_t packed) const { // of one query all rows are its heads
+    if (rows <= heads)
+      return 0;
+    return static_cast<uint32_t>(packed) / static_cast<uint32_t>(heads);
+  }
+  DEV int32_t indexOf(int32_t packed) const { return rho + rate * queryOf(packed); }
   // What the rows that there are span.
   DEV RowSpan span() const {
     const int32_t last = min(firstRow + (isTall ? decode::kGroups : 1) * decode::kRows, rows) - 1;
@@ -46,12 +51,12 @@ struct PackedRow {
   DEV PackedRow(const Unit &unit, int32_t number) {
     const int32_t packed = unit.firstRow + number;
     exists = packed < unit.rows;
-    const int32_t known = min(packed, unit.rows - 1), query = known / unit.heads;
+    const int32_t known = min(packed, unit.rows - 1), query = unit.queryOf(known);
     index = unit.rho + unit.rate * query;
     head = unit.firstHead + (known - query * unit.heads);
   }
 };
 
-DEV int32_t rowOfLane(int half) { return ptx::rereadThreadIndex() % 32 / 4 + 8 * half; }
+DEV int32_t rowOfLane(int32_t half) { return ptx::rereadThreadIndex() % 32 / 4 + 8 * half; }
 
 } // namespace heddle

@@ -7,6 +7,7 @@
 #include "Decode/packed_rows.cuh"
 #include "Forward/key_tile.cuh"
 #include "Ptx/async_copy.cuh"
+#include "Ptx/memory.cuh"
 #include "Shared/elements.cuh"
 
 namespace heddle {
@@ -44,22 +45,35 @@ private:
   }
 };
 
+// The upper 64 bits of a product.
+DEV uint32_t highProduct(uint32_t a, uint64_t b) {
+  const uint64_t low = static_cast<uint64_t>(a) * static_cast<uint32_t>(b);
+  return static_cast<uint32_t>((static_cast<uint64_t>(a) * static_cast<uint32_t>(b >> 32) + (low >> 32)) >> 32);
+}
+
 // Rows of one tensor in one slice.
 template <int Dim, int SharedRowBytes> struct KeySlice {
   static constexpr int kPieces = Dim / kPieceElements;
   static_assert(kPieces % 4 == 0, "four lanes copy a row");
 
-  // `to`: the slot; `from`: where this lane's rows begin, of those that there are.
+  // `to`: the slot; `from`: where this lane's parts of its rows begin, of those that there are.
   DEV static void load(uint32_t to, const char *const (&from)[kRowsOfLane], const bool (&isPresent)[kRowsOfLane]) {
     const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane / 4, piece = lane % 4;
     const uint32_t first = to + row * SharedRowBytes + (piece ^ row) * kPieceBytes;
+    const uint32_t odd = first ^ (4 * kPieceBytes);
 #pragma unroll
     for (int j = 0; j < kRowsOfLane; ++j)
-#pragma unroll
-      for (int i = 0; i < kPieces / 4; ++i)
-        ptx::copyAsync16OfLineOrZero((first ^ (i % 2 * 4 * kPieceBytes)) + i / 2 * 8 * kPieceBytes +
-                                         j * 8 * SharedRowBytes,
-                                     from[j] + (piece + i * 4) * kPieceBytes, isPresent[j]);
+      loadRow<0>(first + j * 8 * SharedRowBytes, odd + j * 8 * SharedRowBytes, from[j], isPresent[j]);
+  }
+
+private:
+  // From piece I * 4 on; those of odd I lie where swizzling has them.
+  template <int I> DEV static void loadRow(uint32_t even, uint32_t odd, const char *from, bool isPresent) {
+    if constexpr (I < kPieces / 4) {
+      ptx::copyAsync16OfLineOrZero<I * 4 * kPieceBytes>((I % 2 ? odd : even) + I / 2 * 8 * kPieceBytes, from,
+                                                        isPresent);
+      loadRow<I + 1>(even, odd, from, isPresent);
+    }
   }
 };
 
@@ -73,8 +87,9 @@ public:
   DEV PageRing(const KernelParams &p, const PatternContext &context, const Unit &unit, uint32_t shared)
       : p(p), pages(pagesOf(p, unit.sequence.number, unit.kvHead)), keys(unit.sequence.keys), variant(unit.variant),
         walk(context, unit), slot(kStages - 1) {
-    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kElementBytes;
-    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kElementBytes;
+    const int32_t ofLane = ptx::rereadThreadIndex() % 4 * kPieceBytes;
+    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kElementBytes + ofLane;
+    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kElementBytes + ofLane;
     if (p.cuSeqlensK) {
       const int64_t firstKey = firstKeyOf(p, unit.sequence.number);
       keyBase += firstKey * p.kStride[1] * kElementBytes;
@@ -84,8 +99,9 @@ public:
     valueSlots = shared + KernelTraits::kSmemV;
   }
 
-  // From tile number `first` of the unit on, at most `count` tiles. All pages are asked for before the first is used.
-  DEV void prime(int32_t first, int32_t count) {
+  // From tile number `first` of the unit on, at most `count` tiles. All pages are asked for before the first is used;
+  // meanwhile() has a group of copies of its own.
+  template <class Meanwhile> DEV void prime(int32_t first, int32_t count, const Meanwhile &meanwhile) {
     left = count;
     walk.skip(first);
     pending[0] = KeyTile::none();
@@ -95,11 +111,13 @@ public:
       pending[t + 1] = next();
       ask(rows[t], pending[t + 1]);
     }
-    coming = next();
-    ask(ofComing, coming);
+    meanwhile();
+    ptx::commitCopies();
 #pragma unroll
     for (int t = 0; t + 1 < kStages; ++t)
       load(t, rows[t], pending[t + 1]);
+    coming = next();
+    ask(ofComing, coming);
   }
 
   // Waits for the next tile, then refills what nobody uses any more: this warp or, of tall units, the block, which calls
@@ -139,16 +157,21 @@ private:
     bool isPresent[kRowsOfLane];
   };
 
+  DEV int32_t pageOf(int32_t key) const { return static_cast<int32_t>(highProduct(4u * key, p.pageInverse)); }
+
+  // What a tile that does not exist has is not looked at.
   DEV void ask(RowsOfLane &rows, const KeyTile &tile) const {
+    if (!tile.exists())
+      return;
     const int32_t rate = Pattern::keyRate(variant, Pattern::kBranchCount == 1 ? 0 : tile.branch);
     const int32_t number = ptx::rereadThreadIndex() / 32 * kSliceKeys + ptx::rereadThreadIndex() % 32 / 4;
 #pragma unroll
     for (int j = 0; j < kRowsOfLane; ++j) {
       const int32_t key = tile.firstKey + rate * (number + 8 * j);
-      rows.isPresent[j] = tile.exists() & (key < keys);
-      const int32_t entry = rows.isPresent[j] ? key / p.pageSize : 0;
+      rows.isPresent[j] = key < keys;
+      const int32_t entry = rows.isPresent[j] ? pageOf(key) : 0;
       rows.row[j] = key - entry * p.pageSize;
-      rows.page[j] = rows.isPresent[j] && p.pageTable ? pages[entry] : 0;
+      rows.page[j] = ptx::loadGlobal4(pages + entry, rows.isPresent[j] && p.pageTable);
       const bool isNone = static_cast<uint32_t>(rows.page[j]) >= static_cast<uint32_t>(p.pages);
       if (KernelTraits::kCheckPages && rows.isPresent[j] && isNone)
         __trap();
@@ -176,7 +199,7 @@ private:
   const KernelParams &p;
   const int32_t *pages;
   int32_t keys, variant, left;
-  const char *keyBase, *valueBase;
+  const char *keyBase, *valueBase; // of this lane's parts of rows
   uint32_t keySlots, valueSlots;
   UnitWalk walk;
   KeyTile pending[kStages], coming;

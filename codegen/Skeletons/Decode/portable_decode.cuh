@@ -106,16 +106,18 @@ DEV void walkTallTiles(RowState &rows, PageRing &ring, const QueryOperand &query
   }
 }
 
-// The block's part of a unit: states of its warps, where keys and values were. All threads call.
-DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const UnitPart &part, uint32_t shared) {
+// The block's part of a unit: states of its warps, where keys and values were. meanwhile() runs while the first keys are
+// on their way. All threads call.
+template <class Meanwhile>
+DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const UnitPart &part, uint32_t shared,
+                             const Meanwhile &meanwhile) {
   const PatternContext context = unit.sequence.context(p, unit.firstHead);
   const int32_t warp = threadIdx.x / 32, group = unit.isTall ? warp : 0;
   const bool hasRows = group < unit.groups();
   QueryOperand query(shared + KernelTraits::kSmemQ + group * decode::kRows * KernelTraits::kSmemRowBytesQK);
-  loadQueries(p, unit, shared + KernelTraits::kSmemQ);
-  ptx::commitCopies();
   PageRing ring(p, context, unit, shared);
-  ring.prime(part.first, part.count());
+  ring.prime(part.first, part.count(), [&] { loadQueries(p, unit, shared + KernelTraits::kSmemQ); });
+  meanwhile();
   RowState rows;
   clearRows(rows);
   if (Pattern::kHasSink && part.first == 0 && (unit.isTall || warp == 0))
@@ -137,20 +139,27 @@ DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const Unit
   return states;
 }
 
-// What the warps left of a group: one of them, or all.
-DEV void joinWarps(ColumnShare &share, const Unit &unit, const SharedStates &states, int32_t group) {
+// What the warps left of a half of a group: one of them, or all.
+DEV void joinWarps(ColumnShare &share, const Unit &unit, const SharedStates &states, int32_t group, int32_t half) {
   const SharedStates own = {states.base + group * kStateBytes};
-  joinStates(share, own, unit.isTall ? 1 : KernelTraits::kWarps, unit.hasUpperHalf(group));
+  joinStates(share, own, unit.isTall ? 1 : KernelTraits::kWarps, half);
+}
+
+// Calls f(group, half) for the rows of a unit, 8 at a time.
+template <class F> DEV void forEachHalf(const Unit &unit, const F &f) {
+#pragma unroll 1
+  for (int32_t group = 0; group < unit.groups(); ++group)
+#pragma unroll 1
+    for (int32_t half = 0; half <= static_cast<int32_t>(unit.hasUpperHalf(group)); ++half)
+      f(group, half);
 }
 
 // This block's arrival where `count` blocks arrive. True for the last one, which sees what the others stored and leaves
 // the counter at zero. All threads call.
 DEV bool arrivesLast(uint32_t *arrivals, int32_t count, const BlockWords &words) {
   __syncthreads();
-  if (threadIdx.x == 0) { // its fences are those of the block, which the barriers order before and behind
-    ptx::fenceGlobal();
-    const bool isLast = static_cast<int32_t>(ptx::addGlobal(arrivals, 1)) + 1 == count;
-    ptx::fenceGlobal();
+  if (threadIdx.x == 0) { // what it orders is ordered for the block, by the barriers before and behind
+    const bool isLast = static_cast<int32_t>(ptx::addGlobalInOrder(arrivals, 1)) + 1 == count;
     words.store(0, isLast);
     if (isLast)
       ptx::storeCoherent4(arrivals, 0);
@@ -163,9 +172,10 @@ DEV bool arrivesLast(uint32_t *arrivals, int32_t count, const BlockWords &words)
 struct UnitBlocks {
   int32_t first, count, own;
 
-  DEV UnitBlocks(const UnitPart &part, int64_t quota) : first(blockOf(part.unitFirst, quota)) {
-    count = blockOf(part.unitFirst + part.tiles - 1, quota) - first + 1;
-    own = blockIdx.x - first;
+  DEV static UnitBlocks of(const UnitPart &part, int64_t quota) {
+    const int32_t first = blockOf(part.unitFirst, quota);
+    return {first, blockOf(part.unitFirst + part.tiles - 1, quota) - first + 1,
+            static_cast<int32_t>(blockIdx.x) - first};
   }
   // Teams of the first step are neighbours that one of them joins.
   DEV int32_t team() const { return own / decode::kFanIn * decode::kFanIn; }
@@ -173,60 +183,55 @@ struct UnitBlocks {
   DEV int32_t members() const { return min(decode::kFanIn, count - team()); }
 };
 
-// Joins the states of `count` blocks, group by group, and writes the rows, or leaves what came of them where the first of
-// these states was.
+// Joins the states of `count` blocks and writes the rows, or leaves what came of them where the first of these states was.
 DEV void joinBlocks(const KernelParams &p, const Unit &unit, BlockStates from, int32_t count, bool isAll) {
-#pragma unroll 1
-  for (from.group = 0; from.group < unit.groups(); ++from.group) {
+  forEachHalf(unit, [&](int32_t group, int32_t half) {
+    from.group = group;
     ColumnShare share;
-    joinStates(share, from, count, unit.hasUpperHalf(from.group));
-    if (isAll) {
-      writeRows(p, unit, share, from.group);
-    } else {
-      __syncthreads(); // all warps have read row maxima and sums
-      share.store(from, unit.hasUpperHalf(from.group));
-    }
-  }
+    joinStates(share, from, count, half);
+    if (isAll)
+      return writeHalf(p, unit, share, group, half);
+    __syncthreads(); // all warps have read row maxima and sums
+    share.store(from, half);
+  });
 }
 
-// Leaves the block's part of a unit in the workspace; whoever is last joins what the blocks of eight neighbouring pieces
-// left, and whoever is last of these what came of it.
-DEV void shareUnit(const KernelParams &p, const Unit &unit, const SharedStates &states, const UnitBlocks &blocks,
-                   const BlockWords &words) {
+// Blocks have left their parts of a unit in the workspace. Whoever is last of eight neighbours joins theirs, and whoever
+// is last of these what came of it.
+DEV void joinUnit(const KernelParams &p, const Unit &unit, const UnitBlocks &blocks, const BlockWords &words) {
+  const int32_t teams = blocks.teams();
+  int32_t first = blocks.team(), step = 1, count = blocks.members();
+  uint32_t *arrivals = p.arrivals;
 #pragma unroll 1
-  for (int32_t group = 0; group < unit.groups(); ++group) {
-    ColumnShare share;
-    joinWarps(share, unit, states, group);
-    share.store(BlockStates{p.states, blocks.first, blocks.own, 1, group}, unit.hasUpperHalf(group));
+  for (;;) {
+    if (!arrivesLast(arrivals + BlockStates::slotOf(blocks.first, first), count, words))
+      return;
+    const bool isAll = step > 1 || teams == 1;
+    joinBlocks(p, unit, BlockStates{p.states, blocks.first, first, step, 0}, count, isAll);
+    if (isAll)
+      return;
+    arrivals += decode::kSlotsOfBlock * ptx::rereadGridSize();
+    first = 0, step = decode::kFanIn, count = teams;
   }
-  const int32_t team = blocks.team(), teams = blocks.teams();
-  if (!arrivesLast(p.arrivals + BlockStates::slotOf(blocks.first, team), blocks.members(), words))
-    return;
-  joinBlocks(p, unit, BlockStates{p.states, blocks.first, team, 1, 0}, blocks.members(), teams == 1);
-  if (teams == 1)
-    return;
-  uint32_t *const second = p.arrivals + decode::kSlotsOfBlock * ptx::rereadGridSize();
-  if (arrivesLast(second + BlockStates::slotOf(blocks.first, 0), teams, words))
-    joinBlocks(p, unit, BlockStates{p.states, blocks.first, 0, decode::kFanIn, 0}, teams, true);
 }
 
 DEV void computeUnit(const KernelParams &p, const Line &line, int32_t number, const UnitPart &part, int64_t quota,
                      uint32_t shared, const BlockWords &words) {
   const Unit unit(p, line, number);
-  const UnitBlocks blocks(part, quota);
+  UnitBlocks blocks;
   if (!unit.hasRows())
     return __syncthreads();
-  const SharedStates states = computePart(p, unit, part, shared);
-  if (part.isWhole()) {
-#pragma unroll 1
-    for (int32_t group = 0; group < unit.groups(); ++group) {
-      ColumnShare share;
-      joinWarps(share, unit, states, group);
-      writeRows(p, unit, share, group);
-    }
-  } else {
-    shareUnit(p, unit, states, blocks, words);
-  }
+  const SharedStates states = computePart(p, unit, part, shared, [&] { blocks = UnitBlocks::of(part, quota); });
+  forEachHalf(unit, [&](int32_t group, int32_t half) {
+    ColumnShare share;
+    joinWarps(share, unit, states, group, half);
+    if (part.isWhole())
+      writeHalf(p, unit, share, group, half);
+    else
+      share.store(BlockStates{p.states, blocks.first, blocks.own, 1, group}, half);
+  });
+  if (!part.isWhole())
+    joinUnit(p, unit, blocks, words);
   __syncthreads();
 }
 

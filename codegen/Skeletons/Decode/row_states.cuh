@@ -18,12 +18,12 @@ constexpr int kHalfBytes = decode::halfBytes(KernelTraits::kValueDim);
 constexpr int kStateBytes = decode::stateBytes(KernelTraits::kValueDim);
 
 DEV int32_t lanePlace(int32_t bytes) { return ptx::rereadThreadIndex() % 32 * bytes; }
-DEV int32_t pairOffset(int half, int32_t pair) { return half * kHalfBytes + pair * decode::kPairBytes; }
-DEV int32_t endOffset(int half) { return half * kHalfBytes + kValuePairs * decode::kPairBytes; }
+DEV int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalfBytes + pair * decode::kPairBytes; }
+DEV int32_t endOffset(int32_t half) { return half * kHalfBytes + kValuePairs * decode::kPairBytes; }
 
 // In shared memory, one behind the other.
 struct SharedStates {
-  static constexpr int kStatesAtOnce = 2;
+  static constexpr int kStatesAtOnce = KernelTraits::kWarps;
   uint32_t base;
 
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
@@ -93,52 +93,56 @@ template <class States> DEV void storeRows(const States &to, int32_t state, cons
   }
 }
 
-// The columns of one warp in joined states: value pairs number warp, warp + kWarps, ...
+// The columns of one warp in joined states of 8 rows, a half of a group: value pairs number warp, warp + kWarps, ...
 struct ColumnShare {
-  float out[2][kPairsOfWarp][4];
-  float rowMax[2], sum[2]; // `sum`: this lane's part
+  float out[kPairsOfWarp][4];
+  float rowMax, sum; // `sum`: this lane's part
 
   DEV static int32_t pairOf(int i) { return ptx::rereadThreadIndex() / 32 + i * KernelTraits::kWarps; }
   DEV static bool hasPair(int i) { return kValuePairs % KernelTraits::kWarps == 0 || pairOf(i) < kValuePairs; }
 
-  template <class States> DEV void store(const States &to, bool hasUpperHalf) const {
+  template <class States> DEV void store(const States &to, int32_t half) const {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (half == 1 && !hasUpperHalf)
-        return;
-#pragma unroll
-      for (int i = 0; i < kPairsOfWarp; ++i)
-        if (hasPair(i))
-          to.store16(0, pairOffset(half, pairOf(i)) + lanePlace(16), out[half][i][0], out[half][i][1], out[half][i][2],
-                     out[half][i][3]);
-      if (ptx::rereadThreadIndex() < 32)
-        to.store8(0, endOffset(half) + lanePlace(8), rowMax[half], sum[half]);
-    }
+    for (int i = 0; i < kPairsOfWarp; ++i)
+      if (hasPair(i))
+        to.store16(0, pairOffset(half, pairOf(i)) + lanePlace(16), out[i][0], out[i][1], out[i][2], out[i][3]);
+    if (ptx::rereadThreadIndex() < 32)
+      to.store8(0, endOffset(half) + lanePlace(8), rowMax, sum);
   }
 };
 
-DEV void scaleShare(ColumnShare &share, int half, float factor) {
-  share.sum[half] *= factor;
+DEV void clearShare(ColumnShare &share) {
+  share.rowMax = kNoRowMax;
+  share.sum = 0.f;
 #pragma unroll
   for (int i = 0; i < kPairsOfWarp; ++i)
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      share.out[half][i][e] *= factor;
+      share.out[i][e] = 0.f;
 }
 
-DEV void addState(ColumnShare &share, int half, float weight, float sum, const float (&values)[kPairsOfWarp][4]) {
-  share.sum[half] = fmaf(sum, weight, share.sum[half]);
+DEV void scaleShare(ColumnShare &share, float factor) {
+  share.sum *= factor;
+#pragma unroll
+  for (int i = 0; i < kPairsOfWarp; ++i)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      share.out[i][e] *= factor;
+}
+
+DEV void addState(ColumnShare &share, float weight, float sum, const float (&values)[kPairsOfWarp][4]) {
+  share.sum = fmaf(sum, weight, share.sum);
 #pragma unroll
   for (int i = 0; i < kPairsOfWarp; ++i)
     if (ColumnShare::hasPair(i))
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        share.out[half][i][e] = fmaf(values[i][e], weight, share.out[half][i][e]);
+        share.out[i][e] = fmaf(values[i][e], weight, share.out[i][e]);
 }
 
 // What this lane has of a state.
 template <class States>
-DEV void loadState(const States &from, int32_t state, int half, float (&end)[2], float (&values)[kPairsOfWarp][4]) {
+DEV void loadState(const States &from, int32_t state, int32_t half, float (&end)[2], float (&values)[kPairsOfWarp][4]) {
   from.load8(state, endOffset(half) + lanePlace(8), end);
 #pragma unroll
   for (int i = 0; i < kPairsOfWarp; ++i)
@@ -146,20 +150,15 @@ DEV void loadState(const States &from, int32_t state, int half, float (&end)[2],
       from.load16(state, pairOffset(half, ColumnShare::pairOf(i)) + lanePlace(16), values[i]);
 }
 
-// Row maxima become whole numbers, so that factors between them are exact. Of kStatesAtOnce states all is on its way
-// before the first is used; behind the last one it is that again, which counts nothing.
-template <class States> DEV void joinHalf(ColumnShare &share, const States &from, int32_t count, int half) {
+// A half of `count` states as one; all warps of the block call. Row maxima become whole numbers, so that factors between
+// them are exact. Of kStatesAtOnce states all is on its way before the first is used; behind the last one it is that
+// again, which counts nothing.
+template <class States> DEV void joinStates(ColumnShare &share, const States &from, int32_t count, int32_t half) {
   constexpr int kAtOnce = States::kStatesAtOnce;
-  share.rowMax[half] = kNoRowMax;
-  share.sum[half] = 0.f;
-#pragma unroll
-  for (int i = 0; i < kPairsOfWarp; ++i)
-#pragma unroll
-    for (int e = 0; e < 4; ++e)
-      share.out[half][i][e] = 0.f;
+  clearShare(share);
 #pragma unroll 1
   for (int32_t first = 0; first < count; first += kAtOnce) {
-    float end[kAtOnce][2], values[kAtOnce][kPairsOfWarp][4], whole = share.rowMax[half];
+    float end[kAtOnce][2], values[kAtOnce][kPairsOfWarp][4], whole = share.rowMax;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
       loadState(from, min(first + i, count - 1), half, end[i], values[i]);
@@ -167,19 +166,12 @@ template <class States> DEV void joinHalf(ColumnShare &share, const States &from
     for (int i = 0; i < kAtOnce; ++i)
       whole = fmaxf(whole, end[i][0]);
     whole = ceilf(whole);
-    scaleShare(share, half, weightOfState(share.rowMax[half], whole));
-    share.rowMax[half] = whole;
+    scaleShare(share, weightOfState(share.rowMax, whole));
+    share.rowMax = whole;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
-      addState(share, half, first + i < count ? weightOfState(end[i][0], whole) : 0.f, end[i][1], values[i]);
+      addState(share, first + i < count ? weightOfState(end[i][0], whole) : 0.f, end[i][1], values[i]);
   }
-}
-
-// `count` states as one. All warps of the block call.
-template <class States> DEV void joinStates(ColumnShare &share, const States &from, int32_t count, bool hasUpperHalf) {
-  joinHalf(share, from, count, 0);
-  if (hasUpperHalf)
-    joinHalf(share, from, count, 1);
 }
 
 } // namespace heddle

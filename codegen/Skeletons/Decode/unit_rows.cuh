@@ -38,10 +38,10 @@ DEV void startFromSinks(RowState &rows, const KernelParams &p, const Unit &unit,
   }
 }
 
-DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group, int half) {
+DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group, int32_t half) {
   constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
   const PackedRow row(unit, group * decode::kRows + rowOfLane(half));
-  const RowSum sum = rowSum(share.rowMax[half], share.sum[half]);
+  const RowSum sum = rowSum(share.rowMax, share.sum);
   const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
   const int32_t index = unit.sequence.firstRow + row.index;
   char *const to =
@@ -54,23 +54,17 @@ DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &s
     float values[2][2];
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      values[e / 2][e % 2] = share.out[half][i][e] * inverse;
+      values[e / 2][e % 2] = share.out[i][e] * inverse;
     char *const columns = to + ColumnShare::pairOf(i) * 16 * kOutBytes;
     if constexpr (KernelTraits::kOutFloat32)
       storeRowAsFloat(columns, row.exists, values);
     else
       storeRowAsElements(columns, row.exists, values);
   }
-  const float lse = (share.rowMax[half] + ptx::log2Approx(sum.ofWeights)) * kLogOf2;
+  const float lse = (share.rowMax + ptx::log2Approx(sum.ofWeights)) * kLogOf2;
   const int64_t place = (static_cast<int64_t>(unit.sequence.batch) * p.heads + row.head) * p.seqlenQ + index;
   const int32_t thread = ptx::rereadThreadIndex();
   ptx::storeGlobal4(p.lse + place, row.exists & (thread < 32) & (thread % 4 == 0), __float_as_uint(lse));
-}
-
-DEV void writeRows(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group) {
-  writeHalf(p, unit, share, group, 0);
-  if (unit.hasUpperHalf(group))
-    writeHalf(p, unit, share, group, 1);
 }
 
 } // namespace heddle

@@ -16,10 +16,12 @@ DEV void copyAsync16OrZero(uint32_t shared, const void *global, bool isPresent) 
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(sourceBytes) : "memory");
 }
 
-// The same of a part of a row whose other parts follow: the L2 takes the whole line of 128 bytes at once.
-DEV void copyAsync16OfLineOrZero(uint32_t shared, const void *global, bool isPresent) {
+// The same, `Offset` bytes behind `global`, of a part of a row whose other parts follow: the L2 takes the whole line of
+// 128 bytes at once.
+template <int Offset> DEV void copyAsync16OfLineOrZero(uint32_t shared, const void *global, bool isPresent) {
   int sourceBytes = isPresent ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(sourceBytes)
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1 + %3], 16, %2;" ::"r"(shared), "l"(global),
+               "r"(sourceBytes), "n"(Offset)
                : "memory");
 }
 

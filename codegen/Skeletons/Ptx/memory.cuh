@@ -119,9 +119,27 @@ DEV void loadGlobal8(const float *global, bool isPresent, float (&values)[2]) {
                : "memory");
 }
 
+// One word, likewise; where it stands among other accesses to memory.
+DEV int32_t loadGlobal4(const int32_t *global, bool isPresent) {
+  int32_t word;
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %2, 0;\nmov.b32 %0, 0;\n"
+               "@present ld.global.b32 %0, [%1];\n}"
+               : "=&r"(word)
+               : "l"(global), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+  return word;
+}
+
 DEV uint32_t addGlobal(uint32_t *counter, uint32_t value) {
   uint32_t before;
   asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(value) : "memory");
+  return before;
+}
+
+// The same; what this thread wrote before is seen by whoever adds after it, and what those before it wrote is seen after.
+DEV uint32_t addGlobalInOrder(uint32_t *counter, uint32_t value) {
+  uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(value) : "memory");
   return before;
 }
 

@@ -197,6 +197,9 @@ template <class Combine> int32_t reduce(int32_t value, const Combine &combine) {
 inline int __reduce_or_sync(uint32_t, int32_t word) {
   return host_gpu::reduce(word, [](int32_t a, int32_t b) { return a | b; });
 }
+inline int __reduce_add_sync(uint32_t, int32_t value) {
+  return host_gpu::reduce(value, [](int32_t a, int32_t b) { return a + b; });
+}
 inline int __reduce_max_sync(uint32_t, int32_t value) {
   return host_gpu::reduce(value, [](int32_t a, int32_t b) { return a > b ? a : b; });
 }

@@ -12,8 +12,8 @@ inline void copyAsync16OrZero(uint32_t shared, const void *global, bool isPresen
       std::memset(::sharedMemory + shared, 0, 16);
   });
 }
-inline void copyAsync16OfLineOrZero(uint32_t shared, const void *global, bool isPresent) {
-  copyAsync16OrZero(shared, global, isPresent);
+template <int Offset> void copyAsync16OfLineOrZero(uint32_t shared, const void *global, bool isPresent) {
+  copyAsync16OrZero(shared, static_cast<const char *>(global) + Offset, isPresent);
 }
 inline void copyAsync16(uint32_t shared, const void *global) { copyAsync16OrZero(shared, global, true); }
 

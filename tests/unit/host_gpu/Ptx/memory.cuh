@@ -37,6 +37,7 @@ inline void loadGlobal8(const float *global, bool isPresent, float (&values)[2])
   for (int e = 0; e < 2; ++e)
     values[e] = isPresent ? global[e] : 0;
 }
+inline int32_t loadGlobal4(const int32_t *global, bool isPresent) { return isPresent ? *global : 0; }
 
 inline void fenceGlobal() {}
 // Blocks run one after the other, so what a thread asks for again and again no other block will write.
@@ -67,6 +68,7 @@ inline uint32_t addGlobal(uint32_t *counter, uint32_t value) {
   return before;
 }
 
+inline uint32_t addGlobalInOrder(uint32_t *counter, uint32_t value) { return addGlobal(counter, value); }
 inline uint32_t addGlobalIf(uint32_t *counter, uint32_t value, bool isPresent) {
   return isPresent ? addGlobal(counter, value) : 0;
 }
