@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # q, k and v of e4m3 with a scale for each head, every patterns/*.mlir, against the definition: head dims, groups of heads, unequal
-# lengths, one row; rows longer than the tensor cores sum well; configurations. Needs a GPU with wgmma.
+# lengths, one row; rows longer than the tensor cores sum well; configurations. 128k keys whose sum is known, one that outweighs the
+# others, NaN that only rows that keep it see (e4m3_rows.py), 1,000 launches with the same bits. Needs a GPU with wgmma.
 # shellcheck disable=SC2154 # run_command leaves its command there
 . tests/device/long/cases.bash
 seconds=90
@@ -30,5 +31,34 @@ done
 for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 flush_tiles=1 rescale_threshold=0 rescale_threshold=8; do
   beside try patterns/full.mlir "$long_shape" "$config"
 done
-wait
+
+result_of() { # result_of <case> <keys> <pattern> [config]: leaves the file in `result`
+  local file
+  file=$(mktemp -p "$HEDDLE_SCRATCH")
+  prepare "inputs of $1" 60 python3 tests/device/e4m3_rows.py make "$1" "$2" "$file"
+  run_command "$3" "$file" --out-dtype=fp32 ${4:+--config="$4"}
+  prepare "e4m3 $1" "$seconds" "${command[@]}"
+  result=${command[4]#--output=}
+}
+
+# known <case> <keys> <pattern> [other case [config]]: what e4m3_rows.py says of it, beside the other result.
+known() {
+  local name="e4m3 $1 of $2 keys" result others=()
+  begins "$name" "patterns/$3.mlir" --head-dim=128 --dtype=e4m3 --out-dtype=fp32 || return
+  if [ $# -gt 3 ]; then
+    result_of "$4" "$2" "$3" "${5:-}"
+    others=("$result")
+  fi
+  result_of "$1" "$2" "$3"
+  check "$name" 60 python3 tests/device/e4m3_rows.py check "$1" "$2" "$result" "${others[@]}"
+}
+for case in ones whole late; do beside known $case 131072 full; done
+beside known early 131072 full early flush_tiles=1
+for case in nan_q nan_k nan_v; do beside known $case 1100 causal finite; done
+
+name="e4m3, 1,000 launches"
+if begins "$name" patterns/sliding_window.mlir --head-dim=128 --dtype=e4m3; then
+  run_command sliding_window "$(inputs_of "${shapes[1]}")" --repeat=1000
+  check "$name" "$seconds" "${command[@]}"
+fi
 finish

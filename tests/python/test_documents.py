@@ -73,9 +73,11 @@ def test_draw_and_time(root, tmp_path):
 @pytest.mark.compiler
 def test_byte_model(root):
     pytest.importorskip("torch")
-    said = run(root, "byte_model.py", "--steps", "40", "--length", "300", "--dim", "64", "--layers", "2", "--rate", "0.003")
+    said = run(root, "byte_model.py", "--steps", "40", "--length", "300", "--dim", "64", "--layers", "2", "--rate", "0.003", "--e4m3")
     losses = [float(each) for each in re.findall(r"loss ([\d.]+) nats a byte", said)]
     assert len(losses) == 3 and 5 < losses[0] < 6.5 and max(losses[1:]) < losses[0] - 1.5
+    high, low = map(float, re.search(r"loss ([\d.]+) in bf16, ([\d.]+) with attention in e4m3", said).groups())
+    assert high < losses[0] - 1.5 and abs(low / high - 1) < 0.005
 
 
 @pytest.mark.compiler

@@ -177,6 +177,19 @@ TEST_CASE("heads of less than a piece, of one, of several; queries and keys of d
   kernel.check(QuantizeCall(sizesOf(3, 257, 1, 1, 1)), 1);
 }
 
+// Blocks run one after the other here, so one takes all: of heads of more pieces than it has room for it reads some twice.
+TEST_CASE("pieces that wait in shared memory: heads that fit, heads that do not, types, smoothed keys") {
+  const QuantizeKernel kernel(",units=1,warps=1,min_blocks=1,slots=9,ahead=2");
+  kernel.check(QuantizeCall(sizesOf(2, 20, 9, 4, 2)));
+  kernel.check(QuantizeCall(sizesOf(1, 130, 60, 3, 1)));
+  kernel.check(QuantizeCall(sizesOf(1, 0, 31, 1, 1)));
+  QuantizeKernel(",units=2,warps=2,heads=1,min_blocks=1,slots=3,ahead=1", DType::fp32, 80, 32)
+      .check(QuantizeCall(sizesOf(2, 70, 20, 3, 3, 80, 32), DType::fp32));
+  QuantizeCall smoothed(sizesOf(2, 40, 100, 4, 2));
+  smoothed.smooth();
+  QuantizeKernel(",slots=2,ahead=1,min_blocks=1").checkSmoothed(smoothed);
+}
+
 TEST_CASE("lengths of 0 leave tensors out") {
   const QuantizeKernel kernel;
   kernel.check(QuantizeCall(sizesOf(1, 0, 40, 2, 2)));

@@ -22,6 +22,7 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kDimStep = 16, kMaxDim = 512, kWarpLanes = 32, kMaxWarps = 16, kMaxUnits = 8;
+constexpr int64_t kMaxSlots = 16 - quantize::kSpares;
 constexpr int64_t kLeadParts = 4; // of the blocks of a GPU, that the lead is counted in
 
 struct QuantizeConfig {
@@ -29,11 +30,16 @@ struct QuantizeConfig {
   int64_t warps = 8;      ///< of one block
   int64_t minBlocks = 2;  ///< of one SM: that the registers must allow, and of the grid
   int64_t heads = 2;      ///< whose pieces are numbered in turn
-  int64_t lead = 8;       ///< quarters of the grid
+  int64_t slots = 0;      ///< of pieces of a block in shared memory; 0: elements are read twice
+  int64_t ahead = 0;      ///< of these, those under way
+  int64_t lead = 8;       ///< quarters of the grid, of what is read twice
   int64_t evictFirst = 1; ///< 1: what is read the second time and what is written leave the cache first
 
   int64_t threads() const { return kWarpLanes * warps; }
   int64_t pieceRows(int64_t dim) const { return units * quantize::stepRows(warps, dim); }
+  int64_t pieceBytes(const KernelRequest &request) const {
+    return threads() * units * quantize::kUnitElements * request.element().bytes;
+  }
 
   QuantizeConfig() = default;
   QuantizeConfig(const KernelConfig &config) { readFields(config, *this); }
@@ -46,6 +52,8 @@ struct QuantizeConfig {
                                       {"warps", &C::warps, 1, kMaxWarps},
                                       {"min_blocks", &C::minBlocks, 1, kLargestField},
                                       {"heads", &C::heads, 1, kLargestField},
+                                      {"slots", &C::slots, 0, kMaxSlots},
+                                      {"ahead", &C::ahead, 0, kMaxSlots},
                                       {"lead", &C::lead, 0, kLargestField},
                                       {"evict_first", &C::evictFirst, 0, 1, noOrYes()}}};
     return list;
@@ -60,17 +68,25 @@ Reason checkRows(const KernelRequest &request, const QuantizeConfig &config) {
          " elements at a time, a row has " + number(dim);
 }
 
+Reason checkSlots(const KernelRequest &, const QuantizeConfig &config) {
+  if (config.slots == 0 ? config.ahead == 0 : config.ahead > 0 && config.ahead < config.slots)
+    return std::nullopt;
+  return number(config.ahead) + " pieces under way of " + number(config.slots) +
+         " in shared memory: there must be both";
+}
+
 int64_t leastRegisters(const KernelRequest &request, const QuantizeConfig &config) {
   const int64_t others = request.arch->features.hasFp8Mma ? 44 : 65; // as ptxas has it
   const int64_t unitWords = quantize::kUnitElements * request.element().bytes / 4;
-  return 2 * config.units * unitWords + others;
+  return (config.slots > 0 ? 1 : 2) * config.units * unitWords + others;
 }
 
 SmemLayout layoutOf(const KernelRequest &request, const QuantizeConfig &config) {
   SmemLayout layout;
-  layout.append("control", quantize::kControlBytes);
+  layout.append("control", quantize::controlBytes(config.warps, config.slots));
   layout.append("columns",
                 quantize::stepRows(config.warps, request.headDim) * request.headDim * int64_t(sizeof(float)));
+  layout.append("held", config.slots * config.pieceBytes(request));
   return layout;
 }
 
@@ -106,6 +122,8 @@ std::vector<Knob> Quantize::knobs(const KernelRequest &) const {
       {"warps", "warps of one block", {4, 8, 16}},
       {"min_blocks", "blocks per SM: more bytes under way, fewer registers", {1, 2, 3, 4, 6, 8}},
       {"heads", "heads that are read side by side: longer runs in memory, more of the cache", {1, 2, 4}},
+      {"slots", "pieces of a block that wait in shared memory for their head; 0: elements are read twice", {0, 6, 13}},
+      {"ahead", "of these, pieces under way", {0, 2, 3, 4, 6}},
       {"lead", "how far reads run ahead, in quarters of the grid: fewer waits, more of the cache", {0, 1, 2, 4, 8}},
       {"evict_first", "what is read the second time and what is written leave the cache first", {0, 1}},
   };
@@ -116,6 +134,8 @@ const std::vector<Constraint> &Quantize::constraints() const {
   static const std::vector<Constraint> list = {
       {"ranges", "every field lies in its range", checkRanges},
       {"rows", "a piece has whole rows", ruleOf<C, checkRows>},
+      {"slots", "pieces under way and others", ruleOf<C, checkSlots>},
+      {"smem", "shared memory of the blocks of one SM", ruleOf<C, smemOfBlocksFits<C, layoutOf>>},
       {"threads", "threads and blocks of one SM", ruleOf<C, threadsFit<C>>},
       {"registers", "least registers of one thread", ruleOf<C, registersFit<C, leastRegisters>>},
   };
@@ -175,13 +195,15 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
     heads = heads + batch * tensor.heads;
     most = max(most, ofHead);
   }
+  const PointerSource dropped =
+      plan.appendRegion("dropped", config.slots > 0 ? pieces * int64_t(sizeof(int32_t)) : LaunchExpr(0));
   const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks;
   launch.grid[0] = min(blocks, pieces);
   launch.block = config.threads();
   launch.sharedBytes = layoutOf(request, config).totalBytes();
   launch.clears.push_back({counters, 0, words, 0});
   launch.clears.push_back({columns, 0, columnWords, 0});
-  for (const PointerSource &pointer : {counters, columns, PointerSource(Role::kMean)})
+  for (const PointerSource &pointer : {counters, columns, PointerSource(Role::kMean), dropped})
     launch.appendPointer(pointer);
   launch.appendI32(batch);
   launch.appendI32(pieces);

@@ -38,6 +38,7 @@ struct PiecePlace {
   int32_t rows, rowsOfHead, piecesOfHead;
   int32_t settledAt; // what the second counter of the head is when its largest magnitude is known
   int32_t isOfValues;
+  int32_t lastOfHeads; // the highest number of a piece of the heads that are numbered in turn with this one
 };
 
 DEV PiecePlace placeOf(const KernelParams &p, int32_t number) {
@@ -67,6 +68,7 @@ DEV PiecePlace placeOf(const KernelParams &p, int32_t number) {
   place.piecesOfHead = tensor.piecesOfHead;
   place.settledAt = tensor.piecesOfHead;
   place.isOfValues = which == 2;
+  place.lastOfHeads = tensor.firstPiece + (firstPair + width) * tensor.piecesOfHead - 1;
   if (which == 1 && p.kMean) {
     place.columns = p.columns + static_cast<int64_t>(pair) * (KernelTraits::kHeadDim * quantize::kWordsOfColumn);
     place.mean = p.kMean + static_cast<int64_t>(pair) * KernelTraits::kHeadDim;

@@ -1,0 +1,85 @@
+// What blocks tell each other of a head: magnitudes that they have found, and when all are known. Needs KernelTraits:
+// kWarps, and what quantize_columns.cuh does.
+#pragma once
+
+#include "Ptx/warp.cuh"
+#include "Quantize/quantize_columns.cuh"
+#include "Quantize/quantize_pieces.cuh"
+#include "Quantize/quantize_rows.cuh"
+
+namespace heddle {
+
+constexpr int kThreads = 32 * KernelTraits::kWarps;
+constexpr float kLargestE4m3 = 448.0f;
+constexpr float kLeastDescale = 1.17549435e-38f; // 2^-126, whose reciprocal is finite
+
+// Lanes of different warps, where there are several, that look after what is not elements, side by side.
+constexpr int kTaker = 0, kTeller = 32 % kThreads, kAsker = kThreads - 32;
+
+// What the threads of a block tell each other of a piece, in shared memory.
+struct Piece {
+  PiecePlace place;
+  int32_t number, slot;                // the slot: where its elements lie, if in shared memory
+  int32_t isLast;                      // it is the last piece of its head to be measured
+  float factor;                        // by which its elements are multiplied
+  float largest[KernelTraits::kWarps]; // by each warp
+};
+static_assert(sizeof(Piece) <= quantize::pieceBytes(KernelTraits::kWarps), "quantize_layout.cuh reserves it");
+
+DEV void measure(const Unit (&units)[kUnits], Piece &piece) {
+  const int32_t bits = ptx::largestOfWarp(__float_as_int(largestOf(units))); // bits ascend with numbers from 0 on
+  if (threadIdx.x % 32 == 0)
+    piece.largest[threadIdx.x / 32] = __int_as_float(bits);
+}
+
+// What the block has measured.
+DEV void publishLargest(const Piece &piece) {
+  float largest = 0;
+#pragma unroll
+  for (int warp = 0; warp < KernelTraits::kWarps; ++warp)
+    largest = fmaxf(largest, piece.largest[warp]);
+  ptx::raiseGlobal(piece.place.counters, __float_as_uint(largest));
+  ptx::addRelease(piece.place.counters + 1, 1);
+}
+
+// The same of columns, by all threads, behind a barrier.
+DEV void publishColumns(Piece &piece) {
+  const PiecePlace &place = piece.place;
+  const bool isTeller = threadIdx.x == kTeller;
+  if (isTeller)
+    piece.isLast = ptx::addAcquireRelease(place.counters + 1, 1) + 1 == static_cast<uint32_t>(place.piecesOfHead);
+  __syncthreads();
+  if (!piece.isLast)
+    return;
+  settleColumns(place);
+  __syncthreads();
+  if (isTeller)
+    ptx::addRelease(place.counters + 1, 1);
+}
+
+// All threads, with what each has of the piece; a barrier lies between the two.
+DEV void measurePiece(Piece &piece, const Unit (&units)[kUnits], float *columnRows) {
+  if (piece.place.columns)
+    measureColumns(piece.place, units, columnRows);
+  else
+    measure(units, piece);
+}
+DEV void publishPiece(Piece &piece) {
+  if (piece.place.columns)
+    publishColumns(piece);
+  else if (threadIdx.x == kTeller && piece.place.counters)
+    publishLargest(piece);
+}
+
+// When all pieces of the head are known: what its elements are multiplied by.
+DEV float factorOf(const PiecePlace &place) {
+  while (ptx::loadAcquire4(place.counters + 1) != static_cast<uint32_t>(place.settledAt))
+    ;
+  const float largest = __uint_as_float(ptx::loadAcquire4(place.counters));
+  const float descale = largest > 0 ? fmaxf(largest / kLargestE4m3, kLeastDescale) : 1.0f;
+  if (place.descale)
+    *place.descale = descale;
+  return 1.0f / descale;
+}
+
+} // namespace heddle

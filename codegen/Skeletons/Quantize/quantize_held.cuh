@@ -1,0 +1,186 @@
+// Pieces read once: a block keeps them in shared memory from when they are loaded until their head is known.
+//
+// kSlots pieces of a block lie there: the oldest are measured and wait for their heads, kAhead newer ones are under way.
+// Of each new one that is measured the block converts the oldest, which waits for pieces of its own heads alone. Where the
+// new one is of these itself, the block has no room for its part of a head: it lets the new one go, and reads it again at
+// the end. So a block waits only where all that it has not measured has higher numbers than what it waits for, which
+// blocks that run have taken: nothing is assumed about how many run at a time. Each thread copies, measures and converts
+// the same elements, so that no barrier is between these.
+#pragma once
+
+#include "Ptx/async_copy.cuh"
+#include "Quantize/quantize_heads.cuh"
+
+namespace heddle {
+
+// Pieces by their places in shared memory, first in, first out; every thread has the same.
+struct Queue {
+  uint64_t places = 0;
+  int32_t count = 0;
+  DEV int32_t front() const { return static_cast<int32_t>(places & 15); }
+  DEV void push(int32_t place) { places |= static_cast<uint64_t>(place) << 4 * count++; }
+  DEV int32_t pop() {
+    const int32_t place = front();
+    places >>= 4;
+    --count;
+    return place;
+  }
+};
+
+DEV uint32_t addressInSlot(uint32_t slots, int32_t slot, int unit, int piece) {
+  constexpr int kRun = kThreads * kPieceBytes;
+  const int run = (slot * kUnits + unit) * kUnitPieces + piece;
+  return slots + run * kRun + threadIdx.x * kPieceBytes;
+}
+
+template <int Dim> DEV void copyRows(const PiecePlace &place, uint32_t slots, int32_t slot) {
+  const UnitPlace<Dim> own;
+#pragma unroll
+  for (int unit = 0; unit < kUnits; ++unit) {
+    const char *from = place.from + own.row(unit) * place.fromBytes + own.column * kElementBytes;
+#pragma unroll
+    for (int piece = 0; piece < kUnitPieces; ++piece)
+      ptx::copyAsync16OrZero(addressInSlot(slots, slot, unit, piece), from + piece * kPieceBytes,
+                             own.isIn(place.rows, unit));
+  }
+}
+
+DEV void copyToSlot(const Piece &piece, uint32_t slots) {
+  if (kDimsDiffer && piece.place.isOfValues)
+    copyRows<KernelTraits::kValueDim>(piece.place, slots, piece.slot);
+  else
+    copyRows<KernelTraits::kHeadDim>(piece.place, slots, piece.slot);
+  ptx::commitCopies();
+}
+
+DEV void loadFromSlot(uint32_t slots, int32_t slot, Unit (&units)[kUnits]) {
+#pragma unroll
+  for (int unit = 0; unit < kUnits; ++unit)
+#pragma unroll
+    for (int piece = 0; piece < kUnitPieces; ++piece) {
+      int32_t words[4];
+      ptx::loadShared16(addressInSlot(slots, slot, unit, piece), words);
+#pragma unroll
+      for (int word = 0; word < 4; ++word)
+        units[unit][4 * piece + word] = static_cast<uint32_t>(words[word]);
+    }
+}
+
+// The factor of a head, kept for those of its pieces that follow.
+struct KnownFactor {
+  const uint32_t *counters = nullptr;
+  float factor = 0;
+  DEV float of(const PiecePlace &place) {
+    if (counters != place.counters || place.descale)
+      factor = factorOf(place);
+    counters = place.counters;
+    return factor;
+  }
+};
+
+// Of one thread: numbers of pieces that the block has let go, each leading to the one before.
+struct Dropped {
+  int32_t *before;
+  int32_t newest = -1;
+  DEV void push(int32_t number) {
+    before[number] = newest;
+    newest = number;
+  }
+  DEV int32_t pop() {
+    const int32_t number = newest;
+    if (number >= 0)
+      newest = before[number];
+    return number;
+  }
+};
+
+DEV void fill(const KernelParams &p, Piece &piece, int32_t number, int32_t slot) {
+  piece.place = placeOf(p, number);
+  piece.number = number;
+  piece.slot = slot;
+}
+
+DEV void convertDropped(const KernelParams &p, Piece *pieces, Dropped &dropped, KnownFactor &known) {
+  for (int turn = 0;; turn ^= 1) {
+    Piece &piece = pieces[turn];
+    if (threadIdx.x == kTaker)
+      fill(p, piece, dropped.pop(), 0);
+    __syncthreads();
+    if (!piece.place.counters)
+      return;
+    Unit units[kUnits];
+    load<true>(piece.place, units);
+    if (threadIdx.x == kAsker)
+      piece.factor = known.of(piece.place);
+    __syncthreads();
+    store(piece.place, units, piece.factor);
+  }
+}
+
+template <int Slots, int Ahead>
+DEV void walkHeld(const KernelParams &p, unsigned char *control, uint32_t slots, float *columnRows) {
+  constexpr int kHeld = Slots - Ahead, kPieces = quantize::piecesHere(Slots); // one more is filled, one still read
+  static_assert(kPieces <= 16 && Ahead >= 1 && kHeld >= 1, "numbers of four bits");
+  static_assert(kPieces * sizeof(Piece) <= quantize::controlBytes(KernelTraits::kWarps, Slots),
+                "quantize_layout.cuh reserves it");
+  Piece *const pieces = reinterpret_cast<Piece *>(control);
+  const int32_t thread = static_cast<int32_t>(threadIdx.x);
+  Queue underWay, held, spare;
+  Dropped dropped = {p.dropped};
+  KnownFactor known;
+  int32_t number = 0; // of the thread that takes them: the next one
+  if (thread == kTaker) {
+    number = static_cast<int32_t>(ptx::addGlobal(p.counters, Ahead + 1));
+#pragma unroll 1
+    for (int slot = 0; slot < Ahead; ++slot)
+      fill(p, pieces[slot], number++, slot);
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int slot = 0; slot < Ahead; ++slot) {
+    copyToSlot(pieces[slot], slots);
+    underWay.push(slot);
+  }
+#pragma unroll 1
+  for (int place = Ahead; place < kPieces; ++place)
+    spare.push(place);
+  for (;;) {
+    const int32_t current = underWay.pop(), oldest = held.front(), incoming = spare.pop();
+    Piece &piece = pieces[current];
+    const bool isPiece = piece.place.counters, isFull = held.count == kHeld;
+    if (!isPiece && held.count == 0)
+      break;
+    const bool isDropped = isPiece && isFull && piece.number <= pieces[oldest].place.lastOfHeads;
+    const bool converts = !isDropped && (isFull || !isPiece);
+    const int32_t freed = isDropped ? piece.slot : converts ? pieces[oldest].slot : Ahead + held.count;
+    if (thread == kTaker) {
+      fill(p, pieces[incoming], number, freed);
+      number = static_cast<int32_t>(ptx::addGlobal(p.counters, 1));
+      if (isDropped)
+        dropped.push(piece.number);
+    }
+    if (thread == kAsker && converts)
+      pieces[oldest].factor = known.of(pieces[oldest].place);
+    ptx::waitCopies<Ahead - 1>();
+    Unit units[kUnits];
+    loadFromSlot(slots, piece.slot, units);
+    measurePiece(piece, units, columnRows);
+    __syncthreads();
+    publishPiece(piece);
+    if (converts) {
+      loadFromSlot(slots, freed, units);
+      store(pieces[oldest].place, units, pieces[oldest].factor);
+      spare.push(held.pop());
+    }
+    copyToSlot(pieces[incoming], slots);
+    underWay.push(incoming);
+    if (isPiece && !isDropped)
+      held.push(current);
+    else
+      spare.push(current);
+  }
+  __syncthreads();
+  convertDropped(p, pieces, dropped, known);
+}
+
+} // namespace heddle

@@ -1,0 +1,51 @@
+// Pieces read twice: from memory for their magnitudes, out of the second-level cache for their elements, before others
+// have taken their place there.
+//
+// Of number n a block reads the magnitudes of piece n and converts piece n - lead, whose head has pieces of lower numbers
+// only: both are loaded at once, so that reads of memory, of the cache and stores go on side by side, and a block waits
+// only for lower numbers, which blocks that run have taken before. Of those that wait the one with the lowest number
+// finds all it waits for.
+#pragma once
+
+#include "Quantize/quantize_heads.cuh"
+
+namespace heddle {
+
+// What a number stands for. One is filled while some threads are at work on the one before, and others on that before it.
+struct Turn {
+  Piece measured, converted;
+  int32_t isEnd;
+};
+constexpr int kTurns = 3;
+static_assert(kTurns * sizeof(Turn) <= quantize::controlBytes(KernelTraits::kWarps, 0),
+              "quantize_layout.cuh reserves it");
+
+DEV void takeTurn(const KernelParams &p, Turn &turn) {
+  const int32_t number = static_cast<int32_t>(ptx::addGlobal(p.counters, 1));
+  turn.measured.place = placeOf(p, number);
+  turn.converted.place = placeOf(p, number - p.lead);
+  turn.isEnd = number >= p.pieces + p.lead;
+}
+
+DEV void walkTwice(const KernelParams &p, unsigned char *control, float *columnRows) {
+  Turn *const turns = reinterpret_cast<Turn *>(control);
+  if (threadIdx.x == kTaker)
+    takeTurn(p, turns[0]);
+  __syncthreads();
+  for (int own = 0, next = 1; !turns[own].isEnd; own = next, next = (next + 1) % kTurns) {
+    Turn &turn = turns[own];
+    Unit measured[kUnits], converted[kUnits];
+    load<false>(turn.measured.place, measured); // of no rows where there is no piece
+    load<KernelTraits::kEvictFirst != 0>(turn.converted.place, converted);
+    if (threadIdx.x == kTaker)
+      takeTurn(p, turns[next]);
+    if (threadIdx.x == kAsker && turn.converted.place.counters)
+      turn.converted.factor = factorOf(turn.converted.place);
+    measurePiece(turn.measured, measured, columnRows);
+    __syncthreads();
+    publishPiece(turn.measured);
+    store(turn.converted.place, converted, turn.converted.factor);
+  }
+}
+
+} // namespace heddle
