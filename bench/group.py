@@ -3,7 +3,8 @@
 
     torchrun --nproc-per-node=2 bench/group.py [--heddle=PROGRAM] [--links=GBPS,US] [--gpu=NAME] [CASE...]
 
-A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,form=ring ,form=ulysses ,documents=N or run-time sizes such as ,left=4095. Without any: those of
+A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways as CUDA graphs) ,form=ring ,form=ulysses ,form=auto
+,documents=N or run-time sizes such as ,left=4095. Without any: those of
 docs/distributed.md. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
 turns. Predicted, where the program is given: what `heddle ring plan` says of the form at the rate of one GPU (forward, without documents);
@@ -24,7 +25,7 @@ from torch import distributed
 HEADS, KV_HEADS, DIM, TURNS = 64, 8, 128, 5
 CASES = ("causal,8k,zigzag", "causal,32k,zigzag", "causal,64k,zigzag", "full,8k,contiguous", "sliding_window,8k,balanced,left=4095",
          "sliding_window,32k,balanced,left=4095", "document,32k,balanced,documents=12", "longnet_base,32k,contiguous", "dilated,32k,contiguous",
-         "longformer,8k,contiguous", "longformer,32k,contiguous", "causal,32k,zigzag,form=ulysses", "sliding_window,32k,contiguous,left=4095,form=ulysses",
+         "longformer,8k,contiguous", "longformer,32k,contiguous", "causal,8k,zigzag,graph", "causal,8k,zigzag,backward,graph", "causal,32k,zigzag,form=ulysses", "sliding_window,32k,contiguous,left=4095,form=ulysses",
          "causal,32k,zigzag,backward,form=ulysses", "causal,8k,zigzag,backward", "causal,32k,zigzag,backward", "causal,32k,zigzag,backward,form=ring",
          "sliding_window,32k,balanced,left=4095,backward", "longnet_base,16k,contiguous,backward", "dilated,32k,contiguous,backward")
 
@@ -34,7 +35,7 @@ def case_of(text):
     words = dict(word.split("=") for word in rest if "=" in word)
     form, documents = words.pop("form", "gather"), int(words.pop("documents", 0))
     tokens = int(tokens[:-1]) * 1024 if tokens.endswith("k") else int(tokens)
-    return name, tokens, layout, form, "backward" in rest, documents, {word: int(value) for word, value in words.items()}
+    return name, tokens, layout, form, {"backward", "graph"} & {*rest}, documents, {word: int(value) for word, value in words.items()}
 
 
 def offsets(rows, documents, device):
@@ -44,8 +45,8 @@ def offsets(rows, documents, device):
 
 def predicted(options, text, ranks, alone):
     """Milliseconds of a call, as the program says; "-": it is not asked."""
-    name, tokens, layout, form, is_backward, documents, sizes = case_of(text)
-    if "heddle" not in options or is_backward or documents:
+    name, tokens, layout, form, ways, documents, sizes = case_of(text)
+    if "heddle" not in options or "backward" in ways or documents:
         return "-"
 
     def plan(rate):
@@ -56,7 +57,7 @@ def predicted(options, text, ranks, alone):
 
     kept = int(plan(1)["kept_pairs"])
     times = {each["form"]: each["ms"] for each in plan(kept * 4 * DIM / alone / 1e9)["of_plans"]}
-    return f"{times[form]:.2f}"
+    return f"{min(filter(None, times.values())) if form == 'auto' else times[form]:.2f}"
 
 
 def most_of_ranks(values):
@@ -81,8 +82,24 @@ def milliseconds(run, calls):
     return most_of_ranks([begin.elapsed_time(end) / calls])[0]
 
 
+def as_graph(run, group):
+    """A call as a CUDA graph: what launches it, and its results."""
+    for _ in range(2):
+        run()
+    group.wait()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        results = run()
+
+    def replay():
+        graph.replay()
+        return results
+    return replay
+
+
 def measure(text, group, options):
-    name, tokens, layout, form, is_backward, documents, arguments = case_of(text)
+    name, tokens, layout, form, ways, documents, arguments = case_of(text)
+    is_backward = "backward" in ways
     rank, ranks, device = group.rank, group.ranks, torch.device("cuda", group.device)
     rows = tokens * ranks
     if documents:
@@ -102,6 +119,8 @@ def measure(text, group, options):
     def many():
         return gradients(hd.attention(*share, plan, group), share, d_share)
 
+    if "graph" in ways:
+        one, many = as_graph(one, group), as_graph(many, group)
     differences = most_of_ranks([(plan.shard(a, rank).float() - b.float()).abs().max().item() for a, b in zip(one(), many())])
     group.wait()
     calls = max(2, min(20, (1 << 20) // rows // (4 if is_backward else 1)))

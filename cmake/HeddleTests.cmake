@@ -19,7 +19,7 @@ endfunction()
 
 # heddle_add_layers(): for tests, all layers once more as one shared library. What needs MLIR takes a fifth of a second to link,
 # and forty tests do; against this library they are linked when they change themselves, not when a layer does.
-set(HEDDLE_PLAIN_LAYERS heddle_core heddle_geometry heddle_runtime heddle_config heddle_nvrtc heddle_tuner heddle_io heddle_plan heddle_cost heddle_staging)
+set(HEDDLE_PLAIN_LAYERS heddle_core heddle_geometry heddle_runtime heddle_config heddle_nvrtc heddle_tuner heddle_io heddle_plan heddle_cost heddle_group heddle_staging)
 set(HEDDLE_MLIR_LAYERS heddle_dialect heddle_schedule heddle_emit heddle_cpu heddle_oracle heddle_choose heddle_pattern heddle_measure heddle_compiler heddle_cpu_session
   heddle_session heddle_views heddle_report heddle_calls heddle_stream)
 function(heddle_add_layers)

@@ -1,5 +1,4 @@
 #include "compiler/Library/CompiledPattern.h"
-#include "compiler/Pattern/HeadDependence.h"
 
 #include "codegen/Choose/RatesOf.h"
 #include "codegen/Cpu/JitPattern.h"
@@ -7,14 +6,11 @@
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
 #include "dialect/Geometry/Counts.h"
-#include "dialect/Geometry/GroupPlanner.h"
-#include "dialect/Geometry/NamedLayout.h"
 #include "dialect/IR/Operands.h"
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/IR/RealWord.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -22,48 +18,6 @@
 namespace heddle {
 namespace {
 
-/// "0:64,192:256;64:192"; none: no such text.
-std::optional<attn::ShardLayout> parseLayout(const std::string &text) {
-  attn::ShardLayout layout;
-  const char *at = text.data(), *end = at + text.size();
-  auto number = [&](int64_t &value) {
-    const auto [next, error] = std::from_chars(at, end, value);
-    at = next;
-    return error == std::errc();
-  };
-  for (char before = ';'; before == ';' || before == ',';) {
-    if (before == ';')
-      layout.ranks.emplace_back();
-    attn::IndexRange range{0, 0};
-    const bool isRange = number(range.begin) && at != end && *at++ == ':' && number(range.end);
-    layout.ranks.back().push_back(range);
-    before = at == end ? '\0' : *at++;
-    if (!isRange || (before != '\0' && before != ';' && before != ','))
-      return std::nullopt;
-  }
-  return layout;
-}
-
-Result<attn::ShardLayout> layoutOf(const heddle_group_options &options, const attn::LayoutRequest &request) {
-  const std::string text = options.layout ? options.layout : "contiguous";
-  const std::optional<attn::ShardLayout> ranges = parseLayout(text);
-  if (!ranges)
-    return attn::namedLayout(text, request);
-  if (ranges->ranks.size() != size_t(options.ranks))
-    return Status::invalidArgument("layout: expected ranges of " + std::to_string(options.ranks) + " ranks, got " +
-                                   std::to_string(ranges->ranks.size()));
-  return *ranges;
-}
-
-Result<attn::GroupForm> formOf(const char *form) {
-  const std::string name = form ? form : "gather";
-  using attn::GroupForm;
-  for (const auto &[known, value] :
-       {std::pair("gather", GroupForm::Gather), {"ring", GroupForm::Ring}, {"ulysses", GroupForm::Ulysses}})
-    if (name == known)
-      return value;
-  return Status::invalidArgument("form: expected gather, ring or ulysses, got " + name);
-}
 constexpr size_t kMostBuckets = 4096; // then all are forgotten: programs may never call twice with one length
 
 std::string typeText(mlir::Type type) {
@@ -304,34 +258,6 @@ attn::TensorData CompiledPattern::integersOf(const heddle_operand *operands, uin
         data[size_t(operands[i].id)] =
             integersAt(operands[i].value.ptr, elementsOf(operands[i].id, call), tensor.elementBytes);
   return data;
-}
-
-Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options) {
-  HEDDLE_ASSIGN(std::vector<int64_t> words, parameters(options.operands, options.operand_count, /*needsLengths=*/true));
-  HEDDLE_ASSIGN(const std::shared_ptr<CompiledPattern> ofParts, part());
-  CpuCall call;
-  call.batch = 1, call.heads = int32_t(options.heads);
-  call.seqlenQ = call.seqlenK = int32_t(options.seqlen);
-  call.params.assign(words.begin(), words.end());
-  attn::ProblemSizes sizes;
-  sizes.heads = options.heads;
-  sizes.seqlenQ = sizes.seqlenK = options.seqlen;
-  sizes.parameters = words;
-  sizes.tensors = integersOf(options.operands, options.operand_count, call);
-  std::lock_guard<std::mutex> lock(mutex);
-  HEDDLE_ASSIGN(const attn::ShardLayout layout, layoutOf(options, {file->analysis(), sizes, options.ranks}));
-  attn::GroupPlanRequest request{file->analysis(), sizes, layout};
-  request.kvHeads = options.kv_heads, request.digest = ofParts->info().digest, request.wholes = ofParts->wholes();
-  for (unsigned argument : attn::maskTensorsOf(file->pattern()))
-    request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
-  HEDDLE_ASSIGN(request.form, formOf(options.form));
-  request.differsByHead = whatDependsOnHeads(file->pattern(), {file->analysis(), sizes});
-  request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
-  request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
-  request.hasSink = file->pattern().getSoftmax().hasSink();
-  request.farthestGap = options.farthest_gap ? options.farthest_gap : request.farthestGap;
-  request.columnStep = options.column_step ? options.column_step : 256;
-  return attn::makeGroupPlan(request);
 }
 
 Result<CpuCall::ArgumentGradient> CompiledPattern::gradientOf(const heddle_gradient &wanted,

@@ -11,6 +11,7 @@
 #include "compiler/Library/heddle_compiler.h"
 #include "dialect/IR/Operands.h"
 #include "runtime/Core/CallChecks.h"
+#include "compiler/Group/GroupForms.h"
 #include "runtime/Core/GroupPlan.h"
 #include "runtime/Api/HandleLife.h"
 
@@ -56,6 +57,8 @@ public:
   /// Over a whole call: who keeps what of it, and which rank sends it to whom (dialect/Geometry/GroupPlanner.h). Tensors of
   /// integers, in host memory, are read. invalidArgument: sizes or tensors are none of the pattern.
   Result<GroupPlan> groupPlan(const heddle_group_options &options);
+  /// The form of such a plan, where it is to be chosen.
+  Result<FormChoice> groupForm(const heddle_group_options &options);
   /// Bytes of a tensor in a call.
   int64_t bytesOf(int32_t argument, const CpuCall &call) const;
 
@@ -78,6 +81,8 @@ private:
   void describe();
   void describeDimensions(unsigned argument);
   const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
+  using UseGroup = std::function<Status(attn::GroupPlanRequest &request)>;
+  Status withGroup(const heddle_group_options &options, const UseGroup &use);
   /// The word of a size, a number or the length of a tensor.
   Result<int64_t> wordOf(const heddle_operand &operand) const;
 

@@ -23,11 +23,25 @@ Status checkOptions(const char *what, const heddle_group_options &options) {
   HEDDLE_TRY(expect("heads", "1 to 2^20", options.heads, options.heads >= 1 && options.heads <= (1 << 20)));
   HEDDLE_TRY(expect("kv_heads", "a divisor of heads", options.kv_heads,
                     options.kv_heads >= 1 && options.heads % options.kv_heads == 0));
-  HEDDLE_TRY(
-      expect("flags", "HEDDLE_GROUP_*", options.flags, (options.flags & ~uint32_t(HEDDLE_GROUP_PLACEMENT_FREE)) == 0));
-  HEDDLE_TRY(expect("reserved", "0", options.reserved, options.reserved == 0));
+  constexpr uint32_t kFlags = HEDDLE_GROUP_PLACEMENT_FREE | HEDDLE_GROUP_GRADIENTS;
+  HEDDLE_TRY(expect("flags", "HEDDLE_GROUP_*", options.flags, (options.flags & ~kFlags) == 0));
+  for (const auto &[field, size] :
+       {std::pair("batch", options.batch), {"head_dim", options.head_dim}, {"value_dim", options.value_dim}})
+    HEDDLE_TRY(expect(field, "0 to 2^20", size, size >= 0 && size <= (1 << 20)));
+  for (const auto &[field, rate] : {std::pair("kernel_tflops", options.kernel_tflops),
+                                    {"link_gbps", options.link_gbps},
+                                    {"link_us", options.link_us}})
+    if (!(rate >= 0 && rate <= 1e6))
+      return Status::invalidArgument(who + field + ": expected 0 to 1e6, got " + std::to_string(rate));
   HEDDLE_TRY(expect("farthest_gap", "0 or more", options.farthest_gap, options.farthest_gap >= 0));
   return expect("column_step", "0 or more", options.column_step, options.column_step >= 0);
+}
+
+Result<heddle_group_options> readOptions(const char *what, const heddle_group_options &options) {
+  heddle_group_options known;
+  HEDDLE_TRY(readVersioned(what, options, offsetof(heddle_group_options, layout), known));
+  HEDDLE_TRY(checkOptions(what, known));
+  return known;
 }
 
 Status run(const char *what, heddle_group &group, const heddle_group_plan &planned,
@@ -67,11 +81,24 @@ heddle_status heddle_group_plan_make(const heddle_pattern *pattern, const heddle
     HEDDLE_TRY(checkOpen(what, "pattern", pattern));
     if (!options || !plan)
       return missing(what, options ? "plan" : "options");
-    heddle_group_options known;
-    HEDDLE_TRY(readVersioned(what, *options, offsetof(heddle_group_options, layout), known));
-    HEDDLE_TRY(checkOptions(what, known));
+    HEDDLE_ASSIGN(const heddle_group_options known, readOptions(what, *options));
     HEDDLE_ASSIGN(GroupPlan made, pattern->pattern->groupPlan(known));
     *plan = new heddle_group_plan(std::move(made));
+    return {};
+  });
+}
+
+heddle_status heddle_group_choose_form(const heddle_pattern *pattern, const heddle_group_options *options,
+                                       const char **form, double *milliseconds) {
+  constexpr const char *what = "choose the form of a group's plan";
+  return guarded([&]() -> Status {
+    HEDDLE_TRY(checkOpen(what, "pattern", pattern));
+    if (!options || !form || !milliseconds)
+      return missing(what, !options ? "options" : form ? "milliseconds" : "form");
+    HEDDLE_ASSIGN(const heddle_group_options known, readOptions(what, *options));
+    HEDDLE_ASSIGN(const FormChoice choice, pattern->pattern->groupForm(known));
+    *form = nameOf(choice.form);
+    *milliseconds = choice.ms.value_or(0);
     return {};
   });
 }

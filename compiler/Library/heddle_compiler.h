@@ -96,25 +96,38 @@ typedef struct heddle_group_options {
   /* null or "contiguous"; "balanced": contiguous, cut where rows keep as many pairs; "zigzag": chunks r and
    * 2 * ranks - 1 - r; "striped": stripes of 128 rows or more, in turn, "striped:16": of 16; or the ranges of every rank, "0:64,192:256;64:192": ranks by semicolons, BEGIN:END by commas */
   const char *layout;
-  /* null or "gather": keys that a rank asks for come at once, before the rows that need them; "ring": one peer a step,
+  /* null or "auto": the form whose calls are predicted to be over first (docs/distributed.md), "gather" where nothing is
+   * known or more than 64 ranks are planned for; "gather": keys that a rank asks for come at once, before the rows that need them; "ring": one peer a step,
    * in the memory of two steps; "ulysses": every rank computes all rows of some heads, where the ranks divide the heads, and
    * divide those of k and v or are a multiple of them, and the pattern is the same for every head */
   const char *form;
-  uint32_t flags; /* HEDDLE_GROUP_* */
-  int32_t reserved;
+  uint32_t flags;       /* HEDDLE_GROUP_* */
+  int32_t dtype;        /* heddle_dtype; of "auto", as what begins with batch; 0: HEDDLE_BF16 */
   int64_t farthest_gap; /* keys further apart are met in launches of their own; 0: 4096 */
   /* PLACEMENT_FREE: launches begin at a multiple of so many keys, that of the kernels' tiles; 0: 256. */
   int64_t column_step;
   /* Sizes that differ from their defaults; tensors of integers, in host memory, with their lengths. */
   const heddle_operand *operands;
   uint64_t operand_count;
+  /* What "auto" decides on, the same on every rank; plans are of any such sizes. 0: a batch of 1, a head_dim of 128, a
+   * value_dim as head_dim; kernels as fast as those of an H200, links of its host: 643 TFLOP/s on kept pairs, 150 GB/s each
+   * way, 10 us a message (`heddle ring links` measures a machine's own). */
+  int64_t batch, head_dim, value_dim;
+  double kernel_tflops, link_gbps, link_us;
 } heddle_group_options;
 
 enum {
   /* The bits of results do not depend on the number of ranks, nor on which rows they have. Only "gather". Gradients are
    * computed twice: those of queries where these lie, and those of keys and values where these do. */
-  HEDDLE_GROUP_PLACEMENT_FREE = 1
+  HEDDLE_GROUP_PLACEMENT_FREE = 1,
+  /* "auto" takes the form whose forward call and gradients together are over first; else the call alone counts. */
+  HEDDLE_GROUP_GRADIENTS = 2
 };
+
+/* The form that heddle_group_plan_make takes of the same options, of static storage, and, where it was chosen, what a call is
+ * predicted to take; 0: nothing is known. */
+HEDDLE_API heddle_status heddle_group_choose_form(const heddle_pattern *pattern, const heddle_group_options *options,
+                                                  const char **form, double *milliseconds);
 
 /* Plans calls of the pattern, forward and of gradients, over the ranks of a group: for heddle_pattern_part of it. The
  * pattern keeps the same pairs whatever the plan. INVALID_ARGUMENT: a rank without rows, a layout that is none.

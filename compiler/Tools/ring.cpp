@@ -30,9 +30,9 @@ struct RingOptions {
   OriginOption origin;
   int64_t ranks = 0, seqlen = 0, batch = 1, heads = 1, headDim = 128;
   std::optional<int64_t> kvHeads, valueDim, stripe, limit;
-  std::string dtype = dtypeName(kDefaultDType), layout = "auto", links, gpu = "h200", output;
+  std::string dtype = dtypeName(kDefaultDType), layout = "auto", links, gpu = kGpuOfRates, output;
   std::optional<double> rate;
-  double efficiency = 0.65, launchUs = 40; ///< as two H100 take them (docs/distributed.md)
+  double efficiency = kKernelEfficiency, launchUs = kLaunchUs;
   bool backward = false, allRanks = false, json = false;
 };
 
@@ -58,25 +58,20 @@ CLI::Validator linkRates() {
 }
 
 Status setRates(const RingOptions &options, views::RingRequest &request) {
-  views::RingRates &rates = request.call.rates;
+  RingRates &rates = request.call.rates;
   std::tie(rates.linkGBps, rates.latencyUs) = *parseLinks(options.links);
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
   rates.launchUs = options.launchUs;
-  rates.memoryGBps = gpu->bandwidthGBps;
+  const double ofSheet = gpu->bf16Tflops * options.efficiency;
   if (options.rate) {
-    rates.tflops = *options.rate;
-    // A call's rate may be that of a GPU which is seldom full: a tile of it is as fast as kernels are.
-    const bool isOfPacked = traitsOf(request.call.dtype).isPacked();
-    rates.tileTflops =
-        std::max(rates.tflops, isOfPacked ? gpu->bf16Tflops * options.efficiency : 0) / double(gpu->smCount);
+    rates.setKernels(*gpu, *options.rate, traitsOf(request.call.dtype).isPacked() ? ofSheet : 0);
     request.rateNote = "as given";
     return {};
   }
   if (!traitsOf(request.call.dtype).isPacked())
     return Status::invalidArgument(std::string("the data sheets here have no rate of ") +
                                    dtypeName(request.call.dtype) + " kernels: give one with --rate");
-  rates.tflops = gpu->bf16Tflops * options.efficiency;
-  rates.tileTflops = rates.tflops / double(gpu->smCount);
+  rates.setKernels(*gpu, ofSheet, ofSheet);
   char note[96];
   std::snprintf(note, sizeof note, "assumed: %.3g%% of the %.4g of %s", options.efficiency * 100, gpu->bf16Tflops,
                 std::string(gpu->fullName).c_str());
@@ -120,7 +115,7 @@ Json sizesJson(const PatternFile &file, const views::RingRequest &request) {
       parameters[pattern.getParameterName(i).str()] = pattern.isRealParameter(i)
                                                           ? Json(attn::realOfWord(request.sizes.parameters[i]))
                                                           : Json(request.sizes.parameters[i]);
-  const views::RingCall &call = request.call;
+  const RingCall &call = request.call;
   return {{"batch", call.batch},
           {"seqlen", request.sizes.seqlenQ},
           {"heads", call.heads},
@@ -151,7 +146,7 @@ Json predictedJson(const views::RingPlan &ring) {
   return list;
 }
 
-Json groupRankJson(const views::GroupRankTime &rank) {
+Json groupRankJson(const GroupRankTime &rank) {
   return {{"ms", rank.ms},
           {"compute_ms", rank.computeMs},
           {"memory_ms", rank.memoryMs},
@@ -166,9 +161,9 @@ Json groupRankJson(const views::GroupRankTime &rank) {
 
 Json groupsJson(const views::RingPlan &ring) {
   Json list = Json::array();
-  for (const views::GroupForecast &group : ring.groups) {
+  for (const GroupForecast &group : ring.groups) {
     Json ranks = Json::array();
-    for (const views::GroupRankTime &rank : group.time.ranks)
+    for (const GroupRankTime &rank : group.time.ranks)
       ranks.push_back(groupRankJson(rank));
     list.push_back({{"form", group.form}, {"ms", group.time.ms ? Json(*group.time.ms) : Json()}, {"by_rank", ranks}});
     if (!group.time.ms)
@@ -227,7 +222,7 @@ Json ranksJson(const views::RingRequest &request, const views::RingPlan &ring, b
 
 Json ringJson(const PatternFile &file, const views::RingRequest &request, const views::RingPlan &ring, bool withAll) {
   const std::optional<double> balance = ring.plan->balance();
-  const views::RingRates &rates = request.call.rates;
+  const RingRates &rates = request.call.rates;
   attn::WideInt pairs = 0;
   for (size_t rank = 0; rank < ring.plan->ranks(); ++rank)
     pairs += ring.plan->pairsOf(rank).value_or(0);

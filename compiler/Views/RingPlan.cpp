@@ -1,9 +1,7 @@
 //===- RingPlan.cpp - one attention call on many ranks --------------------===//
 #include "compiler/Views/RingPlan.h"
 #include "compiler/Pattern/HeadDependence.h"
-#include "dialect/Geometry/GroupPlanner.h"
 #include "dialect/Geometry/NamedLayout.h"
-#include "runtime/Core/CountText.h"
 
 #include <algorithm>
 #include <numeric>
@@ -35,24 +33,6 @@ Result<std::unique_ptr<RingPlan>> planOne(const PatternFile &file, const RingReq
   return ring;
 }
 
-constexpr int64_t kMostRanksOfGroups = 64; ///< the text of a plan grows with their square
-
-GroupTime timeOfForm(const PatternFile &file, const RingRequest &request, const ShardLayout &layout, GroupForm form) {
-  if (request.ranks > kMostRanksOfGroups)
-    return {{}, {}, "of more than " + counted(kMostRanksOfGroups, "rank") + " none is made"};
-  GroupPlanRequest group{file.analysis(), request.sizes, layout};
-  group.kvHeads = request.call.kvHeads;
-  group.form = form;
-  group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
-  group.hasSink = file.pattern().getSoftmax().hasSink();
-  if (form == GroupForm::Ulysses)
-    group.differsByHead = whatDependsOnHeads(file.pattern(), {file.analysis(), request.sizes});
-  const Result<GroupPlan> plan = makeGroupPlan(group);
-  if (!plan)
-    return {{}, {}, plan.status().message()};
-  return groupTime(*plan, request.call, file.analysis(), request.sizes);
-}
-
 } // namespace
 
 Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRequest &request) {
@@ -77,17 +57,12 @@ Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRe
 }
 
 void addGroupTimes(const PatternFile &file, const RingRequest &request, RingPlan &ring) {
-  for (const auto &[name, form] :
-       {std::pair("gather", GroupForm::Gather), {"ring", GroupForm::Ring}, {"ulysses", GroupForm::Ulysses}})
-    ring.groups.push_back({name, timeOfForm(file, request, ring.layout, form)});
-}
-
-const GroupForecast *RingPlan::bestOfPlans() const {
-  const GroupForecast *best = nullptr;
-  for (const GroupForecast &group : groups)
-    if (group.time.ms && (!best || *group.time.ms < *best->time.ms))
-      best = &group;
-  return best;
+  GroupPlanRequest group{file.analysis(), request.sizes, ring.layout};
+  group.kvHeads = request.call.kvHeads;
+  group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
+  group.hasSink = file.pattern().getSoftmax().hasSink();
+  group.differsByHead = whatDependsOnHeads(file.pattern(), {file.analysis(), request.sizes});
+  ring.groups = forecastForms(group, request.call);
 }
 
 std::vector<size_t> heaviestFirst(const RingPlan &ring) {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"
-#include "compiler/Views/GroupTimes.h"
+#include "compiler/Group/GroupForms.h"
 #include "compiler/Views/RingTimes.h"
 
 #include <memory>
@@ -23,12 +23,6 @@ struct RingRequest {
   std::function<void(double share)> progress = {};
 };
 
-/// A form of plans that ranks follow (docs/distributed.md).
-struct GroupForecast {
-  const char *form;
-  GroupTime time;
-};
-
 /// Holds what its plan refers to, so it stays where it was made.
 struct RingPlan {
   attn::ShardLayout layout;
@@ -39,7 +33,7 @@ struct RingPlan {
   std::vector<GroupForecast> groups = {}; ///< none before addGroupTimes()
 
   /// The one that takes least; null where no time is known.
-  const GroupForecast *bestOfPlans() const;
+  const GroupForecast *bestOfPlans() const { return bestOf(groups); }
 };
 
 /// As ShardPlan::create and the layouts fail. `file` and the request outlive the plan.

@@ -17,34 +17,12 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "compiler/Group/RingCall.h"
 #include "dialect/Geometry/ShardPlan.h"
-#include "runtime/Core/DType.h"
-#include "runtime/Core/Kinds.h"
 
 #include <string>
 
 namespace heddle::views {
-
-struct RingRates {
-  double linkGBps = 0, latencyUs = 0; ///< each way of a rank's link, of a message
-  double tflops = 0;                  ///< of kernels, on kept pairs
-  // What only the time of a plan knows (GroupTimes.h); 0: nothing is said of it.
-  double launchUs = 0;   ///< of a launch behind the first one
-  double memoryGBps = 0; ///< of device memory
-  double tileTflops = 0; ///< of one processor of the GPU
-};
-
-/// What is computed on a plan of forward steps.
-struct RingCall {
-  Kind kind = {};
-  int64_t batch = 1, heads = 1, kvHeads = 1, headDim = 128, valueDim = 128;
-  DType dtype = kDefaultDType;
-  RingRates rates = {};
-
-  /// The bytes of k and v for one key of one of their heads.
-  int64_t bytesOfKey() const { return batch * (headDim + valueDim) * dtypeBytes(dtype); }
-  int64_t gradientBytesOfKey() const { return kind.isBackward() ? batch * (headDim + valueDim) * 4 : 0; }
-};
 
 struct RingSlot {
   size_t peer; ///< whose keys are computed

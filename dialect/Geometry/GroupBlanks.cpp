@@ -1,12 +1,12 @@
 //===- GroupBlanks.cpp - columns of windows that nobody fills -------------===//
 #include "dialect/Geometry/GroupBlanks.h"
 
+#include "runtime/Core/TileReach.h"
+
 #include <algorithm>
 
 namespace heddle::attn {
 namespace {
-
-constexpr int64_t kReach = 1024; ///< no tile that kernels visit has as many columns
 
 /// Columns of a window that are there in every head: the rank's own, and those that come.
 std::vector<RowRange> filledOf(const RowRange &window, const GroupStep &step, size_t rank,
@@ -29,9 +29,9 @@ std::vector<RowRange> filledOf(const RowRange &window, const GroupStep &step, si
 }
 
 void addBlank(const RowRange &gap, bool areDense, std::vector<RowRange> &blanks) {
-  if (areDense && gap.size() > 2 * kReach) {
-    blanks.push_back({gap.begin, gap.begin + kReach});
-    blanks.push_back({gap.end - kReach, gap.end});
+  if (areDense && gap.size() > 2 * kMostKeysOfTile) {
+    blanks.push_back({gap.begin, gap.begin + kMostKeysOfTile});
+    blanks.push_back({gap.end - kMostKeysOfTile, gap.end});
   } else if (gap.size() > 0) {
     blanks.push_back(gap);
   }

@@ -196,9 +196,11 @@ heddle_status heddle_group_launch(heddle_group *group, const heddle_group_plan *
     if (!args || (kernel_count > 0 && !kernels))
       return missing(what, args ? "kernels" : "args");
     GpuCall call(*group, *plan);
-    if (const Status refused = call.read(what, kernels, kernel_count, kind, *args); !refused.isOk())
-      return agree(refused, *group->transport, group->agreed);
-    group->shard->serve(call.kernels, static_cast<cuda::Stream>(stream));
+    const Status refused = call.read(what, kernels, kernel_count, kind, *args);
+    if (group->shard)
+      group->shard->serve(call.kernels, static_cast<cuda::Stream>(stream));
+    if (!refused.isOk())
+      return agree(refused, *group->transport, group->agreed, !group->shard || !group->shard->isCaptured());
     return runGroupCall(call.request(), *group->transport, *group->shard, group->agreed);
   });
 }

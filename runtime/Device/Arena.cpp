@@ -1,5 +1,6 @@
 #include "runtime/Device/Arena.h"
 
+#include "runtime/Device/Capture.h"
 #include "runtime/Device/DeviceState.h"
 
 #include <algorithm>
@@ -12,12 +13,6 @@ constexpr const char *kOperation = "arena";
 bool hasPools(const Driver &driver) {
   return driver.memPoolCreate && driver.memPoolDestroy && driver.memPoolSetAttribute && driver.memPoolGetAttribute &&
          driver.memPoolTrimTo && driver.memAllocFromPool && driver.memFreeAsync;
-}
-
-bool isCaptured(const Driver &driver, cuda::Stream stream) {
-  int capture = cuda::kCaptureStatusNone;
-  return driver.streamIsCapturing && driver.streamIsCapturing(stream, &capture) == cuda::kSuccess &&
-         capture != cuda::kCaptureStatusNone;
 }
 
 bool isShort(const Result<void *> &taken) { return taken.status().code() == StatusCode::unavailable; }

@@ -23,9 +23,14 @@ Status checkAgreement(const std::vector<std::string> &texts) {
 
 } // namespace
 
-Status agree(const Result<std::string> &mine, Transport &transport, Agreements &agreed) {
+Status agree(const Result<std::string> &mine, Transport &transport, Agreements &agreed, bool mayMeet) {
   if (mine && agreed.count(*mine))
     return {};
+  if (!mayMeet) {
+    HEDDLE_TRY(mine.status());
+    return Status::unsupported("call over a group: the stream is captured, and ranks cannot meet while it is: make such "
+                               "a call once before");
+  }
   auto gathered = transport.gather(mine ? *mine : kRefused + mine.status().message());
   HEDDLE_TRY(mine.status()); // whatever becomes of the others
   HEDDLE_ASSIGN(const std::vector<std::string> texts, std::move(gathered));

@@ -15,7 +15,7 @@ using Agreements = std::set<std::string>;
 
 // Collective, unless the ranks have agreed on this text before: `mine` has a line for each thing that must be alike, or
 // is why the rank cannot take part. invalidArgument: the first line that differs, and whose. unavailable: another rank
-// takes no part, or is lost.
-Status agree(const Result<std::string> &mine, Transport &transport, Agreements &agreed);
+// takes no part, or is lost. unsupported: they may not meet now, and have not agreed before.
+Status agree(const Result<std::string> &mine, Transport &transport, Agreements &agreed, bool mayMeet);
 
 } // namespace heddle

@@ -1,5 +1,6 @@
 //===- CudaShard.cpp - a rank that computes on a GPU ----------------------===//
 #include "runtime/Distributed/CudaShard.h"
+#include "runtime/Device/Capture.h"
 #include "runtime/Device/DeviceState.h"
 #include "runtime/Distributed/AddRows.h"
 
@@ -23,6 +24,8 @@ Result<std::unique_ptr<CudaShard>> CudaShard::create(const Device &device) {
   HEDDLE_ASSIGN(DeviceEvent event, DeviceEvent::create(device));
   return std::unique_ptr<CudaShard>(new CudaShard(device, std::move(link), std::move(aside), std::move(event)));
 }
+
+bool CudaShard::isCaptured() const { return heddle::isCaptured(*device.state()->driver, compute); }
 
 Status CudaShard::follow(Queue later, Queue earlier) {
   const DeviceState &state = *device.state();

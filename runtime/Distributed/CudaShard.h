@@ -19,6 +19,7 @@ public:
   void serve(std::vector<Kernel> ofParts, cuda::Stream stream) { kernels = std::move(ofParts), compute = stream; }
 
   void *stream(Queue queue) override { return streamOf(queue); }
+  bool isCaptured() const override;
   Status follow(Queue later, Queue earlier) override;
   Status clear(void *address, uint64_t bytes, Queue queue) override;
   Status copy(const RowCopy &copy, Queue queue) override;

@@ -149,7 +149,8 @@ Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevi
                         std::to_string(request.args.workspace_bytes));
   };
   const Status own = prepare();
-  HEDDLE_TRY(agree(own.isOk() ? Result<std::string>(agreementOf(request)) : own, transport, agreed));
+  HEDDLE_TRY(agree(own.isOk() ? Result<std::string>(agreementOf(request)) : own, transport, agreed,
+                   /*mayMeet=*/!device.isCaptured()));
   const Status status = share->run(transport, device);
   if (!status.isOk()) // the others need not wait for what will not come
     transport.abort(status.message());

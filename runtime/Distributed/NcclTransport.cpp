@@ -1,6 +1,8 @@
 //===- NcclTransport.cpp - steps and gathers --------------------------------===//
 #include "runtime/Distributed/NcclTransport.h"
 
+#include "runtime/Device/Capture.h"
+#include "runtime/Device/DeviceState.h"
 #include "runtime/Distributed/Patience.h"
 #include "runtime/Distributed/RankPlaces.h"
 #include "runtime/Distributed/RankWords.h"
@@ -153,12 +155,6 @@ Status NcclTransport::checkStep(const Exchange &step) const {
   return {};
 }
 
-Status NcclTransport::enqueue(const char *operation, NcclCommunicator::Calls calls, const Awaited &awaited,
-                              cuda::Stream onto) {
-  HEDDLE_TRY(communicator->enqueue(operation, std::move(calls), awaited));
-  return log.end(onto);
-}
-
 Status NcclTransport::exchange(const Exchange &step, void *onto) {
   HEDDLE_TRY(communicator->poll(kExchange));
   if (Status wrong = checkStep(step); !wrong.isOk())
@@ -167,16 +163,19 @@ Status NcclTransport::exchange(const Exchange &step, void *onto) {
   std::vector<int32_t> peers = peersOf(kept);
   if (peers.empty())
     return {};
-  if (auto updated = log.update(); !updated)
-    return communicator->leave(updated.status());
   const auto target = static_cast<cuda::Stream>(onto);
+  const bool isLogged = !isCaptured(*device().state()->driver, target); // nobody may ask for events of a graph
+  if (auto updated = isLogged ? log.update() : Result<bool>(false); !updated)
+    return communicator->leave(updated.status());
   auto calls = [kept = std::move(kept), target](const NcclLibrary &nccl, nccl::Communicator handle) {
     return callMessages(nccl, handle, kept, target);
   };
   const std::string words = ranksText(peers);
-  Status status = log.begin(std::move(peers), target);
+  Status status = isLogged ? log.begin(std::move(peers), target) : Status();
   if (status.isOk())
-    status = enqueue(kExchange, calls, [&] { return words; }, target);
+    status = communicator->enqueue(kExchange, calls, [&] { return words; });
+  if (status.isOk() && isLogged)
+    status = log.end(target);
   return status.isOk() ? status : communicator->leave(status);
 }
 
@@ -239,7 +238,8 @@ Status NcclTransport::gatherSlots(std::string &host) {
   };
   auto awaited = [this] { return missingSlots(); };
   HEDDLE_TRY(log.begin(othersOf({rank(), ranks()}), stream.handle()));
-  HEDDLE_TRY(enqueue(kGather, calls, awaited, stream.handle()));
+  HEDDLE_TRY(communicator->enqueue(kGather, calls, awaited));
+  HEDDLE_TRY(log.end(stream.handle()));
   HEDDLE_TRY(await(kGather, stream.handle(), awaited)); // before the copy, that waits for ever
   HEDDLE_TRY(slots.copyTo(host.data(), slots.bytes(), 0, stream.handle()));
   return device().synchronize(stream.handle());

@@ -50,7 +50,6 @@ private:
                                                      std::chrono::milliseconds limit);
   Status checkStep(const Exchange &step) const;
   using Awaited = NcclCommunicator::Awaited;
-  Status enqueue(const char *operation, NcclCommunicator::Calls calls, const Awaited &awaited, cuda::Stream stream);
   Status await(const char *operation, cuda::Stream stream, const Awaited &awaited);
   Status gatherSlots(std::string &host);
   std::string missingSlots() const;

@@ -18,6 +18,8 @@ public:
   virtual ~ShardDevice() = default;
 
   virtual void *stream(Queue queue) = 0;
+  // What is given to it becomes part of a graph, which runs it later and maybe often: nothing may be waited for now.
+  virtual bool isCaptured() const { return false; }
   // What `later` is given from now on begins when what `earlier` was given until now is over.
   virtual Status follow(Queue later, Queue earlier) = 0;
   virtual Status clear(void *address, uint64_t bytes, Queue queue) = 0;

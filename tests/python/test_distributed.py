@@ -125,11 +125,26 @@ def test_messages_that_nobody_carries():
 
 
 def test_a_plan_says_what_travels():
-    plan = distributed.plan("sliding_window", left=9, seqlen=100, heads=4, kv_heads=2, ranks=4)
+    plan = distributed.plan("sliding_window", left=9, seqlen=100, heads=4, kv_heads=2, ranks=4, form="gather")
     assert plan.layout == [[(0, 25)], [(25, 50)], [(50, 75)], [(75, 100)]]
     assert plan.travelling == 3 * 9 * 2
     whole = torch.arange(100.0).reshape(1, 100, 1, 1)
     assert torch.equal(plan.join([plan.shard(whole, rank) for rank in range(4)]), whole)
+
+
+def test_the_form_is_chosen_by_rates():
+    def chosen(calls=None, ranks=4, **options):
+        plan = distributed.plan("full", seqlen=1 << (12 if ranks == 4 else 16), heads=64, kv_heads=8, ranks=ranks, calls=calls, **options)
+        assert plan.exchanges_heads == (plan.form == "ulysses")
+        return plan.form, plan.milliseconds is not None
+
+    assert chosen() == ("gather", True)
+    assert chosen(distributed.Calls(links=(25, 20))) == ("ring", True)
+    assert chosen(distributed.Calls(gradients=True), ranks=8) == ("ulysses", True)
+    assert chosen(placement_free=True) == ("gather", False)
+    assert chosen(form="ring") == ("ring", False)
+    with pytest.raises(heddle.InvalidArgumentError, match="link_us: expected 0 to 1e6"):
+        chosen(distributed.Calls(links=(25, -1)))
 
 
 def test_refusals():

@@ -3,6 +3,7 @@
 // against those of the plan.
 #include "support/Places.h"
 #include "group_fixture.h"
+#include "group_plans.h"
 
 using namespace heddle::test;
 
@@ -119,6 +120,56 @@ TEST_CASE("balanced cuts a sequence where its rows keep as many pairs") {
   CHECK(ranks(causal, 128, 128).find("rank 126:127\nrank 127:128\n") != std::string::npos);
   const char *full = "attn.pattern @p() { %m = attn.full attn.softmax union(%m) }";
   CHECK(ranks(full, 3, 600).find("rank 0:201\nrank 201:402\nrank 402:600\n") != std::string::npos); // multiples of 3
+}
+
+TEST_CASE("auto is the form that is predicted to be over first, by the rates that it is given") {
+  auto options = sized<heddle_group_options>();
+  options.ranks = 4, options.seqlen = 4096, options.heads = 64, options.kv_heads = 8;
+  auto takes = [&](const char *text) {
+    Case of;
+    of.whole = parse(text);
+    const char *form = nullptr;
+    double ms = -1;
+    CHECK_OK(heddle_group_choose_form(of.whole.get(), &options, &form, &ms));
+    auto asked = options;
+    asked.form = form;
+    std::string texts[2];
+    for (const heddle_group_options *each : {&options, &asked}) {
+      heddle_group_plan *made = nullptr;
+      CHECK_OK(heddle_group_plan_make(of.whole.get(), each, &made));
+      const PlanHandle plan(made);
+      auto info = sized<heddle_group_plan_info>();
+      CHECK_OK(heddle_group_plan_get_info(made, &info));
+      texts[each == &asked] = info.text;
+    }
+    CHECK(texts[0] == texts[1]);
+    return std::string(form) + (ms > 0 ? "" : ", of which nothing is known");
+  };
+  const char *full = "attn.pattern @p() { %m = attn.full attn.softmax union(%m) }";
+  CHECK(takes(full) == "gather");
+  options.link_gbps = 25, options.link_us = 20;
+  CHECK(takes(full) == "ring"); // hidden behind what it computes
+  options.ranks = 8, options.seqlen = 65536, options.flags = HEDDLE_GROUP_GRADIENTS;
+  CHECK(takes(full) == "ring");
+  options.link_gbps = options.link_us = 0;
+  CHECK(takes(full) == "ulysses"); // one launch, and no gradients in fp32 for every rank
+  options.heads = options.kv_heads = 12;
+  CHECK(takes(full) != "ulysses"); // 8 ranks do not divide them
+  options.flags = HEDDLE_GROUP_PLACEMENT_FREE;
+  CHECK(takes(full) == "gather, of which nothing is known");
+}
+
+TEST_CASE("the plans that tests without a compiler follow are those that are made") {
+  for (const PlanCase &made : planCases()) {
+    const std::unique_ptr<Case> of =
+        caseOf(HEDDLE_PATTERNS + ("/" + std::string(made.pattern)) + ".mlir", made.rows, /*small=*/true);
+    REQUIRE(of);
+    const PlanHandle plan = planOf(*of, made.rows, made.ranks, made.layout, made.form,
+                                   made.isPlacementFree ? HEDDLE_GROUP_PLACEMENT_FREE : 0);
+    auto info = sized<heddle_group_plan_info>();
+    CHECK_OK(heddle_group_plan_get_info(plan.get(), &info));
+    CHECK_MESSAGE(textOf(made) == info.text, made.file);
+  }
 }
 
 TEST_CASE("handles of heddle.hpp: plans and the ends of a group") {

@@ -123,7 +123,11 @@ TEST_CASE("plans and groups that cannot be are refused with what would work") {
   refused([](Options &o) { o.layout = "round"; }, HEDDLE_INVALID_ARGUMENT, "expected contiguous, zigzag");
   refused([](Options &o) { o.layout = "0:32;33:64"; }, HEDDLE_INVALID_ARGUMENT, "32");
   refused([](Options &o) { o.layout = "0:32"; }, HEDDLE_INVALID_ARGUMENT, "expected ranges of 2 ranks, got 1");
-  refused([](Options &o) { o.form = "tree"; }, HEDDLE_INVALID_ARGUMENT, "expected gather, ring or ulysses, got tree");
+  refused([](Options &o) { o.form = "tree"; }, HEDDLE_INVALID_ARGUMENT, "expected auto, gather, ring or ulysses, got tree");
+  refused([](Options &o) { o.batch = -1; }, HEDDLE_INVALID_ARGUMENT, "batch: expected 0 to 2^20, got -1");
+  refused([](Options &o) { o.link_gbps = NAN; }, HEDDLE_INVALID_ARGUMENT, "link_gbps: expected 0 to 1e6");
+  refused([](Options &o) { o.dtype = 77; }, HEDDLE_INVALID_ARGUMENT, "dtype: expected");
+  refused([](Options &o) { o.flags = 4; }, HEDDLE_INVALID_ARGUMENT, "flags: expected HEDDLE_GROUP_*, got 4");
   refused([](Options &o) { o.form = "ring", o.flags = HEDDLE_GROUP_PLACEMENT_FREE; }, HEDDLE_INVALID_ARGUMENT,
           "a ring adds up");
   auto isUlysses = [&](int32_t ranks, heddle_status code, const char *words) {

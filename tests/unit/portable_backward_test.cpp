@@ -7,6 +7,7 @@
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Target/GpuArch.h"
+#include "runtime/Core/TileReach.h"
 #include "tests/unit/support/PlanSlots.h"
 
 #include <algorithm>
@@ -270,6 +271,20 @@ TEST_CASE("what is not served, and what is infeasible, is said") {
   CHECK(reasonFor({}) == "");
   CHECK(reasonFor({{"warps", 3}}) == "tiles: block_n is 32, expected a multiple of 16 keys for each pair of 3 warps");
   CHECK(reasonFor({{"block_m", 32}}) == "portable_smem: need 102912 B, the least of all GPUs is 101376 B");
+}
+
+TEST_CASE("no tile of calls that may lie over ranks has more keys than windows of ranks hold around what is kept") {
+  for (const KindBase base : {KindBase::forward, KindBase::backward})
+    for (const GpuArch &arch : gpuArchs()) {
+      KernelRequest request = requestOf(16);
+      request.kind = {base};
+      request.arch = &arch;
+      const Skeleton &chosen = **chooseSkeleton(request);
+      CAPTURE(chosen.name());
+      KernelConfig config = chosen.defaultConfig(request);
+      CHECK(config.set("block_n", 64).isOk());
+      CHECK_FALSE(config.set("block_n", kMostKeysOfTile + 64).isOk());
+    }
 }
 
 TEST_CASE("Hopper's own skeleton comes first, the portable one serves the others") {

@@ -13,6 +13,7 @@
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
+#include "runtime/Core/TileReach.h"
 
 #include <algorithm>
 #include <optional>
@@ -46,7 +47,7 @@ struct PortableBackwardConfig {
     using C = PortableBackwardConfig;
     static const FieldsOf<C> list = {"portable_backward",
                                      {{"block_m", &C::blockM, kMmaRows, 64}, // one swizzle is a row of dS
-                                      {"block_n", &C::blockN, kMmaRows, kLargestField},
+                                      {"block_n", &C::blockN, kMmaRows, kMostKeysOfTile},
                                       {"warps", &C::warps, 1, 32},
                                       {"stages", &C::stages, 2, 4},
                                       {"min_blocks", &C::minBlocks, 1, 8},

@@ -3,6 +3,7 @@
 
 #include "codegen/Config/ConfigView.h"
 #include "codegen/Config/ForwardConfig.h"
+#include "runtime/Core/TileReach.h"
 
 namespace heddle {
 
@@ -21,7 +22,7 @@ struct PortableConfig : ForwardConfig {
     constexpr int64_t kMostThreshold = 15; // weights up to 2^threshold stay finite in half
     static const FieldsOf<C> list = {"portable_forward",
                                      {{"block_m", &C::blockM, 1, kLargestField},
-                                      {"block_n", &C::blockN, 1, kLargestField},
+                                      {"block_n", &C::blockN, 1, kMostKeysOfTile},
                                       {"chunk_n", &C::chunkN, 1, 128}, // kept columns of one row fit one word
                                       {"stages", &C::stages, 1, 4},
                                       {"warps", &C::warps, 1, kLargestField},

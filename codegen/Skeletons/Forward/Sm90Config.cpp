@@ -1,12 +1,15 @@
 //===- Sm90Config.cpp - the list of fields, and what estimates are told of them ---------------===//
 #include "codegen/Skeletons/Forward/Sm90Config.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "runtime/Core/TileReach.h"
 
 namespace heddle {
 
 using namespace sm90;
 
 using C = Sm90Config;
+
+static_assert(kMaxKeys <= kMostKeysOfTile);
 
 const FieldsOf<Sm90Config> &Sm90Config::fields() {
   static const FieldsOf<C> list = {"sm90_forward",

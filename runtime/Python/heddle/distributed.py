@@ -9,26 +9,41 @@ The plan is the same on every rank: whose rows lie where, and which keys travel 
 receiver keeps. docs/distributed.md is the guide.
 """
 import ctypes as C
-from typing import Any, Optional, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Sequence, Tuple
 
 import torch
 
-from . import _call, _carrier, _engine, _library, _shares, _torch, patterns
+from . import _call, _carrier, _elements, _engine, _library, _shares, _torch, patterns
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
 
-__all__ = ["Group", "Plan", "attention", "plan"]
+__all__ = ["Calls", "Group", "Plan", "attention", "plan"]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Of what calls a plan's form is chosen: their sizes, whether gradients count, and rates: TFLOP/s of kernels on kept pairs, GB/s each way
+    and microseconds of a message of links, as `heddle ring links` prints them. None: as of H200s of one host."""
+    batch: int = 1
+    head_dim: int = 128
+    value_dim: Optional[int] = None
+    dtype: torch.dtype = torch.bfloat16
+    gradients: bool = False
+    kernel_tflops: Optional[float] = None
+    links: Optional[Tuple[float, float]] = None
 
 
 class Plan:
     """How a call lies over ranks. `ranks`, `seqlen`, `heads`, `kv_heads`, `layout` (the ranges of each rank), `travelling` (rows of k that
     travel in a forward call of all ranks, each as often as heads of it do), `exchanges_heads` (so do rows of q, and of out), `writes_d_q`
-    (gradients of q need no fp32), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
+    (gradients of q need no fp32), `form`, `milliseconds` (predicted, where the form was chosen), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
 
-    def __init__(self, pattern: Pattern, arguments: dict, handle):
+    def __init__(self, pattern: Pattern, arguments: dict, handle, form: str, milliseconds: Optional[float]):
         loaded = _library.library()
         self.pattern, self.arguments, self.handle = pattern, arguments, handle
+        self.form, self.milliseconds = form, milliseconds
         info = S.sized(S.GroupPlanInfo)
         loaded.call("heddle_group_plan_get_info", handle, C.byref(info))
         self.ranks, self.seqlen, self.heads, self.kv_heads = info.ranks, info.rows, info.heads, info.kv_heads
@@ -68,14 +83,15 @@ def _part_of(pattern):
     return part
 
 
-def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int] = None, layout: str = "contiguous", form: str = "gather",
-         placement_free: bool = False, farthest_gap: int = 0, column_step: int = 0, **arguments: Any) -> Plan:
+def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int] = None, layout: str = "contiguous", form: str = "auto",
+         placement_free: bool = False, farthest_gap: int = 0, column_step: int = 0, calls: Optional[Calls] = None, **arguments: Any) -> Plan:
     """Plans calls of a pattern over ranks; queries and keys lie alike.
 
     layout          "contiguous", "balanced" (contiguous, cut where rows keep as many pairs: even for windows), "zigzag" (chunks r and
                     2 ranks - 1 - r: even for causal), "striped:ROWS", or ranges "0:64,192:256;64:192"
-    form            "gather": keys that a rank asks for come at once, before the rows that need them. "ring": one peer a step, in the memory
+    form            "auto": the one whose calls are predicted to be over first (`calls`). "gather": keys that a rank asks for come at once, before the rows that need them. "ring": one peer a step, in the memory
                     of two steps. "ulysses": every rank computes all rows of some heads, where ranks divide them and they are alike
+    calls           what "auto" decides on, the same on every rank
     placement_free  bits that do not depend on ranks and layout; gradients are computed twice
     arguments       of the pattern, as heddle.attention takes them; tensors of integers are read (copied to host memory)
     """
@@ -84,12 +100,18 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     values, tensors = _call.call_values(pattern, arguments)
     hosted = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     operands = _shares.operands(pattern, values, {name: _torch.view(tensor, name) for name, tensor in hosted.items()})
-    flags = S.GROUP_PLACEMENT_FREE * bool(placement_free)
+    calls = calls or Calls()
+    flags = S.GROUP_PLACEMENT_FREE * bool(placement_free) | S.GROUP_GRADIENTS * bool(calls.gradients)
     options = S.sized(S.GroupOptions, ranks=ranks, seqlen=seqlen, heads=heads, kv_heads=kv_heads or heads, layout=layout.encode(),
-                      form=form.encode(), flags=flags, farthest_gap=farthest_gap, column_step=column_step)
+                      form=form.encode(), flags=flags, farthest_gap=farthest_gap, column_step=column_step, batch=calls.batch, head_dim=calls.head_dim,
+                      value_dim=calls.value_dim or 0, dtype=_elements.numbers()[_torch._spelled(calls.dtype)], kernel_tflops=calls.kernel_tflops or 0)
+    options.link_gbps, options.link_us = calls.links or (0, 0)
     options.operands, options.operand_count = operands, len(operands)
+    chosen, milliseconds = C.c_char_p(), C.c_double()
+    loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
+    options.form = chosen.value
     handle = loaded.opened("heddle_group_plan_make", pattern.handle, C.byref(options))
-    return Plan(pattern, dict(arguments), handle)
+    return Plan(pattern, dict(arguments), handle, chosen.value.decode(), milliseconds.value or None)
 
 
 class Group:

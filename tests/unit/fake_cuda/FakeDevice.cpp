@@ -24,6 +24,9 @@ constexpr ErrorText kErrors[] = {
     {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
     {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
+    {905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"},
+    {907, "CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on an event last recorded in a capturing stream"},
     {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"}};
 
@@ -242,8 +245,9 @@ Code cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes, Stream) {
   return kSuccess;
 }
 
-Code cuMemcpy2DAsync_v2(const Copy2D *copy, Stream) {
+Code cuMemcpy2DAsync_v2(const Copy2D *copy, Stream stream) {
   FAKE_ENTER_CONTEXT(cuMemcpy2DAsync_v2);
+  noteFork(stream);
   const bool isOfDevice = copy->fromKind == kMemoryOfDevice && copy->toKind == kMemoryOfDevice;
   if (!isOfDevice || copy->fromPitch < copy->width || copy->toPitch < copy->width || copy->height == 0)
     return kErrorInvalidValue;
@@ -256,8 +260,9 @@ Code cuMemcpy2DAsync_v2(const Copy2D *copy, Stream) {
   return kSuccess;
 }
 
-Code cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream) {
+Code cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream stream) {
   FAKE_ENTER_CONTEXT(cuMemsetD8Async);
+  noteFork(stream);
   if (!isInside(to, bytes))
     return kErrorInvalidValue;
   std::memset(reinterpret_cast<void *>(static_cast<uintptr_t>(to)), value, bytes);
@@ -291,6 +296,7 @@ Code cuEventRecord(Event event, Stream stream) {
   event->recordedUs = state().nowUs;
   event->work = workOf(stream);
   event->number = event->work->last;
+  event->captured = stream && stream->capture ? stream : nullptr;
   return kSuccess;
 }
 
@@ -298,6 +304,8 @@ Code cuEventQuery(Event event) {
   FAKE_ENTER_CONTEXT(cuEventQuery);
   if (!state().handles.count(event))
     return kInvalidHandle;
+  if (event->captured)
+    return kCapturedEvent;
   return event->isReached() ? kSuccess : kErrorNotReady;
 }
 

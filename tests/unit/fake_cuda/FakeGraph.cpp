@@ -56,7 +56,15 @@ __attribute__((visibility("default"))) Code cuStreamEndCapture(Stream stream, Gr
     return kErrorInvalidValue;
   *graph = std::exchange(stream->capture, nullptr);
   --state().captures;
-  return kSuccess;
+  bool isJoined = true;
+  for (StreamStruct *fork : (*graph)->forks) {
+    isJoined &= !fork->isUnjoined;
+    fork->capture = nullptr, fork->isUnjoined = false;
+  }
+  if (isJoined)
+    return kSuccess;
+  delete std::exchange(*graph, nullptr);
+  return heddle::fake::kCaptureUnjoined;
 }
 
 Code cuStreamIsCapturing(Stream stream, int *status) {

@@ -90,6 +90,7 @@ Code recordLaunch(const KernelNodeParams &asked, Stream stream) {
   noteLaunch(launch, stream);
   if (stream && stream->capture)
     stream->capture->nodes.push_back({false, {}, asked.function, launch});
+  heddle::fake::noteFork(stream);
   return kSuccess;
 }
 
@@ -219,7 +220,16 @@ Code cuStreamCreate(Stream *stream, unsigned flags) { return cuStreamCreateWithP
 Code cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
   FAKE_ENTER_CONTEXT(cuStreamWaitEvent);
   const bool isKnown = (!stream || state().handles.count(stream)) && state().handles.count(event);
-  return isKnown && flags == 0 ? kSuccess : kInvalidHandle;
+  if (!isKnown || flags != 0)
+    return kInvalidHandle;
+  if (!event->captured)
+    return stream && stream->capture ? heddle::fake::kCaptureIsolation : kSuccess;
+  if (stream && !stream->capture) {
+    stream->capture = event->captured->capture;
+    stream->capture->forks.push_back(stream);
+  }
+  event->captured->isUnjoined = false;
+  return kSuccess;
 }
 
 Code cuStreamGetCtx(Stream stream, Context *context) {

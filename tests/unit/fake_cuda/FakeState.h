@@ -69,12 +69,14 @@ struct StreamStruct {
   ContextStruct *context;
   GraphStruct *capture; // null: launches happen
   std::shared_ptr<heddle::fake::StreamWork> work = std::make_shared<heddle::fake::StreamWork>();
+  bool isUnjoined = false; // captured as what waits for a captured stream, which does not wait for its last work
 };
 // What begin and end of a capture give, or what the nodes were added to.
 struct GraphNodeStruct {};
 struct GraphStruct {
   std::vector<heddle::fake::GraphNode> nodes;
   GraphNodeStruct last; // what the last node is called
+  std::vector<StreamStruct *> forks = {}; // captured as they wait for a stream that is
 };
 struct GraphExecStruct {
   std::vector<heddle::fake::GraphNode> nodes;
@@ -85,6 +87,7 @@ struct EventStruct {
   int64_t recordedUs;
   std::shared_ptr<heddle::fake::StreamWork> work = nullptr; // it is behind
   int64_t number = 0;
+  StreamStruct *captured = nullptr; // the stream, if it was captured when it was recorded
   bool isReached() const { return !work || work->isDone(number); }
 };
 } // namespace heddle::cuda
@@ -96,6 +99,7 @@ constexpr cuda::Code kInvalidHandle = cuda::kErrorInvalidHandle;
 constexpr cuda::Code kNotFound = 500;
 constexpr cuda::Code kInvalidDevice = 101;
 constexpr cuda::Code kCaptureUnsupported = 900;
+constexpr cuda::Code kCaptureUnjoined = 904, kCaptureIsolation = 905, kCapturedEvent = 907;
 constexpr cuda::Code kNotInitialized = 3;
 constexpr cuda::Code kCrash = -1, kHang = -2, kScribble = -3; // orders, no codes
 
@@ -146,6 +150,11 @@ struct ContextStack {
 };
 ContextStack &stack();
 cuda::ContextStruct *currentContext();
+// Work is given to it: whoever waits for it must wait once more.
+inline void noteFork(cuda::Stream stream) {
+  if (stream && stream->capture)
+    stream->isUnjoined = true;
+}
 // Of this thread, as cuThreadExchangeStreamCaptureMode has it.
 int &captureMode();
 // A stream is captured, and this thread has not relaxed its mode.

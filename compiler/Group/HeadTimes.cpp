@@ -1,11 +1,9 @@
 //===- HeadTimes.cpp - predicted time where heads are exchanged -----------===//
-#include "compiler/Views/HeadTimes.h"
-
-#include "dialect/Geometry/PairCounter.h"
+#include "compiler/Group/HeadTimes.h"
 
 #include <algorithm>
 
-namespace heddle::views {
+namespace heddle {
 namespace {
 
 constexpr int64_t kRowsOfTile = 128;
@@ -98,4 +96,4 @@ GroupTime headsTime(const GroupPlan &plan, const RingCall &call, const attn::Pat
   return time;
 }
 
-} // namespace heddle::views
+} // namespace heddle

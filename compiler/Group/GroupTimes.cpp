@@ -1,13 +1,11 @@
 //===- GroupTimes.cpp - predicted time of a plan over ranks ---------------===//
-#include "compiler/Views/GroupTimes.h"
-#include "compiler/Views/HeadTimes.h"
-
-#include "dialect/Geometry/PairCounter.h"
+#include "compiler/Group/GroupTimes.h"
+#include "compiler/Group/HeadTimes.h"
 
 #include <algorithm>
 #include <set>
 
-namespace heddle::views {
+namespace heddle {
 namespace {
 
 using attn::WideInt;
@@ -370,4 +368,4 @@ GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::Pat
   return time;
 }
 
-} // namespace heddle::views
+} // namespace heddle

@@ -13,10 +13,13 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "compiler/Views/RingTimes.h"
+#include "compiler/Group/RingCall.h"
+#include "dialect/Geometry/PairCounter.h"
 #include "runtime/Core/GroupPlan.h"
 
-namespace heddle::views {
+#include <optional>
+
+namespace heddle {
 
 struct GroupRankTime {
   double ms = 0;
@@ -42,4 +45,4 @@ struct GroupTime {
 GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
                     const attn::ProblemSizes &sizes);
 
-} // namespace heddle::views
+} // namespace heddle

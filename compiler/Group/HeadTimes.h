@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "compiler/Views/GroupTimes.h"
+#include "compiler/Group/GroupTimes.h"
 
-namespace heddle::views {
+namespace heddle {
 
 /// Every rank computes as many pairs, as heads are alike.
 GroupTime headsTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
                     const attn::ProblemSizes &sizes);
 
-} // namespace heddle::views
+} // namespace heddle

@@ -1,0 +1,127 @@
+//===- PatternGroups.cpp - plans of a pattern over ranks ------------------===//
+#include "compiler/Group/GroupForms.h"
+#include "compiler/Library/CompiledPattern.h"
+#include "compiler/Pattern/HeadDependence.h"
+#include "dialect/Geometry/NamedLayout.h"
+#include "dialect/IR/PatternOperands.h"
+
+#include <charconv>
+
+namespace heddle {
+namespace {
+
+/// "0:64,192:256;64:192"; none: no such text.
+std::optional<attn::ShardLayout> parseLayout(const std::string &text) {
+  attn::ShardLayout layout;
+  const char *at = text.data(), *end = at + text.size();
+  auto number = [&](int64_t &value) {
+    const auto [next, error] = std::from_chars(at, end, value);
+    at = next;
+    return error == std::errc();
+  };
+  for (char before = ';'; before == ';' || before == ',';) {
+    if (before == ';')
+      layout.ranks.emplace_back();
+    attn::IndexRange range{0, 0};
+    const bool isRange = number(range.begin) && at != end && *at++ == ':' && number(range.end);
+    layout.ranks.back().push_back(range);
+    before = at == end ? '\0' : *at++;
+    if (!isRange || (before != '\0' && before != ';' && before != ','))
+      return std::nullopt;
+  }
+  return layout;
+}
+
+Result<attn::ShardLayout> layoutOf(const heddle_group_options &options, const attn::LayoutRequest &request) {
+  const std::string text = options.layout ? options.layout : "contiguous";
+  const std::optional<attn::ShardLayout> ranges = parseLayout(text);
+  if (!ranges)
+    return attn::namedLayout(text, request);
+  if (ranges->ranks.size() != size_t(options.ranks))
+    return Status::invalidArgument("layout: expected ranges of " + std::to_string(options.ranks) + " ranks, got " +
+                                   std::to_string(ranges->ranks.size()));
+  return *ranges;
+}
+
+/// Of calls whose time decides on a form; 0 where they are not given: as the header says.
+Result<RingCall> callOf(const heddle_group_options &options) {
+  RingCall call;
+  auto givenOr = [](auto given, auto otherwise) { return given ? given : otherwise; };
+  call.heads = options.heads, call.kvHeads = options.kv_heads;
+  call.batch = givenOr(options.batch, call.batch);
+  call.headDim = givenOr(options.head_dim, call.headDim);
+  call.valueDim = givenOr(options.value_dim, call.headDim);
+  const std::optional<DType> dtype = options.dtype ? dtypeOfCode(options.dtype) : kDefaultDType;
+  if (!dtype)
+    return Status::invalidArgument("dtype: " + expectedElement(&ElementTraits::isOfCalls, options.dtype));
+  call.dtype = *dtype;
+  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(kGpuOfRates));
+  const double ofSheet = gpu->bf16Tflops * kKernelEfficiency;
+  call.rates.setKernels(*gpu, givenOr(options.kernel_tflops, ofSheet), ofSheet);
+  call.rates.launchUs = kLaunchUs;
+  call.rates.linkGBps = givenOr(options.link_gbps, kHostLinkGBps);
+  call.rates.latencyUs = givenOr(options.link_us, kHostLatencyUs);
+  return call;
+}
+
+} // namespace
+
+/// The request refers to what lives as long as `use` runs.
+Status CompiledPattern::withGroup(const heddle_group_options &options, const UseGroup &use) {
+  HEDDLE_ASSIGN(std::vector<int64_t> words, parameters(options.operands, options.operand_count, /*needsLengths=*/true));
+  HEDDLE_ASSIGN(const std::shared_ptr<CompiledPattern> ofParts, part());
+  CpuCall call;
+  call.batch = 1, call.heads = int32_t(options.heads);
+  call.seqlenQ = call.seqlenK = int32_t(options.seqlen);
+  call.params.assign(words.begin(), words.end());
+  attn::ProblemSizes sizes;
+  sizes.heads = options.heads;
+  sizes.seqlenQ = sizes.seqlenK = options.seqlen;
+  sizes.parameters = words;
+  sizes.tensors = integersOf(options.operands, options.operand_count, call);
+  std::lock_guard<std::mutex> lock(mutex);
+  HEDDLE_ASSIGN(const attn::ShardLayout layout, layoutOf(options, {file->analysis(), sizes, options.ranks}));
+  attn::GroupPlanRequest request{file->analysis(), sizes, layout};
+  request.kvHeads = options.kv_heads, request.digest = ofParts->info().digest, request.wholes = ofParts->wholes();
+  for (unsigned argument : attn::maskTensorsOf(file->pattern()))
+    request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
+  request.differsByHead = whatDependsOnHeads(file->pattern(), {file->analysis(), sizes});
+  request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
+  request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
+  request.hasSink = file->pattern().getSoftmax().hasSink();
+  request.farthestGap = options.farthest_gap ? options.farthest_gap : request.farthestGap;
+  request.columnStep = options.column_step ? options.column_step : 256;
+  return use(request);
+}
+
+static Result<FormChoice> formOf(const heddle_group_options &options, const attn::GroupPlanRequest &request) {
+  const std::string name = options.form ? options.form : "auto";
+  if (const std::optional<attn::GroupForm> form = parseGroupForm(name))
+    return FormChoice{*form, {}};
+  if (name != "auto")
+    return Status::invalidArgument("form: expected auto, gather, ring or ulysses, got " + name);
+  HEDDLE_ASSIGN(const RingCall call, callOf(options));
+  return chooseForm(request, call, (options.flags & HEDDLE_GROUP_GRADIENTS) != 0);
+}
+
+Result<FormChoice> CompiledPattern::groupForm(const heddle_group_options &options) {
+  FormChoice choice;
+  HEDDLE_TRY(withGroup(options, [&](attn::GroupPlanRequest &request) -> Status {
+    HEDDLE_ASSIGN(choice, formOf(options, request));
+    return {};
+  }));
+  return choice;
+}
+
+Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options) {
+  GroupPlan plan;
+  HEDDLE_TRY(withGroup(options, [&](attn::GroupPlanRequest &request) -> Status {
+    HEDDLE_ASSIGN(const FormChoice choice, formOf(options, request));
+    request.form = choice.form;
+    HEDDLE_ASSIGN(plan, attn::makeGroupPlan(request));
+    return {};
+  }));
+  return plan;
+}
+
+} // namespace heddle
