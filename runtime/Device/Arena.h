@@ -44,9 +44,7 @@ private:
   bool isBeyondLimit(int64_t bytes) const;
   // unavailable: the limit, or the GPU.
   Result<void *> tryToTake(cuda::Stream stream, int64_t bytes);
-  // Where the pools would have to hold more than ever although blocks came back: releaseRest().
-  Status makeRoom(std::unique_lock<std::mutex> &lock, int64_t bytes);
-  // Also where that is seen only once they do: sums of a pool do not tell whether what is free in it is in one piece.
+  // As of the pools; where they would hold more than ever although blocks came back, after releaseRest().
   Result<cuda::DevicePointer> allocate(std::unique_lock<std::mutex> &lock, cuda::Stream stream, int64_t bytes);
   // Waits without the lock for the work that blocks came back behind; then what is not in use goes back to the GPU.
   Status releaseRest(std::unique_lock<std::mutex> &lock);
@@ -63,8 +61,8 @@ private:
   std::atomic<int64_t> promised{0}; // to calls that wait
   StreamEnds ends;                  // behind the blocks that came back
   bool isSomethingBack = false;     // since releaseRest()
-  int64_t heldPeak = 0;             // at any moment
-  int64_t settledPeak = 0;          // at the end of a call
+  int64_t heldPeak = 0;             // at the end of a call
+  int64_t mostHeld = 0;             // before the rest is released: a little more than was ever needed
 };
 
 } // namespace heddle

@@ -12,10 +12,6 @@ constexpr const char *kOperation = "arena";
 
 } // namespace
 
-size_t ArenaPools::indexOf(int64_t bytes) {
-  return size_t(std::upper_bound(kBlocksBelow.begin(), kBlocksBelow.end() - 1, bytes) - kBlocksBelow.begin());
-}
-
 Status ArenaPools::open(const DeviceState &state, uint64_t kept) {
   driver = state.driver;
   keptBytes = kept;
@@ -28,42 +24,38 @@ Status ArenaPools::open(const DeviceState &state, uint64_t kept) {
                                                {cuda::kPoolReuseOpportunistic, &yes},
                                                {cuda::kPoolReuseInternalDependencies, &yes},
                                                {cuda::kPoolReleaseThreshold, &kept}};
-  for (Pool &pool : pools) {
-    HEDDLE_TRY(driver->check(driver->memPoolCreate(&pool.handle, &wanted), kOperation, "cuMemPoolCreate"));
+  for (cuda::MemPool &pool : pools) {
+    HEDDLE_TRY(driver->check(driver->memPoolCreate(&pool, &wanted), kOperation, "cuMemPoolCreate"));
     for (const auto &[attribute, value] : attributes)
-      HEDDLE_TRY(driver->check(driver->memPoolSetAttribute(pool.handle, attribute, value), kOperation,
-                               "cuMemPoolSetAttribute"));
+      HEDDLE_TRY(
+          driver->check(driver->memPoolSetAttribute(pool, attribute, value), kOperation, "cuMemPoolSetAttribute"));
   }
   return {};
 }
 
 void ArenaPools::close() {
-  for (const Pool &pool : pools)
-    if (pool.handle)
-      driver->memPoolDestroy(pool.handle);
+  for (cuda::MemPool pool : pools)
+    if (pool)
+      driver->memPoolDestroy(pool);
 }
 
-Result<int64_t> ArenaPools::missingBytes(int64_t bytes) const {
-  const Pool &pool = pools[indexOf(bytes)];
-  HEDDLE_ASSIGN(const int64_t held, heldBytes(pool));
-  const int64_t missing = std::max<int64_t>(bytes - (held - pool.usedBytes), 0);
-  return missing > INT64_MAX - kUnitBytes ? missing : (missing + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
-}
-
-Result<int64_t> ArenaPools::allocate(int64_t bytes, cuda::Stream stream, cuda::DevicePointer &address) {
-  Pool &pool = pools[indexOf(bytes)];
+Result<int64_t> ArenaPools::allocate(int64_t bytes, cuda::Stream stream, cuda::DevicePointer &address) const {
+  const auto below = std::upper_bound(kBlocksBelow.begin(), kBlocksBelow.end() - 1, bytes);
+  const cuda::MemPool pool = pools[size_t(below - kBlocksBelow.begin())];
   HEDDLE_ASSIGN(const int64_t before, heldBytes(pool));
-  HEDDLE_TRY(driver->check(driver->memAllocFromPool(&address, size_t(bytes), pool.handle, stream), kOperation,
+  HEDDLE_TRY(driver->check(driver->memAllocFromPool(&address, size_t(bytes), pool, stream), kOperation,
                            "cuMemAllocFromPoolAsync"));
   Result<int64_t> growth = growthOf(pool, before);
-  if (growth)
-    pool.usedBytes += bytes;
-  else
+  if (!growth)
     driver->memFreeAsync(address, stream);
   return growth;
 }
 
-Result<int64_t> ArenaPools::growthOf(const Pool &pool, int64_t before) const {
+Status ArenaPools::free(cuda::DevicePointer address, cuda::Stream stream) const {
+  return driver->check(driver->memFreeAsync(address, stream), kOperation, "cuMemFreeAsync");
+}
+
+Result<int64_t> ArenaPools::growthOf(cuda::MemPool pool, int64_t before) const {
   HEDDLE_ASSIGN(const int64_t after, heldBytes(pool));
   if (after <= before)
     return int64_t(0);
@@ -71,35 +63,29 @@ Result<int64_t> ArenaPools::growthOf(const Pool &pool, int64_t before) const {
   return after - before;
 }
 
-Status ArenaPools::free(cuda::DevicePointer address, int64_t bytes, cuda::Stream stream) {
-  HEDDLE_TRY(driver->check(driver->memFreeAsync(address, stream), kOperation, "cuMemFreeAsync"));
-  pools[indexOf(bytes)].usedBytes -= bytes;
-  return {};
-}
-
 Status ArenaPools::shareKept() const {
   if (keptBytes == UINT64_MAX)
     return {};
   HEDDLE_ASSIGN(const int64_t all, heldBytes());
-  for (const Pool &pool : pools) {
+  for (cuda::MemPool pool : pools) {
     HEDDLE_ASSIGN(const int64_t held, heldBytes(pool));
     uint64_t share = uint64_t(double(keptBytes) * (double(held) / double(std::max<int64_t>(all, 1))));
-    HEDDLE_TRY(driver->check(driver->memPoolSetAttribute(pool.handle, cuda::kPoolReleaseThreshold, &share), kOperation,
+    HEDDLE_TRY(driver->check(driver->memPoolSetAttribute(pool, cuda::kPoolReleaseThreshold, &share), kOperation,
                              "cuMemPoolSetAttribute"));
   }
   return {};
 }
 
-Result<int64_t> ArenaPools::heldBytes(const Pool &pool) const {
+Result<int64_t> ArenaPools::heldBytes(cuda::MemPool pool) const {
   int64_t held = 0;
-  HEDDLE_TRY(driver->check(driver->memPoolGetAttribute(pool.handle, cuda::kPoolReserved, &held), kOperation,
+  HEDDLE_TRY(driver->check(driver->memPoolGetAttribute(pool, cuda::kPoolReserved, &held), kOperation,
                            "cuMemPoolGetAttribute"));
   return held;
 }
 
 Result<int64_t> ArenaPools::heldBytes() const {
   int64_t all = 0;
-  for (const Pool &pool : pools) {
+  for (cuda::MemPool pool : pools) {
     HEDDLE_ASSIGN(const int64_t held, heldBytes(pool));
     all += held;
   }
@@ -111,7 +97,7 @@ Status ArenaPools::trim(int64_t keepBytes) const {
     HEDDLE_ASSIGN(const int64_t all, heldBytes());
     HEDDLE_ASSIGN(const int64_t own, heldBytes(pools[i]));
     const int64_t kept = std::max<int64_t>(keepBytes - (all - own), 0);
-    HEDDLE_TRY(driver->check(driver->memPoolTrimTo(pools[i].handle, size_t(kept)), kOperation, "cuMemPoolTrimTo"));
+    HEDDLE_TRY(driver->check(driver->memPoolTrimTo(pools[i], size_t(kept)), kOperation, "cuMemPoolTrimTo"));
   }
   return {};
 }
