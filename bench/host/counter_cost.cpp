@@ -1,8 +1,9 @@
 //===- counter_cost.cpp - heddle-counter-cost -------------------------------===//
-// heddle-counter-cost --db=FILE [--sizes=N,N] [--head-dim=N] [--heads=N] [--rounds=N] [--us=N]: what launches of a prepared call
+// heddle-counter-cost --db=FILE [--sizes=N,N] [--head-dim=N] [--heads=N] [--rounds=N] [--us=N] [--times=N]: what launches of a prepared call
 // take without timed ones and with one in 64 timed, for calls of several lengths, from the first launch of a batch until the GPU
 // has done all of them. Batches of both kinds take turns and last about --us microseconds. Prints a line for each length: rows,
 // microseconds of a launch without and with, the price in percent; and "host", the microseconds of the host for a launch.
+// --times=N prints N times of timed launches instead, one in 4 of a call of the first length, for tests of drift.
 // heddle-counter-cost-uncounted is the same program with launches that count nothing.
 //===----------------------------------------------------------------------===//
 #include "Scene.h"
@@ -71,6 +72,41 @@ Result<double> hostUs(const Scene &scene) {
   return median(times);
 }
 
+Result<double> sampledSeconds() {
+  heddle_kernel_stats row = {};
+  row.struct_size = sizeof(row);
+  const heddle_stats all = api::stats();
+  double seconds = 0;
+  for (int32_t i = 0; i < all.kernels; ++i) {
+    if (heddle_stats_kernel(i, &row) != HEDDLE_OK)
+      return Status::internal(heddle_last_message());
+    seconds += row.sample_seconds;
+  }
+  return seconds;
+}
+
+Status printTimes(const Options &options, int64_t rows, int64_t count) {
+  constexpr int64_t kTimedEvery = 4;
+  FirstCall first;
+  HEDDLE_ASSIGN(const Scene scene, openScene(options, first));
+  HEDDLE_ASSIGN(Tensors tensors, Tensors::allocate(scene, rows, true));
+  HEDDLE_ASSIGN(const Call call, Call::prepare(scene, tensors.arguments(rows)));
+  HEDDLE_ASSIGN(const DeviceStream stream, DeviceStream::create(scene.device));
+  std::printf("# %s, %lld rows, us of every fourth launch\n", scene.device.info().identity.deviceName.c_str(),
+              static_cast<long long>(rows));
+  HEDDLE_TRY(batch(scene, call, stream, 1000, true).status());
+  heddle_stats_sample(kTimedEvery);
+  HEDDLE_ASSIGN(double before, sampledSeconds());
+  for (int64_t i = 0; i < count; ++i) {
+    HEDDLE_TRY(batch(scene, call, stream, kTimedEvery, true).status());
+    HEDDLE_ASSIGN(const double now, sampledSeconds());
+    std::printf("%.2f\n", (now - before) * 1e6);
+    before = now;
+  }
+  heddle_stats_sample(0);
+  return {};
+}
+
 Status report(const Options &options, const std::vector<int64_t> &lengths, double us) {
   FirstCall first;
   HEDDLE_ASSIGN(const Scene scene, openScene(options, first));
@@ -101,6 +137,7 @@ int main(int argc, char **argv) {
   Options options;
   options.rounds = 11;
   double us = 200000;
+  int64_t times = 0;
   std::vector<int64_t> lengths = {16, 1024, 4096, 16384};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -122,14 +159,17 @@ int main(int argc, char **argv) {
       options.heads = std::atoll(value);
     else if (name == "--rounds")
       options.rounds = std::atoll(value);
+    else if (name == "--times")
+      times = std::atoll(value);
     else if (name == "--us")
       us = double(std::atoll(value));
     else
-      return complain(
-          "no option '" + argument + "'; there are --db, --sizes, --rows, --head-dim, --heads, --rounds, --us", 2);
+      return complain("no option '" + argument +
+                          "'; there are --db, --sizes, --rows, --head-dim, --heads, --rounds, --us, --times",
+                      2);
   }
   if (options.database.empty())
     return complain("expected --db=FILE, a database or a package", 2);
-  const Status status = report(options, lengths, us);
+  const Status status = times > 0 ? printTimes(options, lengths[0], times) : report(options, lengths, us);
   return status.isOk() ? 0 : complain(status.message(), 1);
 }

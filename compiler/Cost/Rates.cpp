@@ -63,10 +63,7 @@ std::string guessNote(const RateQuestion &question, const std::string &what) {
   char rates[96];
   std::snprintf(rates, sizeof rates, "%g%% and %g%% of the %.4g TFLOP/s of the data sheet", kGuessForward * 100,
                 kGuessBackward * 100, question.sheetTflops);
-  return "assumed: no rate of " + what + " on " + question.gpu + ", " + rates + " meanwhile" +
-         (question.kernel == AttentionKernel::heddle
-              ? "; tune " + question.pattern + " --head-dim=" + std::to_string(question.headDim) + " there"
-              : "");
+  return "assumed: no rate of " + what + " on " + question.gpu + ", " + rates + " meanwhile";
 }
 
 } // namespace

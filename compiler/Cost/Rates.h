@@ -44,6 +44,7 @@ struct AttentionRate {
   double forward = 0, backward = 0;
   bool isGuess = false;
   std::string note;
+  std::string advice = {}; ///< what would measure a guess; or nothing
 };
 
 struct RateQuestion {

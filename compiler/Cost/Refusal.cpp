@@ -24,7 +24,9 @@ std::optional<Refusal> refusalOf(const CostProblem &problem, const Layout &layou
     return isWrong;
   };
   if (ask(ranks != problem.cluster.gpus, [](const CostProblem &asked, const Layout &of) {
-        return number(of.tensor * of.pipeline * of.context * of.data) + " ranks are not the " +
+        return "tensor " + number(of.tensor) + " x pipeline " + number(of.pipeline) + " x context " +
+               number(of.context) + " x data " + number(of.data) + " are " +
+               number(of.tensor * of.pipeline * of.context * of.data) + " ranks, not the " +
                number(asked.cluster.gpus) + " GPUs";
       }))
     return Refusal::gpus;

@@ -5,6 +5,7 @@
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Measure/MatrixRoof.h"
 #include "compiler/Session/TuneSession.h"
+#include "compiler/Tools/ProcessStats.h"
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Tools/DecodeRow.h"
 #include "compiler/Tools/Messages.h"
@@ -82,8 +83,11 @@ public:
         return fail(status);
     }
     const std::string &name = device.info().identity.deviceName;
-    if (options.json)
-      printJson(options.kind.hasPages() ? rowsJson(decodeRows, name) : rowsJson(rows, name));
+    if (options.json) {
+      Json json = options.kind.hasPages() ? rowsJson(decodeRows, name) : rowsJson(rows, name);
+      json["stats"] = processStats();
+      printJson(std::move(json));
+    }
     const auto isRight = [](const auto &row) { return row.isRight(); };
     const bool allRight =
         std::all_of(rows.begin(), rows.end(), isRight) && std::all_of(decodeRows.begin(), decodeRows.end(), isRight);

@@ -103,7 +103,8 @@ Json attentionJson(const CostProblem &problem) {
                     {"forward_tflops", spec.rate.forward},
                     {"backward_tflops", spec.rate.backward},
                     {"assumed", spec.rate.isGuess},
-                    {"rate", spec.rate.note}});
+                    {"rate", spec.rate.note},
+                    {"advice", spec.rate.advice}});
   return list;
 }
 
@@ -169,7 +170,8 @@ Status runPublished(const CostOptions &options) {
 void warnOfGuesses(const CostProblem &problem) {
   for (const AttentionSpec &spec : problem.attention)
     if (spec.rate.isGuess)
-      warn(problem.where + ": attention '" + spec.pattern + "': " + spec.rate.note);
+      warn(problem.where + ": attention '" + spec.pattern + "': " + spec.rate.note +
+           (spec.rate.advice.empty() ? "" : "; " + spec.rate.advice));
 }
 
 /// None where no database was named: what somebody tuned here says nothing of a cluster that is planned.

@@ -5,6 +5,7 @@
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Measure/DeviceProblem.h"
+#include "compiler/Tools/ProcessStats.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/RunStream.h"
@@ -112,6 +113,7 @@ void report(const RunOptions &options, const RunCall &call, const RunResult &res
                        {"lse_difference", finiteJson(result.split->lse)}};
     if (call.repeat)
       json["equal_launches"] = *call.repeat;
+    json["stats"] = processStats();
     printJson(json);
     return;
   }

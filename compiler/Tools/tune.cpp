@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Measure/ChildProcess.h"
 #include "compiler/Session/TuneHere.h"
+#include "compiler/Tools/ProcessStats.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Options.h"
@@ -72,6 +73,7 @@ Json describe(const TuneOutcome &outcome, const std::optional<double> &tflops, c
                {"warm_starts", outcome.warmStarts}};
   json["first_usable_seconds"] = search.firstUsableSeconds ? Json(*search.firstUsableSeconds) : Json();
   json["winner"] = winnerJson(outcome, tflops);
+  json["stats"] = processStats();
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include "compiler/Views/RingPlan.h"
 #include "runtime/Core/CountText.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -28,6 +29,7 @@ public:
 
   Status write(const std::function<void(double)> &progress) {
     HEDDLE_ASSIGN(file, placed(PatternFile::load(path())));
+    HEDDLE_TRY(checkSizes());
     Result<std::vector<int64_t>> parameters = placed(file->bindParameters(spec.sizes));
     if (!parameters)
       return parameters.status();
@@ -71,6 +73,23 @@ private:
     return assignments;
   }
 
+  /// All that are missing at once, as a plan writes them.
+  Status checkSizes() const {
+    attn::PatternOp pattern = file->pattern();
+    std::string missing;
+    for (unsigned i = 0; i < pattern.getNumArguments(); ++i) {
+      const std::string name = pattern.getParameterName(i).str();
+      const bool isGiven = std::any_of(spec.sizes.begin(), spec.sizes.end(),
+                                       [&](const std::string &size) { return size.rfind(name + "=", 0) == 0; });
+      if (!pattern.isOperand(i) && !pattern.getParameterDefault(i) && !isGiven)
+        missing += (missing.empty() ? "\"" : ", \"") + name + "\": NUMBER";
+    }
+    return missing.empty()
+               ? Status()
+               : placed(Status::invalidArgument(
+                     "'" + spec.pattern + "' has sizes without a default: give them as \"set\": {" + missing + "}"));
+  }
+
   /// Those too that the pattern has a default of.
   void nameSizes() {
     attn::PatternOp pattern = file->pattern();
@@ -110,13 +129,15 @@ private:
                                      std::max(1.0, spec.pairs / rows), gpu.name, gpu.tflops});
     if (tuned && spec.kernel == cost::AttentionKernel::heddle)
       addTuned(std::max(1.0, spec.pairs / rows));
+    else if (spec.rate.isGuess && spec.kernel == cost::AttentionKernel::heddle)
+      spec.rate.advice = "on " + gpu.name + " run " + tuneCommand(false) + ", " + tuneCommand(true) +
+                         " and give heddle cost the same --db";
     if (spec.givenForward)
       spec.rate.forward = *spec.givenForward;
     if (spec.givenBackward)
       spec.rate.backward = *spec.givenBackward;
     if (spec.givenForward && spec.givenBackward) {
-      spec.rate.isGuess = false;
-      spec.rate.note = "as given";
+      spec.rate = {spec.rate.forward, spec.rate.backward, false, "as given", {}};
     }
   }
 
@@ -138,9 +159,11 @@ private:
     }
     spec.rate.isGuess = !lacking.empty();
     spec.rate.note = measured.empty() ? "" : measured + ", " + tuned->database;
-    if (!lacking.empty())
-      spec.rate.note += (measured.empty() ? "" : "; ") + std::string("not in ") + tuned->database + ", on " +
-                        problem.cluster.gpu.name + " run " + lacking + "; meanwhile " + table;
+    if (lacking.empty())
+      return;
+    spec.rate.note +=
+        (measured.empty() ? "" : "; ") + std::string("not in ") + tuned->database + ", meanwhile " + table;
+    spec.rate.advice = "on " + problem.cluster.gpu.name + " run " + lacking;
   }
 
   /// Sequences beyond 32k have the same rates as those of 32k.
@@ -159,7 +182,7 @@ private:
       command += " --operand " + operand;
     for (const std::string &size : spec.sizes)
       command += " --set " + size;
-    return command + " --db=" + tuned->database;
+    return command + " --db=" + (tuned ? tuned->database : "FILE");
   }
 
   /// Of gradients, for one sequence: as the kernels' plan says; sums of d_q in fp32 and two numbers of each row where no

@@ -5,7 +5,7 @@
 
 #include "runtime/Core/Counters.h"
 #include "runtime/Device/ArenaPools.h"
-#include "runtime/Device/Device.h"
+#include "runtime/Device/StreamEnds.h"
 
 #include <map>
 #include <mutex>
@@ -44,11 +44,11 @@ private:
   bool isBeyondLimit(int64_t bytes) const;
   // unavailable: the limit, or the GPU.
   Result<void *> tryToTake(cuda::Stream stream, int64_t bytes);
-  // As pools.allocate(); where they would hold more than ever although something is free, after streams have done what blocks
-  // wait for and the rest went back.
-  Status allocate(cuda::Stream stream, int64_t bytes, cuda::DevicePointer &address);
-  Status waitForGiven();
-  Status noteGiven(cuda::Stream stream);
+  // As of the pools; where they would hold more than ever although blocks came back, after releaseRest().
+  Result<cuda::DevicePointer> allocate(std::unique_lock<std::mutex> &lock, cuda::Stream stream, int64_t bytes);
+  // Waits without the lock for the work that blocks came back behind; then what is not in use goes back to the GPU.
+  Status releaseRest(std::unique_lock<std::mutex> &lock);
+  void note(cuda::Stream stream);
   Status refusal(int64_t bytes, const Status &why);
 
   const Device device;
@@ -58,8 +58,11 @@ private:
   Level used;
   std::mutex mutex; // guards what follows
   std::map<cuda::DevicePointer, int64_t> blocks;
-  std::map<cuda::Stream, DeviceEvent> given; // behind the last block that each stream gave back
-  int64_t heldPeak = 0;
+  std::atomic<int64_t> promised{0}; // to calls that wait
+  StreamEnds ends;                  // behind the blocks that came back
+  bool isSomethingBack = false;     // since releaseRest()
+  int64_t heldPeak = 0;             // at the end of a call
+  int64_t mostHeld = 0;             // before the rest is released: a little more than was ever needed
 };
 
 } // namespace heddle

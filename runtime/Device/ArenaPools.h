@@ -1,7 +1,7 @@
 //===- ArenaPools.h - pools of the driver, by the size of blocks ------------===//
-// Owns the pools of an arena. The driver maps memory in chunks of 32 MiB, or of a block that is larger, and a chunk goes
-// back whole: a small block that lies where a large one was would hold all of it. So blocks of different sizes have pools
-// of their own.
+// Owns the pools of an arena. The driver maps units of 32 MiB, whatever is asked of a pool (H200, driver 580), and moves those
+// that nothing lies in to where a block needs them: a small block keeps all of one. So small blocks have a pool of their own;
+// more pools than two were seen to hold no less. Who has them guards them.
 #pragma once
 
 #include "runtime/Device/Driver.h"
@@ -14,21 +14,27 @@ struct DeviceState;
 
 class ArenaPools {
 public:
-  static constexpr int64_t kChunkBytes = int64_t(32) << 20;
-  static constexpr std::array<int64_t, 3> kBlocksBelow = {int64_t(2) << 20, kChunkBytes, INT64_MAX};
+  static constexpr std::array<int64_t, 2> kBlocksBelow = {int64_t(2) << 20, INT64_MAX};
 
-  // keptBytes: what each pool keeps when a stream is waited for. close() in any case.
+  // keptBytes: what all pools together keep when a stream is waited for. close() in any case.
   Status open(const DeviceState &state, uint64_t keptBytes);
-  void close(const Driver &driver);
+  void close();
 
-  Status allocate(const Driver &driver, int64_t bytes, cuda::Stream stream, cuda::DevicePointer &address) const;
-  Result<int64_t> heldBytes(const Driver &driver) const;
+  // Returns how much more the pool holds.
+  Result<int64_t> allocate(int64_t bytes, cuda::Stream stream, cuda::DevicePointer &address) const;
+  Status free(cuda::DevicePointer address, cuda::Stream stream) const;
+  Result<int64_t> heldBytes() const;
   // What is held beyond and not in use goes back, of large blocks first.
-  Status trim(const Driver &driver, int64_t keepBytes) const;
+  Status trim(int64_t keepBytes) const;
 
 private:
-  Result<int64_t> heldBytes(const Driver &driver, cuda::MemPool pool) const;
+  Result<int64_t> heldBytes(cuda::MemPool pool) const;
+  // Since it held so much. Then each pool keeps its share of what all may keep.
+  Result<int64_t> growthOf(cuda::MemPool pool, int64_t before) const;
+  Status shareKept() const;
 
+  const Driver *driver = nullptr;
+  uint64_t keptBytes = UINT64_MAX;
   std::array<cuda::MemPool, kBlocksBelow.size()> pools = {};
 };
 

@@ -4,7 +4,8 @@
  * docs/operations.md is the guide. And:
  * 15. What an arena refuses names the bytes that were asked for, those in use, those that it holds and those that are free
  *     on the GPU; everything that was given stays as it is, and the arena goes on.
- * 16. After its first calls an arena whose callers ask for the same sizes holds no more memory than before.
+ * 16. After its first calls an arena whose callers ask for the same sizes holds no more memory than before, but for a 64th:
+ *     where blocks come to lie differs from time to time.
  *===------------------------------------------------------------------------===*/
 #ifndef HEDDLE_ARENA_H
 #define HEDDLE_ARENA_H
@@ -24,8 +25,8 @@ typedef int32_t (*heddle_arena_pressure)(void *user, uint64_t bytes);
 typedef struct heddle_arena_options {
   uint32_t struct_size;
   int32_t reserved;
-  uint64_t limit_bytes;           /* that are in use at a time; 0: as many as the GPU has */
-  uint64_t high_water_bytes;      /* what is held beyond goes back to the GPU when a stream is waited for; 0: never */
+  uint64_t limit_bytes;      /* that are in use at a time; 0: as many as the GPU has */
+  uint64_t high_water_bytes; /* what all pools hold beyond goes back to the GPU when a stream is waited for; 0: never */
   heddle_arena_pressure pressure; /* may be null */
   void *user;
 } heddle_arena_options;
@@ -35,7 +36,7 @@ typedef struct heddle_arena_stats {
   int32_t reserved;
   int64_t blocks, used_bytes; /* that are given out */
   int64_t used_peak_bytes;
-  int64_t held_bytes, held_peak_bytes; /* of the GPU's memory, as the driver counts it */
+  int64_t held_bytes, held_peak_bytes; /* of the GPU's memory, as the driver counts it when a call ends */
   int64_t takes, refusals, trims, pressures;
   double fragmentation; /* share of held_peak_bytes that used_peak_bytes did not need */
 } heddle_arena_stats;
@@ -44,10 +45,11 @@ typedef struct heddle_arena_stats {
 HEDDLE_API heddle_status heddle_arena_open(heddle_device *device, const heddle_arena_options *options,
                                            heddle_arena **arena);
 /* *memory: so many bytes at a multiple of 256, for work on stream, or on others that wait for it by an event; null for 0
- * bytes. Where the memory is that of a block that was given back on another stream, the driver has this one wait. Before more
- * is held than ever although something is free, the host waits for the work behind which blocks were given back. Where the
- * GPU has no more, what is held and not in use goes back to it first; then, and at the limit, pressure is asked. UNAVAILABLE:
- * there is none (promise 15). UNSUPPORTED: stream is captured. */
+ * bytes. Where the memory is that of a block that was given back on another stream, the driver has this one wait. Before a 64th
+ * more is held than was ever needed, although blocks came back, the host waits for the work on their streams that lies before
+ * them, as long as that takes, and gives what is not in use back to the GPU: seldom after the first calls, and other threads are
+ * served meanwhile. Where the GPU has no more, what is held and not in use goes back to it first; then, and at the limit,
+ * pressure is asked. UNAVAILABLE: there is none (promise 15). UNSUPPORTED: stream is captured. */
 HEDDLE_API heddle_status heddle_arena_take(heddle_arena *arena, void *stream, uint64_t bytes, void **memory);
 /* From behind the work on stream on, the memory may be given to others. null: nothing happens. INVALID_ARGUMENT: no block
  * of this arena, or it was given back. */

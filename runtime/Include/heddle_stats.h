@@ -80,8 +80,8 @@ typedef void (*heddle_drift_found)(void *user, const heddle_drift *drift);
 /* Whom to tell when a kernel becomes slow, in the place of who was told before; null: nobody. Called on the thread that
  * launches or asks for counters, without a lock; it must not launch kernels of this library. */
 HEDDLE_API heddle_status heddle_stats_on_drift(heddle_drift_found found, void *user);
-/* Number index of those that are slow now, from 0. NOT_FOUND: there are not so many. drift->struct_size is read, the rest
- * written. */
+/* Number index of those that are slow now, from 0. NOT_FOUND: there are not so many, which is no refusal that is counted.
+ * drift->struct_size is read, the rest written. */
 HEDDLE_API heddle_status heddle_stats_drift(int32_t index, heddle_drift *drift);
 
 /* Pairs of queries and keys that one launch of the call keeps, over batch and heads, as `heddle explain` counts them:

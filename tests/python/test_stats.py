@@ -7,6 +7,7 @@ import sys
 
 import heddle
 import pytest
+from heddle import _structs as S
 
 np = pytest.importorskip("numpy")
 import device_arrays  # noqa: E402
@@ -23,9 +24,9 @@ def package():
     heddle.sample(0)
 
 
-def draw(n=37):
+def draw(n=37, head_dim=64):
     generator = np.random.default_rng(3)
-    return [device_arrays.bf16(generator.standard_normal((1, n, heads, 64)), 0) for heads in (2, 1, 1)]
+    return [device_arrays.bf16(generator.standard_normal((1, n, heads, head_dim)), 0) for heads in (2, 1, 1)]
 
 
 def test_launches_of_calls_and_of_prepared_calls():
@@ -48,9 +49,10 @@ def test_launches_of_calls_and_of_prepared_calls():
 def test_refusals_by_reason():
     before = heddle.stats()["refusals"]
     with pytest.raises(heddle.NotFoundError):
-        heddle.attention(*draw(), "no such pattern")
+        heddle.attention(*draw(head_dim=32), "causal")
     after = heddle.stats()["refusals"]
-    assert after["not_found"] > before["not_found"] and len(after) == 9 and "ok" not in after
+    assert after["not_found"] == before["not_found"] + 1 and len(after) == 9 and "ok" not in after
+    assert heddle.stats()["refusals"] == after  # to ask for counters is none
 
 
 def test_samples():
@@ -62,6 +64,19 @@ def test_samples():
     assert heddle.stats()["samples"] - before == 10
     with pytest.raises(heddle.InvalidArgumentError, match="sample: every: expected 0 to 4294967295, got -1"):
         heddle.sample(-1)
+    with pytest.raises(heddle.InvalidArgumentError, match="sample: every: expected a whole number, got 1.5"):
+        heddle.sample(1.5)
+
+
+def test_who_is_told_of_drifts():
+    told = []
+    heddle.on_drift(told.append)
+    heddle._stats._listeners[-1](None, S.sized(S.Drift, kernel=b"k", problem=b"1x2x3", samples=30, factor=1.25))
+    heddle.on_drift(None)
+    assert told == [{"samples": 30, "kernel": "k", "pattern": None, "device": None, "bus": None, "problem": "1x2x3", "expected_us": 0.0,
+                     "median_us": 0.0, "spread_us": 0.0, "factor": 1.25, "since_unix": 0}]
+    with pytest.raises(heddle.InvalidArgumentError, match="on_drift: found: expected a function or None, got 5"):
+        heddle.on_drift(5)
 
 
 def test_the_text_says_what_the_numbers_say():

@@ -296,7 +296,7 @@ TEST_CASE("a reason says what does not divide, or how much memory is missing") {
   CHECK(*refusalOf(problem, layoutOf(3, 1, 1, 16), &why) == Refusal::heads);
   CHECK(why == "tensor 3 does not divide 8 heads (8 for k and v)");
   CHECK(*refusalOf(problem, layoutOf(8, 1, 1, 5), &why) == Refusal::gpus);
-  CHECK(why == "40 ranks are not the 48 GPUs");
+  CHECK(why == "tensor 8 x pipeline 1 x context 1 x data 5 are 40 ranks, not the 48 GPUs");
   CHECK(*refusalOf(problem, layoutOf(1, 1, 1, 48), &why) == Refusal::batch);
   CHECK(why == "data 48 x micro-batch 1 does not divide 64 sequences");
   Layout parts = layoutOf(4, 6, 1, 2);
@@ -317,7 +317,7 @@ TEST_CASE("rates that nobody measured are guesses that say what to tune") {
   const AttentionRate unknown = attentionRate({AttentionKernel::heddle, "my_pattern", 96, 4000, "a100", 312});
   CHECK(unknown.isGuess);
   CHECK(unknown.forward == doctest::Approx(0.65 * 312));
-  CHECK(unknown.note.find("tune my_pattern --head-dim=96") != std::string::npos);
+  CHECK(unknown.note.find("my_pattern, head dim 96 on ") != std::string::npos);
   const AttentionRate half = attentionRate({AttentionKernel::heddle, "longnet", 64, 1500, "h200", 989.4});
   CHECK(half.isGuess);
   CHECK(half.forward == 428);

@@ -306,6 +306,7 @@ TEST_CASE("a kernel that becomes slower than its stored time is reported, once, 
   launch(990, 200);
   CHECK(told.times == 0);
   CHECK(!isSlowNow());
+  CHECK(statsNow().refusals[HEDDLE_NOT_FOUND] == before.refusals[HEDDLE_NOT_FOUND]); // the end of a list is none
   launch(1290, 40);
   REQUIRE(told.times == 1);
   CHECK(std::string(told.last.kernel) == "tuned-1000");

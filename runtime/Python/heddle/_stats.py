@@ -1,6 +1,7 @@
 """What this process has done, as the library counts it (heddle_stats.h); metrics for prometheus_client where that is installed."""
 import ctypes as C
 import importlib.util
+import operator
 
 from . import _structs as S
 from ._library import on_load
@@ -23,8 +24,13 @@ def _matches(counts):
 def _of_kernel(index):
     row = _filled(S.KernelStats, "heddle_stats_kernel", index)
     texts = {name: getattr(row, name).decode() for name in ("kernel", "pattern", "kind", "device", "bus")}
-    numbers = {name: getattr(row, name) for name in ("launches", "pairs", "samples", "sample_seconds")}
+    numbers = {name: getattr(row, name) for name in ("launches", "pairs", "samples", "sample_seconds", "drifts")}
     return {**texts, **numbers, "found": _matches(row.found)}
+
+
+def _values(drift):
+    values = {name: getattr(drift, name) for name, _ in S.Drift._fields_ if name != "struct_size"}
+    return {name: value.decode() if isinstance(value, bytes) else value for name, value in values.items()}
 
 
 def _drifts():
@@ -34,8 +40,7 @@ def _drifts():
             drift = _filled(S.Drift, "heddle_stats_drift", len(found))
         except NotFoundError:
             return found
-        found.append({name: value.decode() if isinstance(value, bytes) else value
-                      for name, value in ((name, getattr(drift, name)) for name, _ in S.Drift._fields_ if name != "struct_size")})
+        found.append(_values(drift))
 
 
 def stats() -> dict:
@@ -60,9 +65,29 @@ def stats_text() -> str:
 
 def sample(every: int) -> None:
     """From now on one in so many launches of each kernel is timed on the GPU; 0: none."""
-    if not 0 <= every < 2**32:
-        raise InvalidArgumentError(f"sample: every: expected 0 to 4294967295, got {every}")
-    _shared_library().call("heddle_stats_sample", every)
+    try:
+        number = operator.index(every)
+    except TypeError:
+        raise InvalidArgumentError(f"sample: every: expected a whole number, got {every!r}") from None
+    if not 0 <= number < 2**32:
+        raise InvalidArgumentError(f"sample: every: expected 0 to 4294967295, got {number}")
+    _shared_library().call("heddle_stats_sample", number)
+
+
+def on_drift(found) -> None:
+    """Has found(drift) called once when a kernel becomes slow, with what stats()["slow"] says of it, in the place of who was told
+    before; None: nobody. It runs in the thread that launches or asks for counters, and must not launch."""
+    if found is not None and not callable(found):
+        raise InvalidArgumentError(f"on_drift: found: expected a function or None, got {found!r}")
+    if found is None:
+        _shared_library().call("heddle_stats_on_drift", None, None)
+        return
+    told = C.CFUNCTYPE(None, C.c_void_p, C.POINTER(S.Drift))(lambda _, drift: found(_values(drift.contents)))
+    _listeners.append(told)
+    _shared_library().call("heddle_stats_on_drift", C.cast(told, C.c_void_p), None)
+
+
+_listeners: list = []  # never freed: another thread may be calling one
 
 
 class Collector:
