@@ -5,7 +5,7 @@
 // microseconds of a launch without and with, the price in percent; and "host", the microseconds of the host for a launch.
 // heddle-counter-cost-uncounted is the same program with launches that count nothing.
 //===----------------------------------------------------------------------===//
-#include "Scene.h"
+#include "bench/host/Scene.h"
 
 #include <algorithm>
 #include <cstdio>
