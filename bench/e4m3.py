@@ -10,22 +10,20 @@ Rates count kept pairs. FlashAttention-3's e4m3 stands beside where $FA3_SO name
 """
 import argparse
 import os
-import statistics
-import sys
 
 import heddle
 import torch
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import fa3_plugin  # noqa: E402
-from peers import workloads  # noqa: E402
-from peers.reference import tensor_of  # noqa: E402
+import fa3_plugin
+from peers import workloads
+from peers.gpu import Gpu
+from peers.reference import tensor_of
+from peers.timing import Rounds
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 NAMES = ("dense_8k_d128", "causal_8k_d128", "causal_32k_d128", "dense_8k_d64", "causal_8k_d64", "win1k_32k", "dilwin_32k", "fkodom_32k", "bsparse10_32k",
          "document_32k")
-FLUSHED_MIB = 128
 
 
 def arguments_of(workload):
@@ -44,20 +42,6 @@ def of_bf16(low, scale):
     return (low.float() * scale[:, None, :, None]).bfloat16()
 
 
-class Clock:
-    def __init__(self):
-        self.flushed = torch.empty(FLUSHED_MIB << 20, dtype=torch.uint8, device="cuda")
-
-    def time(self, call):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self.flushed.zero_()
-        begin.record()
-        call()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end)
-
-
 def fa3_call(workload, tensors, scales, out, lse):
     """None where it has no such pattern, or is not there."""
     if "FA3_SO" not in os.environ or (mask := fa3_plugin._mask(workload)) is None:
@@ -67,7 +51,7 @@ def fa3_call(workload, tensors, scales, out, lse):
     return lambda: fa3.fa3_fwd_e4m3(*tensors, mask.get("causal", False), mask.get("window"), q_scale, *scales[1:], out=out, lse=lse)
 
 
-def measure(name, rounds, clock):
+def measure(name, rounds, turns):
     workload = workloads.find(name)
     shape = (workload.batch, workload.seqlen, workload.heads, workload.head_dim)
     low, scales = zip(*(scaled(torch.randn(shape, device="cuda")) for _ in range(3)))
@@ -81,13 +65,7 @@ def measure(name, rounds, clock):
     peer = fa3_call(workload, low, scales, torch.empty_like(high[0]), torch.empty(shape[0], shape[2], shape[1], device="cuda"))
     if peer is not None:
         calls["fa3"] = peer
-    times = {each: [] for each in calls}
-    for number in range(rounds + 3):
-        for each, call in calls.items():
-            ms = clock.time(call)
-            if number >= 3:
-                times[each].append(ms)
-    ms = {each: statistics.median(values) for each, values in times.items()}
+    ms = turns.medians(calls, rounds)
     rate = {each: workload.flops / value / 1e9 for each, value in ms.items()}
     fa3 = f"{rate['fa3']:.0f} | {rate['e4m3'] / rate['fa3']:.2f} x" if "fa3" in rate else "- | -"
     print(f"| {name} | {ms['bf16']:.3f} | {ms['e4m3']:.3f} | {rate['e4m3']:.0f} | {ms['bf16'] / ms['e4m3']:.2f} x | {ms['both']:.3f} | {ms['bf16'] / ms['both']:.2f} x | {fa3} | {error:.1e} |", flush=True)
@@ -101,9 +79,9 @@ def main():
     heddle.configure(first="best")  # the default for this GPU, not a portable one until that is there
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
     print("| workload | bf16, ms | e4m3, ms | TFLOP/s | beside bf16 | quantised too, ms | beside bf16 | FA3's e4m3, TFLOP/s | beside it | error |\n|---|---|---|---|---|---|---|---|---|---|")
-    clock = Clock()
+    turns = Rounds(Gpu())
     for name in options.names or NAMES:
-        measure(name, options.rounds, clock)
+        measure(name, options.rounds, turns)
 
 
 if __name__ == "__main__":

@@ -8,30 +8,14 @@ and v and their e4m3 are. `smoothed`: with smooth_k. `attention`: a causal call 
 less), alone and behind the quantisation.
 """
 import argparse
-import statistics
 
 import heddle
 import torch
+from peers.gpu import Gpu
+from peers.timing import Rounds
 
 SHAPES = ("32768x16x128", "32768x16x64", "8192x16x128", "131072x4x128", "1024x16x128")
-FLUSHED_MIB = 128
-AHEAD_CLOCKS = 1_000_000
 MOST_ROWS = 1 << 15
-
-
-class Clock:
-    def __init__(self):
-        self.flushed = torch.empty(FLUSHED_MIB << 20, dtype=torch.uint8, device="cuda")
-
-    def time(self, call):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self.flushed.zero_()
-        torch.cuda._sleep(AHEAD_CLOCKS)  # the host must not be what is timed
-        begin.record()
-        call()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end)
 
 
 def by_torch(tensors):
@@ -54,16 +38,10 @@ def calls_of(tensors):
     return calls, 2 * half
 
 
-def measure(shape, dtype, rounds, clock):
+def measure(shape, dtype, rounds, turns):
     rows, heads, dim = map(int, shape.split("x"))
     calls, moved = calls_of([torch.randn(1, rows, heads, dim, device="cuda", dtype=dtype) for _ in range(3)])
-    times = {name: [] for name in calls}
-    for number in range(rounds + 3):
-        for name, call in calls.items():
-            ms = clock.time(call)
-            if number >= 3:
-                times[name].append(ms)
-    ms = {name: statistics.median(values) for name, values in times.items()}
+    ms = turns.medians(calls, rounds)
     shown = [f"{ms[name]:.3f}" if name in ms else "-" for name in ("copy", "quantize", "smoothed", "torch", "attention", "both")]
     print(f"| {shape} | {' | '.join(shown)} | {ms['quantize'] / ms['copy']:.2f} x | {moved / ms['quantize'] / 1e6:.0f} |", flush=True)
 
@@ -77,9 +55,9 @@ def main():
     heddle.configure(first="best")
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {options.dtype}\n")
     print("| rows x heads x dim | copy, ms | quantize | smoothed | torch | attention | both | beside the copy | GB/s |\n|---|---|---|---|---|---|---|---|---|")
-    clock = Clock()
+    turns = Rounds(Gpu())
     for shape in options.shapes or SHAPES:
-        measure(shape, getattr(torch, options.dtype), options.rounds, clock)
+        measure(shape, getattr(torch, options.dtype), options.rounds, turns)
 
 
 if __name__ == "__main__":

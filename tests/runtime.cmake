@@ -76,8 +76,6 @@ endforeach()
 heddle_replace_calls(nccl_lost_test StandingClock)
 heddle_add_unit_test(group_order heddle_runtime)
 heddle_add_unit_test(group_graph heddle_runtime heddle_fake_cuda heddle_fake_nccl)
-target_compile_definitions(group_graph_test PRIVATE HEDDLE_FAKE_CUDA_LIBRARY="$<TARGET_FILE:heddle_fake_cuda>"
-  HEDDLE_FAKE_NCCL_LIBRARY="$<TARGET_FILE:heddle_fake_nccl>")
 foreach(topic group_order group_graph)
   target_include_directories(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)
   target_compile_definitions(${topic}_test PRIVATE HEDDLE_GROUP_PLANS="${CMAKE_SOURCE_DIR}/tests/data/group_plans")

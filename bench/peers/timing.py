@@ -2,8 +2,11 @@
 here: `gpu` is a Gpu (gpu.py), or what a test puts in its place."""
 import os
 import random
+import statistics
 import subprocess
 import tempfile
+
+from peers.launch import Launch
 
 
 class Rounds:
@@ -22,6 +25,11 @@ class Rounds:
                 if round_number >= warmups:
                     times[name].append(milliseconds)
         return times
+
+    def medians(self, calls, repetitions):
+        """name -> what enqueues work; milliseconds of each."""
+        times = self.measure({name: Launch(call) for name, call in calls.items()}, repetitions, warmups=3)
+        return {name: statistics.median(each) for name, each in times.items()}
 
 
 def number():

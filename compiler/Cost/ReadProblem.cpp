@@ -1,6 +1,6 @@
 //===- ReadProblem.cpp - a plan from JSON ---------------------------------===//
 #include "compiler/Cost/ReadProblem.h"
-#include "compiler/Cost/Place.h"
+#include "compiler/Io/JsonPlace.h"
 #include "runtime/Core/ReadFile.h"
 
 #include <cmath>
@@ -8,13 +8,13 @@
 namespace heddle::cost {
 namespace {
 
-Status readLatent(const Place &place, LatentSpec &latent) {
+Status readLatent(const JsonPlace &place, LatentSpec &latent) {
   return place.object({{"query", countInto(latent.query, 0)},
                        {"key_value", countInto(latent.keyValue)},
                        {"rope", countInto(latent.rope, 0)}});
 }
 
-Status checkModel(const Place &place, ModelSpec &model) {
+Status checkModel(const JsonPlace &place, ModelSpec &model) {
   for (const auto &[key, value] : {std::pair("layers", model.layers),
                                    {"width", model.width},
                                    {"heads", model.heads},
@@ -44,7 +44,7 @@ Status checkModel(const Place &place, ModelSpec &model) {
   return {};
 }
 
-Status readModel(const Place &place, ModelSpec &model) {
+Status readModel(const JsonPlace &place, ModelSpec &model) {
   HEDDLE_TRY(place.object({{"layers", countInto(model.layers)},
                            {"width", countInto(model.width)},
                            {"heads", countInto(model.heads)},
@@ -62,11 +62,11 @@ Status readModel(const Place &place, ModelSpec &model) {
                            {"gated", flagInto(model.isGated)},
                            {"tied", flagInto(model.isTied)},
                            {"parallel_blocks", flagInto(model.hasParallelBlocks)},
-                           {"latent", [&](const Place &at) { return readLatent(at, model.latent); }}}));
+                           {"latent", [&](const JsonPlace &at) { return readLatent(at, model.latent); }}}));
   return checkModel(place, model);
 }
 
-Status readSizes(const Place &place, std::vector<std::string> &sizes) {
+Status readSizes(const JsonPlace &place, std::vector<std::string> &sizes) {
   if (!place.value.is_object())
     return place.expected("an object of sizes, such as {\"left\": 4095}");
   for (const auto &entry : place.value.items()) {
@@ -77,7 +77,7 @@ Status readSizes(const Place &place, std::vector<std::string> &sizes) {
   return {};
 }
 
-Status readOperands(const Place &place, std::vector<std::string> &operands) {
+Status readOperands(const JsonPlace &place, std::vector<std::string> &operands) {
   if (!place.value.is_object())
     return place.expected("an object of tensors, such as {\"cu\": \"lengths.safetensors:cu\"}");
   for (const auto &entry : place.value.items()) {
@@ -88,17 +88,17 @@ Status readOperands(const Place &place, std::vector<std::string> &operands) {
   return {};
 }
 
-Status readAttentionOf(const Place &place, AttentionSpec &spec) {
+Status readAttentionOf(const JsonPlace &place, AttentionSpec &spec) {
   if (place.value.is_string())
     return textInto(spec.pattern)(place);
   double forward = 0, backward = 0;
   HEDDLE_TRY(place.object({{"pattern", textInto(spec.pattern)},
-                           {"set", [&](const Place &at) { return readSizes(at, spec.sizes); }},
-                           {"operands", [&](const Place &at) { return readOperands(at, spec.operands); }},
+                           {"set", [&](const JsonPlace &at) { return readSizes(at, spec.sizes); }},
+                           {"operands", [&](const JsonPlace &at) { return readOperands(at, spec.operands); }},
                            {"layers", countInto(spec.layers)},
                            {"forward_tflops", realInto(forward, 1e-3)},
                            {"backward_tflops", realInto(backward, 1e-3)},
-                           {"kernel", [&](const Place &at) {
+                           {"kernel", [&](const JsonPlace &at) {
                               std::string name;
                               HEDDLE_TRY(textInto(name)(at));
                               Result<AttentionKernel> kernel = parseAttentionKernel(name);
@@ -114,11 +114,11 @@ Status readAttentionOf(const Place &place, AttentionSpec &spec) {
   return spec.pattern.empty() ? place.missing("pattern") : Status();
 }
 
-Status readAttention(const Place &place, std::vector<AttentionSpec> &list) {
-  return place.list([&](const Place &at) { return readAttentionOf(at, list.emplace_back()); });
+Status readAttention(const JsonPlace &place, std::vector<AttentionSpec> &list) {
+  return place.list([&](const JsonPlace &at) { return readAttentionOf(at, list.emplace_back()); });
 }
 
-Status checkAttention(const Place &place, CostProblem &problem) {
+Status checkAttention(const JsonPlace &place, CostProblem &problem) {
   if (problem.attention.empty())
     problem.attention.emplace_back().pattern = "causal";
   int64_t sum = 0, open = 0;
@@ -135,12 +135,12 @@ Status checkAttention(const Place &place, CostProblem &problem) {
   return {};
 }
 
-Status readLink(const Place &place, Link &link) {
+Status readLink(const JsonPlace &place, Link &link) {
   HEDDLE_TRY(place.object({{"gbps", realInto(link.gbps, 1e-3)}, {"us", realInto(link.us)}}));
   return link.gbps > 0 ? Status() : place.missing("gbps");
 }
 
-Status readGpu(const Place &place, Accelerator &gpu) {
+Status readGpu(const JsonPlace &place, Accelerator &gpu) {
   if (place.value.is_string()) {
     Result<Accelerator> found = findAccelerator(place.value.get<std::string>());
     if (!found)
@@ -166,18 +166,18 @@ Status readGpu(const Place &place, Accelerator &gpu) {
   return gpu.name.empty() ? place.missing("name") : Status();
 }
 
-Status readCluster(const Place &place, Cluster &cluster) {
+Status readCluster(const JsonPlace &place, Cluster &cluster) {
   bool hasGpu = false;
   HEDDLE_TRY(place.object({{"gpu",
-                            [&](const Place &at) {
+                            [&](const JsonPlace &at) {
                               hasGpu = true;
                               return readGpu(at, cluster.gpu);
                             }},
                            {"gpus", countInto(cluster.gpus)},
                            {"gpus_per_host", countInto(cluster.perHost)},
-                           {"inside", [&](const Place &at) { return readLink(at, cluster.inside); }},
-                           {"between", [&](const Place &at) { return readLink(at, cluster.between); }},
-                           {"beyond", [&](const Place &at) { return readLink(at, cluster.beyond); }},
+                           {"inside", [&](const JsonPlace &at) { return readLink(at, cluster.inside); }},
+                           {"between", [&](const JsonPlace &at) { return readLink(at, cluster.between); }},
+                           {"beyond", [&](const JsonPlace &at) { return readLink(at, cluster.beyond); }},
                            {"pod_gpus", countInto(cluster.podGpus)},
                            {"host_link_gbps", realInto(cluster.hostLinkGBps)},
                            {"host_memory_gib", realInto(cluster.hostMemoryGiB)},
@@ -198,9 +198,9 @@ Status readCluster(const Place &place, Cluster &cluster) {
   return {};
 }
 
-template <class Enum> Reader namesInto(std::vector<Enum> &list, int count) {
-  return [&list, count](const Place &place) {
-    return place.list([&](const Place &at) {
+template <class Enum> JsonReader namesInto(std::vector<Enum> &list, int count) {
+  return [&list, count](const JsonPlace &place) {
+    return place.list([&](const JsonPlace &at) {
       std::string name, known;
       HEDDLE_TRY(textInto(name)(at));
       for (int index = 0; index < count; ++index) {
@@ -215,14 +215,14 @@ template <class Enum> Reader namesInto(std::vector<Enum> &list, int count) {
   };
 }
 
-Reader countsInto(std::vector<int64_t> &list, int64_t least = 1) {
-  return [&list, least](const Place &place) {
-    return place.list([&](const Place &at) { return countInto(list.emplace_back(), least)(at); });
+JsonReader countsInto(std::vector<int64_t> &list, int64_t least = 1) {
+  return [&list, least](const JsonPlace &place) {
+    return place.list([&](const JsonPlace &at) { return countInto(list.emplace_back(), least)(at); });
   };
 }
 
-Reader flagsInto(std::vector<bool> &list) {
-  return [&list](const Place &place) {
+JsonReader flagsInto(std::vector<bool> &list) {
+  return [&list](const JsonPlace &place) {
     bool value = false;
     HEDDLE_TRY(flagInto(value)(place));
     list.push_back(value);
@@ -230,7 +230,7 @@ Reader flagsInto(std::vector<bool> &list) {
   };
 }
 
-Status readParallelism(const Place &place, LayoutChoices &choices) {
+Status readParallelism(const JsonPlace &place, LayoutChoices &choices) {
   HEDDLE_TRY(place.object({{"tensor", countsInto(choices.tensor)},
                            {"pipeline", countsInto(choices.pipeline)},
                            {"virtual", countsInto(choices.virtualStages)},
@@ -251,7 +251,7 @@ Status readParallelism(const Place &place, LayoutChoices &choices) {
   return {};
 }
 
-Status readOverlap(const Place &place, Overlap &overlap) {
+Status readOverlap(const JsonPlace &place, Overlap &overlap) {
   return place.object({{"tensor", flagInto(overlap.tensor)},
                        {"pipeline", flagInto(overlap.pipeline)},
                        {"data", flagInto(overlap.data)},
@@ -259,9 +259,9 @@ Status readOverlap(const Place &place, Overlap &overlap) {
                        {"units", realInto(overlap.units)}});
 }
 
-Status readPrecision(const Place &place, Precision &precision) {
+Status readPrecision(const JsonPlace &place, Precision &precision) {
   if (!place.value.is_string())
-    return place.object({{"products", [&](const Place &at) { return readPrecision(at, precision); }},
+    return place.object({{"products", [&](const JsonPlace &at) { return readPrecision(at, precision); }},
                          {"parameter_bytes", realInto(precision.parameterBytes, 0.5)},
                          {"gradient_bytes", realInto(precision.gradientBytes, 0.5)},
                          {"optimizer_bytes", realInto(precision.optimizerBytes)}});
@@ -272,26 +272,26 @@ Status readPrecision(const Place &place, Precision &precision) {
   return {};
 }
 
-Status readPrices(const Place &place, Money &money) {
+Status readPrices(const JsonPlace &place, Money &money) {
   return place.object({{"gpu_hour", realInto(money.gpuHour)}, {"kwh", realInto(money.kilowattHour)}});
 }
 
-Status readFailures(const Place &place, Failures &failures) {
+Status readFailures(const JsonPlace &place, Failures &failures) {
   return place.object(
       {{"gpu_hours", realInto(failures.gpuHours, 1)},
        {"restart_minutes", realInto(failures.restartMinutes)},
-       {"ring_minutes", [&](const Place &at) { return realInto(failures.ringMinutes.emplace(0), 0)(at); }},
+       {"ring_minutes", [&](const JsonPlace &at) { return realInto(failures.ringMinutes.emplace(0), 0)(at); }},
        {"checkpoint_gbps", realInto(failures.checkpointGBps, 1e-3)}});
 }
 
-Status readReported(const Place &place, Reported &reported) {
+Status readReported(const JsonPlace &place, Reported &reported) {
   return place.object({{"seconds_per_step", realInto(reported.secondsOfStep, 1e-6)},
                        {"what", textInto(reported.what)},
                        {"source", textInto(reported.source)},
                        {"note", textInto(reported.note)}});
 }
 
-Status checkWhole(const Place &place, const CostProblem &problem) {
+Status checkWhole(const JsonPlace &place, const CostProblem &problem) {
   if (problem.model.layers == 0)
     return place.missing("model");
   if (problem.cluster.gpus == 0)
@@ -318,24 +318,24 @@ Status checkWhole(const Place &place, const CostProblem &problem) {
 } // namespace
 
 Result<CostFile> parseCostFile(const std::string &text, const std::string &label) {
-  HEDDLE_ASSIGN(const Json json, parseJson(text, label));
+  HEDDLE_ASSIGN(const OrderedJson json, parseJson(text, label));
   CostFile file;
   CostProblem &problem = file.problem;
   problem.where = problem.name = label;
-  const Place top = {json, label, ""};
+  const JsonPlace top = {json, label, ": "};
   HEDDLE_TRY(top.object({{"name", textInto(problem.name)},
-                         {"model", [&](const Place &at) { return readModel(at, problem.model); }},
-                         {"attention", [&](const Place &at) { return readAttention(at, problem.attention); }},
+                         {"model", [&](const JsonPlace &at) { return readModel(at, problem.model); }},
+                         {"attention", [&](const JsonPlace &at) { return readAttention(at, problem.attention); }},
                          {"context", countInto(problem.context)},
                          {"batch_tokens", realInto(problem.batchTokens, 1)},
                          {"train_tokens", realInto(problem.trainTokens, 1)},
-                         {"precision", [&](const Place &at) { return readPrecision(at, problem.precision); }},
-                         {"cluster", [&](const Place &at) { return readCluster(at, problem.cluster); }},
-                         {"parallelism", [&](const Place &at) { return readParallelism(at, problem.choices); }},
-                         {"overlap", [&](const Place &at) { return readOverlap(at, problem.overlap); }},
-                         {"prices", [&](const Place &at) { return readPrices(at, problem.money); }},
-                         {"failures", [&](const Place &at) { return readFailures(at, problem.failures); }},
-                         {"reported", [&](const Place &at) { return readReported(at, file.reported); }}}));
+                         {"precision", [&](const JsonPlace &at) { return readPrecision(at, problem.precision); }},
+                         {"cluster", [&](const JsonPlace &at) { return readCluster(at, problem.cluster); }},
+                         {"parallelism", [&](const JsonPlace &at) { return readParallelism(at, problem.choices); }},
+                         {"overlap", [&](const JsonPlace &at) { return readOverlap(at, problem.overlap); }},
+                         {"prices", [&](const JsonPlace &at) { return readPrices(at, problem.money); }},
+                         {"failures", [&](const JsonPlace &at) { return readFailures(at, problem.failures); }},
+                         {"reported", [&](const JsonPlace &at) { return readReported(at, file.reported); }}}));
   HEDDLE_TRY(checkWhole(top, problem));
   problem.counts = countParameters(problem.model);
   HEDDLE_TRY(checkAttention(json.contains("attention") ? top.at("attention") : top, problem));

@@ -25,7 +25,7 @@ class PairWriter {
 public:
   PairWriter(CostProblem &problem, AttentionSpec &spec, size_t index, const TunedWinners *tuned)
       : problem(problem), spec(spec), tuned(tuned),
-        where(problem.where + ": /attention/" + std::to_string(index) + ": ") {}
+        where(problem.where + ": attention[" + std::to_string(index) + "]: ") {}
 
   Status write(const std::function<void(double)> &progress) {
     HEDDLE_ASSIGN(file, placed(PatternFile::load(path())));

@@ -1,7 +1,5 @@
-//===- PictureSvg.cpp - a picture as SVG ---------------------------------------===//
 // Places follow from the text: titles, labels and legends are broken into lines, and what is below moves down, so that
 // nothing is cut off or drawn over (tests/unit/picture_text_test.cpp measures every text).
-//===----------------------------------------------------------------------===//
 #include "compiler/Views/Picture.h"
 #include "compiler/Views/SvgText.h"
 #include "runtime/Core/CountText.h"
@@ -12,24 +10,11 @@ namespace heddle::views {
 
 namespace {
 
-constexpr double kSide = 300, kLeastSide = 8, kLeastColumn = 190, kLeastContent = 420, kGap = 36, kMargin = 24;
-constexpr int kTitleSize = 16, kTextSize = 11, kPanelSize = 12, kAxisSize = 10;
+constexpr double kSide = 300, kLeastSide = 8, kLeastColumn = 190, kLeastContent = 420, kGap = 36;
+constexpr int kPanelSize = 12, kAxisSize = 10;
 constexpr double kSwatch = 12, kSwatchGap = 5, kLegendGap = 18, kLegendRow = 18;
-const char *const kMuted = " fill=\"#555555\"";
 
-double lineHeight(int fontSize) { return fontSize * 1.35; }
-
-/// Shortest text with at most two decimals.
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  std::string result = text;
-  while (result.back() == '0')
-    result.pop_back();
-  if (result.back() == '.')
-    result.pop_back();
-  return result;
-}
+std::string number(double value) { return svgNumber(value); }
 
 std::string hatchName(Cell cell) { return "hatch" + std::to_string(int(cell)); }
 
@@ -48,7 +33,7 @@ std::string axisWords(const char *what, int64_t count) {
   return count > 1 ? std::string(what) + " 0 to " + std::to_string(count - 1) : std::string(what) + " 0";
 }
 
-class SvgWriter {
+class SvgWriter : SvgPage {
 public:
   explicit SvgWriter(const Picture &picture) : picture(picture) {
     const size_t panels = std::max<size_t>(picture.panels.size(), 1);
@@ -61,17 +46,14 @@ public:
   }
 
   std::string write() {
-    double y = paragraph({kMargin, 16, content}, kTitleSize, picture.title, " font-weight=\"bold\"") + 2;
-    y = paragraph({kMargin, y, content}, kTextSize, subtitle(), kMuted);
+    double y = paragraph(16, kTitleSize, picture.title, kBold) + 2;
+    y = paragraph(y, kTextSize, subtitle(), kMuted);
     if (const std::string note = inventedNote(picture); !note.empty())
-      y = paragraph({kMargin, y, content}, kTextSize, note, kMuted);
+      y = paragraph(y, kTextSize, note, kMuted);
     for (size_t first = 0; first < picture.panels.size(); first += perRow)
       y = panels(first, y + 10);
-    const std::string total = number(content + 2 * kMargin), bottom = number(legend(y + 14) + 8);
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + total + " " + bottom + "\" width=\"" + total +
-           "\" height=\"" + bottom + "\" font-family=\"" + kFontFamily + "\" fill=\"#222222\">\n<title>" +
-           escapeXml(picture.title) + "</title>\n" + hatches() +
-           "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" + text + "</svg>\n";
+    const double bottom = legend(y + 14) + 8;
+    return document(picture.title, bottom, hatches());
   }
 
 private:
@@ -82,30 +64,6 @@ private:
     const Grid &grid = picture.panels[0].grid;
     return words + "; one cell is " + grouped(grid.cellRows) + " x " + grouped(grid.cellColumns) +
            (picture.isMasked ? ", partial cells may keep nothing" : "");
-  }
-
-  void label(double x, double baseline, int size, const std::string &words, const std::string &more = "") {
-    text += "<text x=\"" + number(x) + "\" y=\"" + number(baseline) + "\" font-size=\"" + std::to_string(size) + "\"" +
-            more + ">" + escapeXml(words) + "</text>\n";
-  }
-
-  /// Where lines begin, and how long they may be.
-  struct Room {
-    double x, top, width;
-  };
-
-  /// Lines below the top; where they end.
-  double paragraph(Room room, int size, const std::string &words, const std::string &more = "") {
-    for (const std::string &line : wrapText(words, size, room.width)) {
-      label(room.x, room.top + size, size, line, more);
-      room.top += lineHeight(size);
-    }
-    return room.top;
-  }
-
-  void rect(double x, double y, double w, double h, const std::string &attributes) {
-    text += "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(h) +
-            "\" " + attributes + "/>\n";
   }
 
   /// The value of an attribute `fill`.
@@ -143,14 +101,14 @@ private:
   void panel(const Panel &panel, double x, double top) {
     label(x, top - 4, kAxisSize, axisWords("keys", picture.sizes.seqlenK) + " \u2192", kMuted);
     text += "<g shape-rendering=\"crispEdges\">\n";
-    rect(x, top, width, height, "fill=\"" + fillOf(Cell::Skipped) + "\"");
+    rect({x, top, width}, height, "fill=\"" + fillOf(Cell::Skipped) + "\"");
     for (Cell cell : kCells)
       if (cell != Cell::Skipped)
         cells(panel.grid, cell, x, top);
     text += "</g>\n";
     if (picture.showsPairs)
       rulers(panel.grid, x, top);
-    rect(x, top, width, height, "fill=\"none\" stroke=\"#888888\"");
+    rect({x, top, width}, height, "fill=\"none\" stroke=\"#888888\"");
     label(x, top + height + 12, kAxisSize, axisWords("queries", picture.sizes.seqlenQ) + " \u2193", kMuted);
   }
 
@@ -220,7 +178,7 @@ private:
         x = kMargin;
         y = below;
       }
-      rect(x, y, kSwatch, kSwatch, "fill=\"" + fillOf(cell) + "\" stroke=\"#888888\" stroke-width=\"0.5\"");
+      rect({x, y, kSwatch}, kSwatch, "fill=\"" + fillOf(cell) + "\" stroke=\"#888888\" stroke-width=\"0.5\"");
       below =
           std::max(below, std::max(paragraph({x + indent, y - 1, content - indent}, kTextSize, words), y + kLegendRow));
       x += needed + kLegendGap;
@@ -230,8 +188,7 @@ private:
 
   const Picture &picture;
   size_t perRow;
-  double width, height, column, content;
-  std::string text;
+  double width, height, column;
 };
 
 } // namespace

@@ -4,6 +4,8 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Unicode.h"
 
+#include <cstdio>
+
 namespace heddle::views {
 namespace {
 
@@ -76,6 +78,44 @@ std::string escapeXml(const std::string &text) {
     }
   }
   return result;
+}
+
+std::string svgNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  std::string result = text;
+  while (result.back() == '0')
+    result.pop_back();
+  if (result.back() == '.')
+    result.pop_back();
+  return result;
+}
+
+void SvgPage::label(double x, double baseline, int size, const std::string &words, const std::string &more) {
+  text += "<text x=\"" + svgNumber(x) + "\" y=\"" + svgNumber(baseline) + "\" font-size=\"" + std::to_string(size) +
+          "\"" + more + ">" + escapeXml(words) + "</text>\n";
+}
+
+double SvgPage::paragraph(Room room, int size, const std::string &words, const std::string &more) {
+  for (const std::string &line : wrapText(words, size, room.width)) {
+    label(room.x, room.top + size, size, line, more);
+    room.top += lineHeight(size);
+  }
+  return room.top;
+}
+
+void SvgPage::rect(Room at, double height, const std::string &attributes, const std::string &title) {
+  text += "<rect x=\"" + svgNumber(at.x) + "\" y=\"" + svgNumber(at.top) + "\" width=\"" + svgNumber(at.width) +
+          "\" height=\"" + svgNumber(height) + "\" " + attributes +
+          (title.empty() ? "/>\n" : "><title>" + escapeXml(title) + "</title></rect>\n");
+}
+
+std::string SvgPage::document(const std::string &title, double height, const std::string &definitions) const {
+  const std::string right = svgNumber(content + 2 * kMargin), bottom = svgNumber(height);
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + right + " " + bottom + "\" width=\"" + right +
+         "\" height=\"" + bottom + "\" font-family=\"" + kFontFamily + "\" fill=\"#222222\">\n<title>" +
+         escapeXml(title) + "</title>\n" + definitions + "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" +
+         text + "</svg>\n";
 }
 
 } // namespace heddle::views

@@ -1,6 +1,6 @@
 //===- SvgText.h - text of which the width is known -------------*- C++ -*-===//
 // Owns how wide words are in pictures, before anybody renders them: they are set in a monospaced font, whose letters
-// all advance alike, and lines are broken at the width that there is.
+// all advance alike, and lines are broken at the width that there is. And the page that all pictures stand on.
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -21,5 +21,41 @@ std::vector<std::string> wrapText(const std::string &text, int fontSize, double 
 
 /// As content of an element or an attribute; what XML cannot hold becomes U+FFFD.
 std::string escapeXml(const std::string &text);
+
+/// The shortest text with at most two decimals.
+std::string svgNumber(double value);
+
+/// A page that is drawn from the top: what takes room says where it ends.
+class SvgPage {
+public:
+  static constexpr double kMargin = 24;
+  static constexpr int kTitleSize = 16, kTextSize = 11;
+  static constexpr const char *kBold = " font-weight=\"bold\"", *kMuted = " fill=\"#555555\"";
+
+  /// Where lines begin, and how long they may be.
+  struct Room {
+    double x, top, width;
+  };
+
+  /// `content` is between the margins.
+  explicit SvgPage(double content = 0) : content(content) {}
+
+  static double lineHeight(int fontSize) { return fontSize * 1.35; }
+
+  void label(double x, double baseline, int size, const std::string &words, const std::string &more = "");
+  /// Lines below the top.
+  double paragraph(Room room, int size, const std::string &words, const std::string &more = "");
+  double paragraph(double top, int size, const std::string &words, const std::string &more = "") {
+    return paragraph({kMargin, top, content}, size, words, more);
+  }
+  /// `title` is shown where a reader points at it.
+  void rect(Room at, double height, const std::string &attributes, const std::string &title = "");
+  /// All of it, above `height`.
+  std::string document(const std::string &title, double height, const std::string &definitions = "") const;
+
+protected:
+  double content;
+  std::string text;
+};
 
 } // namespace heddle::views

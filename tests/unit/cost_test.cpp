@@ -327,23 +327,23 @@ TEST_CASE("rates that nobody measured are guesses that say what to tune") {
 TEST_CASE("what is wrong in a file is said with its place") {
   CHECK(messageOf("{").find("plan.json: expected a plan in JSON") == 0);
   CHECK(messageOf(replaced(smallText(8, ""), "\"layers\": 8", "\"layers\": 0")) ==
-        "plan.json: /model/layers: expected a whole number of at least 1, got 0");
+        "plan.json: model.layers: expected a whole number of at least 1, got 0");
   CHECK(messageOf(replaced(smallText(8, ""), "\"heads\": 8", "\"heads\": 7"))
-            .find("/model: width 1024 is no multiple of 7 heads") != std::string::npos);
-  CHECK(messageOf(replaced(smallText(8, ""), "\"width\"", "\"breadth\"")).find("/model: unknown key 'breadth'") !=
-        std::string::npos);
+            .find("plan.json: model: width 1024 is no multiple of 7 heads") != std::string::npos);
+  CHECK(messageOf(replaced(smallText(8, ""), "\"width\"", "\"breadth\""))
+            .find("plan.json: model: unknown key 'breadth'") != std::string::npos);
   CHECK(messageOf(replaced(smallText(16, ""), ", \"between\": {\"gbps\": 10}", ""))
-            .find("/cluster: no links: give \"between\"") != std::string::npos);
+            .find("plan.json: cluster: no links: give \"between\"") != std::string::npos);
   CHECK(messageOf(replaced(smallText(8, ""), "\"inside\": {\"gbps\": 100}, ", ""))
-            .find("/cluster: no links: give \"inside\"") != std::string::npos);
-  CHECK(messageOf(smallText(8, R"("precision": "fp8")")).find("/precision: made up has no rate of fp8 products") !=
-        std::string::npos);
-  CHECK(
-      messageOf(smallText(8, R"("parallelism": {"zero": [1, 4]})")).find("/parallelism: zero is 0, 1, 2 or 3, got 4") !=
-      std::string::npos);
+            .find("plan.json: cluster: no links: give \"inside\"") != std::string::npos);
+  CHECK(messageOf(smallText(8, R"("precision": "fp8")"))
+            .find("plan.json: precision: made up has no rate of fp8 products") != std::string::npos);
+  CHECK(messageOf(smallText(8, R"("parallelism": {"zero": [1, 4]})"))
+            .find("plan.json: parallelism: zero is 0, 1, 2 or 3, got 4") != std::string::npos);
   CHECK(messageOf(smallText(8, R"("context": 1024)")).find("the key 'context' is given twice") != std::string::npos);
   CHECK(messageOf(replaced(smallText(8, ""), "65536", "66000"))
             .find("batch_tokens 66000 are no multiple of the 1024 tokens of a sequence: take 65536 or 66560") !=
         std::string::npos);
-  CHECK(messageOf(smallText(8, "", 0)).find("/batch_tokens: expected a number of at least 1") != std::string::npos);
+  CHECK(messageOf(smallText(8, "", 0)).find("plan.json: batch_tokens: expected a number of at least 1") !=
+        std::string::npos);
 }

@@ -112,7 +112,7 @@ TEST_CASE("a pattern may have head dims and problems of its own, in the place of
   CHECK(refusal(R"({"patterns": {"file": "x", "problems": [{"heads": 3}]}})") ==
         "plan.json: patterns.problems[0]: expected \"heads\" and \"seqlen\", got {\"heads\":3}");
   CHECK(refusal(R"({"patterns": {"file": "x", "head_dims": 0}})") ==
-        "plan.json: patterns.head_dims: expected an integer of at least 1, got 0");
+        "plan.json: patterns.head_dims: expected a whole number of at least 1, got 0");
 }
 
 TEST_CASE("counts may be texts, and patterns of the library are named") {
@@ -128,7 +128,7 @@ TEST_CASE("counts may be texts, and patterns of the library are named") {
   CHECK(plan.problems[0].batch == 1024);
   CHECK(plan.problems[0].seqlenQ == 1 << 20);
   CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 2, "seqlen": "1.3k"}})") ==
-        "plan.json: problems.seqlen: expected an integer of at least 1, got \"1.3k\"");
+        "plan.json: problems.seqlen: expected a whole number of at least 1, got \"1.3k\"");
   CHECK(refusal(R"({"patterns": {"file": "x", "set": {"left": 1, "left": 2}}})") ==
         "plan.json: the key 'left' is given twice in one object");
 }
@@ -169,7 +169,7 @@ TEST_CASE("what is wrong, and where") {
   CHECK(refusal(R"({"patterns": [{"file": "x", "set": {"left": "x"}}]})") ==
         "plan.json: patterns[0].set.left: expected a number, got \"x\"");
   CHECK(refusal(R"({"patterns": "a", "head_dims": [64, -8]})") ==
-        "plan.json: head_dims[1]: expected an integer of at least 1, got -8");
+        "plan.json: head_dims[1]: expected a whole number of at least 1, got -8");
   CHECK(refusal(R"({"patterns": "a", "head_dims": {"head": 64}})") ==
         "plan.json: head_dims: expected \"head\" and \"value\", got {\"head\":64}");
   CHECK(refusal(R"({"patterns": "a", "dtypes": "fp8"})") ==
@@ -180,7 +180,7 @@ TEST_CASE("what is wrong, and where") {
   CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 3, "kv_heads": 2, "seqlen": 9}})")
             .find("expected heads that are a multiple of kv_heads") != std::string::npos);
   CHECK(refusal(R"({"patterns": "a", "problems": {"heads": 99999999999999999999, "seqlen": 9}})")
-            .find("problems.heads: expected an integer of at least 1") != std::string::npos);
+            .find("problems.heads: expected a whole number of at least 1") != std::string::npos);
   CHECK(WorkPlan::load("/nowhere/plan.json").status().message() ==
         "cannot read plan '/nowhere/plan.json': No such file or directory");
 }

@@ -6,7 +6,7 @@
 // --times=N prints N times of timed launches instead, one in 4 of a call of the first length, for tests of drift.
 // heddle-counter-cost-uncounted is the same program with launches that count nothing.
 //===----------------------------------------------------------------------===//
-#include "Scene.h"
+#include "bench/host/Scene.h"
 
 #include <algorithm>
 #include <cstdio>
