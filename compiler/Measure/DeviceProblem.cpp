@@ -4,6 +4,7 @@
 #include "llvm/Support/xxhash.h"
 #include "codegen/Target/FindArch.h"
 #include "dialect/IR/PatternOperands.h"
+#include "runtime/Core/CallArguments.h"
 
 #include <algorithm>
 #include <cmath>
