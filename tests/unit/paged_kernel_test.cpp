@@ -63,7 +63,8 @@ TEST_CASE("lengths, pages of every size, groups of heads; units that one block h
 TEST_CASE("where units are equal blocks have whole ones, if little is lost by it: bits are those of one processor") {
   const PagedKernel kernel("causal");
   const auto isSplit = [&kernel](int sequences, int64_t processors) {
-    PagedShape shape = shapeOf(std::vector<int>(size_t(sequences), 1), std::vector<int>(size_t(sequences), 500), 16, 1, 16);
+    PagedShape shape =
+        shapeOf(std::vector<int>(size_t(sequences), 1), std::vector<int>(size_t(sequences), 500), 16, 1, 16);
     const PagedCall call(kernel.pattern, shape);
     const RoleTensors whole = kernel.run(call, 1), dealt = kernel.run(call, processors);
     return whole.lse.data != dealt.lse.data || whole.out.data != dealt.out.data;
@@ -71,7 +72,7 @@ TEST_CASE("where units are equal blocks have whole ones, if little is lost by it
   CHECK(!isSplit(11, 3)); // 2 units of 8 tiles for each of 6 blocks; an even share is 15 tiles
   CHECK(!isSplit(6, 3));
   CHECK(!isSplit(44, 3)); // more than lanes of a warp
-  CHECK(isSplit(5, 4)); // 8 tiles were too many beside 5
+  CHECK(isSplit(5, 4));   // 8 tiles were too many beside 5
 }
 
 TEST_CASE("equal units that several blocks share, the last with fewer tiles") {
