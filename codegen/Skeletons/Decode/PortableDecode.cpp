@@ -143,10 +143,10 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   LaunchPlan plan = planFor(request, 1);
   plan.serves.qOrigin = QOriginRule::given; // calls give 0, sequences have their own
   const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks, slots = blocks * decode::kSlotsOfBlock;
-  const LaunchExpr words = slots * decode::kArrivalSteps;
+  const LaunchExpr words = slots * (decode::kArrivalSteps * decode::kArrivalWords);
   const PointerSource arrivals = plan.appendRegion("zero.arrivals", words * int64_t(sizeof(uint32_t)));
   const PointerSource states =
-      plan.appendRegion("states", slots * (decode::kGroups * decode::stateBytes(request.valueDim)));
+      plan.appendRegion("states", slots * (decode::kGroups * decode::blockStateBytes(request.valueDim)));
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = blocks;
   launch.block = config.threads();

@@ -14,6 +14,11 @@ constexpr int kControlBytes = 256; // of shared memory: what the threads of a bl
 constexpr int kPairBytes = 32 * 16, kEndBytes = 32 * 8;
 template <class Int> constexpr Int halfBytes(Int valueDim) { return valueDim / 16 * kPairBytes + kEndBytes; }
 template <class Int> constexpr Int stateBytes(Int valueDim) { return 2 * halfBytes(valueDim); }
+// In the workspace each warp of a block has row maxima and sums of its own beside its columns.
+template <class Int> constexpr Int blockHalfBytes(Int valueDim) {
+  return halfBytes(valueDim) + (kGroups - 1) * kEndBytes;
+}
+template <class Int> constexpr Int blockStateBytes(Int valueDim) { return 2 * blockHalfBytes(valueDim); }
 
 // Keys are below 2^30. Four times the number of one, times 2^62 / page size, rounded up, is its page in the upper 64 bits.
 constexpr int kInverseShift = 62;
@@ -22,8 +27,8 @@ constexpr int kInverseShift = 62;
 constexpr int kSlotsOfBlock = 2;
 // States are joined by so many; those that come of it in one further step.
 constexpr int kFanIn = 8;
-// Words of arrivals: of each slot, at the first step and at the second.
-constexpr int kArrivalSteps = 2;
+// Words of arrivals: of each slot a word for each warp, at the first step and at the second.
+constexpr int kArrivalSteps = 2, kArrivalWords = kGroups;
 
 } // namespace decode
 } // namespace heddle

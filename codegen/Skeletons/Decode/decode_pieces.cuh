@@ -92,7 +92,9 @@ DEV int64_t quotient(int64_t a, int64_t b) {
 
 DEV int64_t evenQuota(int64_t tiles) {
   const int64_t blocks = ptx::rereadGridSize();
-  return max(quotient(tiles + blocks - 1, blocks), static_cast<int64_t>(KernelTraits::kPieceTiles));
+  if (tiles <= blocks * KernelTraits::kPieceTiles)
+    return KernelTraits::kPieceTiles;
+  return quotient(tiles + blocks - 1, blocks);
 }
 
 // Units of the same length are shared by as many blocks each, or blocks have as many whole units each, where a block does
@@ -104,22 +106,25 @@ struct EqualUnits {
 
   DEV EqualUnits(int32_t units, int32_t tiles)
       : quota(evenQuota(static_cast<int64_t>(units) * tiles)), keyTiles(tiles) {
+    constexpr uint32_t kLeast = KernelTraits::kPieceTiles;
     const uint32_t blocks = ptx::rereadGridSize(), count = units, length = tiles;
-    const uint32_t least = min(static_cast<uint32_t>(KernelTraits::kPieceTiles), length),
-                   share = blocks / max(count, 1u);
-    if (share == 0)
-      accept(static_cast<int64_t>((count + blocks - 1) / blocks) * length);
+    const uint32_t shortPieces = (length + kLeast - 1) / kLeast;
+    if (static_cast<uint64_t>(count) * shortPieces <= blocks)
+      accept(min(kLeast, length), length < kLeast ? length : shortPieces * kLeast);
+    else if (count > blocks)
+      accept(static_cast<int64_t>(shareOf(count, blocks)) * length, length);
     else
-      accept(max((length + share - 1) / share, least));
+      acceptParts(length, shareOf(length, blocks / max(count, 1u)));
   }
 
 private:
-  DEV void accept(int64_t aligned) {
+  DEV void acceptParts(uint32_t length, uint32_t piece) { accept(piece, shareOf(length, piece) * piece); }
+  DEV static uint32_t shareOf(uint32_t all, uint32_t count) { return (all + count - 1) / count; }
+  DEV void accept(int64_t aligned, uint32_t raised) {
     if (aligned > quota + quota / 8)
       return;
     quota = aligned;
-    const int32_t piece = static_cast<int32_t>(min(aligned, static_cast<int64_t>(keyTiles)));
-    keyTiles = ceilDiv(keyTiles, piece) * piece;
+    keyTiles = raised;
   }
 };
 

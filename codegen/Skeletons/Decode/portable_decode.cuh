@@ -154,18 +154,19 @@ template <class F> DEV void forEachHalf(const Unit &unit, const F &f) {
       f(group, half);
 }
 
-// This block's arrival where `count` blocks arrive. True for the last one, which sees what the others stored and leaves
-// the counter at zero. All threads call.
-DEV bool arrivesLast(uint32_t *arrivals, int32_t count, const BlockWords &words) {
-  __syncthreads();
-  if (threadIdx.x == 0) { // what it orders is ordered for the block, by the barriers before and behind
-    const bool isLast = static_cast<int32_t>(ptx::addGlobalInOrder(arrivals, 1)) + 1 == count;
-    words.store(0, isLast);
+// This warp's arrival where those of `count` blocks arrive. True for the last one, which sees what the others stored and
+// leaves the counter at zero. All lanes call.
+DEV bool arrivesLast(uint32_t *arrivals, int32_t count) {
+  __syncwarp();
+  int32_t isLast = 0;
+  if (threadIdx.x % 32 == 0) { // what it orders is ordered for the warp
+    isLast = static_cast<int32_t>(ptx::addGlobalInOrder(arrivals, 1)) + 1 == count;
     if (isLast)
       ptx::storeCoherent4(arrivals, 0);
   }
-  __syncthreads();
-  return words.load(0) != 0;
+  isLast = __shfl_sync(kWholeWarp, isLast, 0);
+  __syncwarp();
+  return isLast != 0;
 }
 
 // Blocks that share a unit: how many, from which one on, and which of them this one is.
@@ -183,40 +184,41 @@ struct UnitBlocks {
   DEV int32_t members() const { return min(decode::kFanIn, count - team()); }
 };
 
-// Joins the states of `count` blocks and writes the rows, or leaves what came of them where the first of these states was.
+// Joins the warp's columns of the states of `count` blocks and writes them, or leaves what came of them where those of the
+// first were.
 DEV void joinBlocks(const KernelParams &p, const Unit &unit, BlockStates from, int32_t count, bool isAll) {
   forEachHalf(unit, [&](int32_t group, int32_t half) {
     from.group = group;
     ColumnShare share;
     joinStates(share, from, count, half);
     if (isAll)
-      return writeHalf(p, unit, share, group, half);
-    __syncthreads(); // all warps have read row maxima and sums
-    share.store(from, half);
+      writeHalf(p, unit, share, group, half);
+    else
+      share.store(from, half);
   });
 }
 
-// Blocks have left their parts of a unit in the workspace. Whoever is last of eight neighbours joins theirs, and whoever
-// is last of these what came of it.
-DEV void joinUnit(const KernelParams &p, const Unit &unit, const UnitBlocks &blocks, const BlockWords &words) {
+// The warp has left its columns of a part of a unit in the workspace. Whichever is last of those of eight neighbours joins
+// theirs, and whichever is last of these what came of it; no warp waits for another.
+DEV void joinUnit(const KernelParams &p, const Unit &unit, const UnitBlocks &blocks) {
   const int32_t teams = blocks.teams();
   int32_t first = blocks.team(), step = 1, count = blocks.members();
-  uint32_t *arrivals = p.arrivals;
+  uint32_t *arrivals = p.arrivals + threadIdx.x / 32;
 #pragma unroll 1
   for (;;) {
-    if (!arrivesLast(arrivals + BlockStates::slotOf(blocks.first, first), count, words))
+    if (!arrivesLast(arrivals + BlockStates::slotOf(blocks.first, first) * decode::kArrivalWords, count))
       return;
     const bool isAll = step > 1 || teams == 1;
     joinBlocks(p, unit, BlockStates{p.states, blocks.first, first, step, 0}, count, isAll);
     if (isAll)
       return;
-    arrivals += decode::kSlotsOfBlock * ptx::rereadGridSize();
+    arrivals += decode::kSlotsOfBlock * ptx::rereadGridSize() * decode::kArrivalWords;
     first = 0, step = decode::kFanIn, count = teams;
   }
 }
 
 DEV void computeUnit(const KernelParams &p, const Line &line, int32_t number, const UnitPart &part, int64_t quota,
-                     uint32_t shared, const BlockWords &words) {
+                     uint32_t shared) {
   const Unit unit(p, line, number);
   UnitBlocks blocks;
   if (!unit.hasRows())
@@ -231,7 +233,7 @@ DEV void computeUnit(const KernelParams &p, const Line &line, int32_t number, co
       share.store(BlockStates{p.states, blocks.first, blocks.own, 1, group}, half);
   });
   if (!part.isWhole())
-    joinUnit(p, unit, blocks, words);
+    joinUnit(p, unit, blocks);
   __syncthreads();
 }
 
@@ -250,8 +252,7 @@ struct Cursor {
   }
 };
 
-DEV void computePiece(const KernelParams &p, const Piece &piece, const Line &line, uint32_t shared,
-                      const BlockWords &words) {
+DEV void computePiece(const KernelParams &p, const Piece &piece, const Line &line, uint32_t shared) {
   const uint32_t parked = shared + KernelTraits::kSmemControl;
   Cursor cursor;
   cursor.piece = piece;
@@ -272,7 +273,7 @@ DEV void computePiece(const KernelParams &p, const Piece &piece, const Line &lin
     cursor.at += part.end - part.first;
     __syncthreads();
     park(parked, cursor);
-    computeUnit(p, cursor.line, unit, part, cursor.piece.quota, shared, words);
+    computeUnit(p, cursor.line, unit, part, cursor.piece.quota, shared);
     unpark(parked, cursor);
   }
 }
@@ -287,5 +288,5 @@ extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMi
   heddle::Line line;
   const heddle::Piece piece = heddle::findPiece(p, words, line);
   if (!piece.isEmpty())
-    heddle::computePiece(p, piece, line, shared, words);
+    heddle::computePiece(p, piece, line, shared);
 }

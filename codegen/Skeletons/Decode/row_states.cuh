@@ -1,6 +1,6 @@
 // States of the 16 rows of a group, what parts of its keys made of them, and how they become one: warps of a block leave
 // theirs in shared memory, blocks in the workspace, where a slot has those of all groups of a unit. States are joined in the order of the keys, whoever made them, by all
-// warps of a block, each some columns: results do not depend on the timing.
+// warps of a block, each some columns, and in the workspace each for itself: results do not depend on the timing.
 #pragma once
 
 #include "Decode/decode_layout.cuh"
@@ -18,13 +18,14 @@ constexpr int kHalfBytes = decode::halfBytes(KernelTraits::kValueDim);
 constexpr int kStateBytes = decode::stateBytes(KernelTraits::kValueDim);
 
 DEV int32_t lanePlace(int32_t bytes) { return ptx::rereadThreadIndex() % 32 * bytes; }
-DEV int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalfBytes + pair * decode::kPairBytes; }
-DEV int32_t endOffset(int32_t half) { return half * kHalfBytes + kValuePairs * decode::kPairBytes; }
 
 // In shared memory, one behind the other.
 struct SharedStates {
   static constexpr int kStatesAtOnce = KernelTraits::kWarps;
   uint32_t base;
+
+  DEV static int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalfBytes + pair * decode::kPairBytes; }
+  DEV static int32_t endOffset(int32_t half) { return pairOffset(half, kValuePairs); }
 
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
     int32_t words[4];
@@ -52,16 +53,23 @@ struct SharedStates {
 // In the workspace: of one group, of the blocks from `block` on that share a unit, every `step`-th from `first` on.
 struct BlockStates {
   static constexpr int kStatesAtOnce = decode::kFanIn;
+  static constexpr int kHalf = decode::blockHalfBytes(KernelTraits::kValueDim);
+  static constexpr int kBytes = decode::blockStateBytes(KernelTraits::kValueDim);
   char *states;
   int32_t block, first, step, group;
+
+  DEV static int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalf + pair * decode::kPairBytes; }
+  DEV static int32_t endOffset(int32_t half) {
+    return pairOffset(half, kValuePairs) + ptx::rereadThreadIndex() / 32 * decode::kEndBytes;
+  }
 
   // The first block of a unit ends within it, the others begin within it.
   DEV static int32_t slotOf(int32_t block, int32_t number) {
     return decode::kSlotsOfBlock * (block + number) + (number == 0);
   }
   DEV char *at(int32_t state, int32_t offset) const {
-    const int64_t slot = slotOf(block, first + state * step);
-    return states + (slot * decode::kGroups + group) * kStateBytes + offset;
+    const uint32_t slot = slotOf(block, first + state * step); // 4 GB are those of 50,000 blocks
+    return states + ((slot * decode::kGroups + group) * kBytes + offset);
   }
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
     ptx::loadGlobal16(at(state, offset), values);
@@ -86,10 +94,10 @@ template <class States> DEV void storeRows(const States &to, int32_t state, cons
 #pragma unroll
     for (int pair = 0; pair < kValuePairs; ++pair) {
       const float (&low)[4] = rows.out[0][2 * pair], (&high)[4] = rows.out[0][2 * pair + 1];
-      to.store16(state, pairOffset(half, pair) + lanePlace(16), low[2 * half], low[2 * half + 1], high[2 * half],
-                 high[2 * half + 1]);
+      to.store16(state, States::pairOffset(half, pair) + lanePlace(16), low[2 * half], low[2 * half + 1],
+                 high[2 * half], high[2 * half + 1]);
     }
-    to.store8(state, endOffset(half) + lanePlace(8), rows.rowMax[0][half], rows.sum[0][half]);
+    to.store8(state, States::endOffset(half) + lanePlace(8), rows.rowMax[0][half], rows.sum[0][half]);
   }
 }
 
@@ -105,9 +113,8 @@ struct ColumnShare {
 #pragma unroll
     for (int i = 0; i < kPairsOfWarp; ++i)
       if (hasPair(i))
-        to.store16(0, pairOffset(half, pairOf(i)) + lanePlace(16), out[i][0], out[i][1], out[i][2], out[i][3]);
-    if (ptx::rereadThreadIndex() < 32)
-      to.store8(0, endOffset(half) + lanePlace(8), rowMax, sum);
+        to.store16(0, States::pairOffset(half, pairOf(i)) + lanePlace(16), out[i][0], out[i][1], out[i][2], out[i][3]);
+    to.store8(0, States::endOffset(half) + lanePlace(8), rowMax, sum);
   }
 };
 
@@ -140,28 +147,38 @@ DEV void addState(ColumnShare &share, float weight, float sum, const float (&val
         share.out[i][e] = fmaf(values[i][e], weight, share.out[i][e]);
 }
 
-// What this lane has of a state.
+// Where in a state what a lane has of a half lies: its first columns, and row maxima and sums.
+template <class States> struct LanePlaces {
+  int32_t columns, ends;
+
+  DEV explicit LanePlaces(int32_t half)
+      : columns(States::pairOffset(half, ColumnShare::pairOf(0)) + lanePlace(16)),
+        ends(States::endOffset(half) + lanePlace(8)) {}
+};
+
 template <class States>
-DEV void loadState(const States &from, int32_t state, int32_t half, float (&end)[2], float (&values)[kPairsOfWarp][4]) {
-  from.load8(state, endOffset(half) + lanePlace(8), end);
+DEV void loadState(const States &from, int32_t state, const LanePlaces<States> &places, float (&end)[2],
+                   float (&values)[kPairsOfWarp][4]) {
+  from.load8(state, places.ends, end);
 #pragma unroll
   for (int i = 0; i < kPairsOfWarp; ++i)
     if (ColumnShare::hasPair(i))
-      from.load16(state, pairOffset(half, ColumnShare::pairOf(i)) + lanePlace(16), values[i]);
+      from.load16(state, places.columns + i * KernelTraits::kWarps * decode::kPairBytes, values[i]);
 }
 
-// A half of `count` states as one; all warps of the block call. Row maxima become whole numbers, so that factors between
+// The warp's columns in a half of `count` states as one. Row maxima become whole numbers, so that factors between
 // them are exact. Of kStatesAtOnce states all is on its way before the first is used; behind the last one it is that
 // again, which counts nothing.
 template <class States> DEV void joinStates(ColumnShare &share, const States &from, int32_t count, int32_t half) {
   constexpr int kAtOnce = States::kStatesAtOnce;
+  const LanePlaces<States> places(half);
   clearShare(share);
 #pragma unroll 1
   for (int32_t first = 0; first < count; first += kAtOnce) {
     float end[kAtOnce][2], values[kAtOnce][kPairsOfWarp][4], whole = share.rowMax;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
-      loadState(from, min(first + i, count - 1), half, end[i], values[i]);
+      loadState(from, min(first + i, count - 1), places, end[i], values[i]);
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
       whole = fmaxf(whole, end[i][0]);
