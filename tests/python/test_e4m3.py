@@ -68,3 +68,24 @@ def test_other_elements_have_no_scales_and_e4m3_no_gradients():
         heddle.attention(q.bfloat16(), k.bfloat16(), v.bfloat16(), "causal", descale=scales)
     with pytest.raises(errors.UnsupportedError, match="has no gradients"):
         heddle.attention(q.requires_grad_(), k, v, "causal", descale=scales)
+
+
+@pytest.mark.parametrize("types, says", [
+    (("bf16", "e4m3", "e4m3"), "k: dtype: expected bf16 as q, got e4m3"),
+    (("e4m3", "bf16", "bf16"), "k: dtype: expected e4m3 as q, got bf16"),
+    (("e4m3", "e4m3", "bf16"), "v: dtype: expected e4m3 as q, got bf16"),
+    (("e4m3", "e4m3", "e5m2"), "v: dtype: expected bf16, fp16, fp32 or e4m3, got torch.float8_e5m2"),
+])
+def test_types_that_no_kernel_mixes_are_named(types, says):
+    known = {"bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
+    mixed = [each.to(known[name]) for each, name in zip((of.float() for of in tensors()[0]), types)]
+    with pytest.raises(errors.InvalidArgumentError) as raised:
+        heddle.attention(*mixed, "causal")
+    assert says in str(raised.value)
+
+
+def test_out_of_a_type_that_no_kernel_writes_is_named():
+    (q, k, v), _ = tensors()
+    with pytest.raises(errors.InvalidArgumentError) as raised:
+        heddle.attention(q, k, v, "causal", out=torch.empty(q.shape, dtype=torch.float16))
+    assert "out: dtype: expected bf16 (fp32 beside bf16 is for a GPU), got fp16" in str(raised.value)

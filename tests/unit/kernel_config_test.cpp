@@ -205,7 +205,22 @@ TEST_CASE("pieces of the quantize kernel are whole rows, heads of a pair of piec
   CHECK(refused("units", 8)
             .find("registers: need at least 129 registers per thread, sm_80 leaves 128 with 2 blocks of 256 "
                   "threads") == 0);
+  CHECK(refused("slots", 4).find("slots: 0 pieces under way of 4 in shared memory: there must be both") == 0);
+  CHECK(refused("ahead", 2).find("slots: 2 pieces under way of 0 in shared memory: there must be both") == 0);
   CHECK(refused("min_blocks", 9).find("threads: 9 blocks of 256 threads, sm_80 allows 2048 threads") == 0);
+}
+
+TEST_CASE("pieces that the quantize kernel holds fit the shared memory of an SM's blocks") {
+  KernelRequest request;
+  request.kind = {KindBase::quantize};
+  request.arch = *findGpuArch("sm_90a");
+  request.headDim = request.valueDim = 128;
+  KernelConfig config = *defaultConfig(request);
+  for (const auto &[field, value] : {std::pair("units", 4), {"slots", 6}, {"ahead", 2}})
+    REQUIRE(config.set(field, value).isOk());
+  CHECK(validateConfig(request, config).isOk());
+  REQUIRE(config.set("slots", 7).isOk());
+  CHECK(validateConfig(request, config).status().message().find("smem: 2 blocks need ") == 0);
 }
 
 TEST_CASE("origin rules round-trip") {

@@ -24,6 +24,13 @@ template <bool IsLast> DEV void storePassing8(void *global, uint32_t a, uint32_t
     asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(global), "r"(a), "r"(b) : "memory");
 }
 
+// A word that another block may write meanwhile; it says nothing of other words.
+DEV uint32_t loadCoherent4(const uint32_t *word) {
+  uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+
 DEV void raiseGlobal(uint32_t *word, uint32_t value) {
   asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }

@@ -35,10 +35,10 @@ struct QuantizeConfig {
   int64_t lead = 8;       ///< quarters of the grid, of what is read twice
   int64_t evictFirst = 1; ///< 1: what is read the second time and what is written leave the cache first
 
-  int64_t threads() const { return kWarpLanes * warps; }
+  int64_t threads() const { return kWarpLanes * quantize::warpsOfBlock(warps, slots); }
   int64_t pieceRows(int64_t dim) const { return units * quantize::stepRows(warps, dim); }
   int64_t pieceBytes(const KernelRequest &request) const {
-    return threads() * units * quantize::kUnitElements * request.element().bytes;
+    return kWarpLanes * warps * units * quantize::kUnitElements * request.element().bytes;
   }
 
   QuantizeConfig() = default;
@@ -64,7 +64,7 @@ Reason checkRows(const KernelRequest &request, const QuantizeConfig &config) {
   const int64_t dim = std::max(request.headDim, request.valueDim);
   if (config.pieceRows(dim) >= 1)
     return std::nullopt;
-  return number(config.warps) + " warps take " + number(config.threads() * quantize::kUnitElements) +
+  return number(config.warps) + " warps take " + number(kWarpLanes * config.warps * quantize::kUnitElements) +
          " elements at a time, a row has " + number(dim);
 }
 
@@ -195,15 +195,17 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
     heads = heads + batch * tensor.heads;
     most = max(most, ofHead);
   }
-  const PointerSource dropped =
-      plan.appendRegion("dropped", config.slots > 0 ? pieces * int64_t(sizeof(int32_t)) : LaunchExpr(0));
+  const LaunchExpr pieceWords = config.slots > 0 ? pieces : LaunchExpr(0);
+  const PointerSource dropped = plan.appendRegion("dropped", pieceWords * int64_t(sizeof(int32_t)));
+  const PointerSource found = plan.appendRegion("found", pieceWords * int64_t(sizeof(uint32_t)));
   const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks;
   launch.grid[0] = min(blocks, pieces);
   launch.block = config.threads();
   launch.sharedBytes = layoutOf(request, config).totalBytes();
   launch.clears.push_back({counters, 0, words, 0});
   launch.clears.push_back({columns, 0, columnWords, 0});
-  for (const PointerSource &pointer : {counters, columns, PointerSource(Role::kMean), dropped})
+  launch.clears.push_back({found, 0, pieceWords, 0});
+  for (const PointerSource &pointer : {counters, columns, PointerSource(Role::kMean), dropped, found})
     launch.appendPointer(pointer);
   launch.appendI32(batch);
   launch.appendI32(pieces);

@@ -17,14 +17,15 @@
 //   kSmemControl         where the words lie that the threads of a block exchange
 //   kSmemColumns         where columns of a step's rows lie, if k is smoothed
 //   kSmemHeld            where pieces lie
-// Launch: grid.x = any number of blocks; block = 32 * kWarps; counters are zero.
+// Launch: grid.x = any number of blocks; block = 32 * warpsOfBlock; counters and words of pieces are zero.
 #pragma once
 
 #include "Quantize/quantize_held.cuh"
 #include "Quantize/quantize_twice.cuh"
 
-extern "C" __global__ void __launch_bounds__(32 * KernelTraits::kWarps, KernelTraits::kMinBlocks)
-    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
+extern "C" __global__ void
+__launch_bounds__(32 * heddle::quantize::warpsOfBlock(KernelTraits::kWarps, KernelTraits::kSlots),
+                  KernelTraits::kMinBlocks) heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
   extern __shared__ __align__(128) unsigned char sharedMemory[];
   unsigned char *const control = sharedMemory + KernelTraits::kSmemControl;
   float *const columnRows = reinterpret_cast<float *>(sharedMemory + KernelTraits::kSmemColumns);

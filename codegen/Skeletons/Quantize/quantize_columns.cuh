@@ -29,6 +29,12 @@ template <Column Which> DEV void combine(float &all, float value) {
     all = fmaxf(all, value);
 }
 
+// Columns of a thread are kColumnStep apart; of a warp that has no elements there are none.
+constexpr int kColumnStep = 32 * KernelTraits::kWarps;
+DEV int firstColumn() {
+  return static_cast<int>(threadIdx.x) < kColumnStep ? static_cast<int>(threadIdx.x) : KernelTraits::kHeadDim;
+}
+
 template <Column Which> DEV float startOf() { return Which == Column::sum ? 0.0f : -INFINITY; }
 
 // Over this thread's rows of a piece; what is not finite does not count.
@@ -70,7 +76,7 @@ DEV void addColumns(const PiecePlace &place, const Unit (&units)[Units], float *
     for (int e = 0; e < quantize::kUnitElements; ++e)
       rows[own.firstRow * kDim + own.column + e] = all[e];
   __syncthreads();
-  for (int column = static_cast<int>(threadIdx.x); column < kDim; column += 32 * KernelTraits::kWarps) {
+  for (int column = firstColumn(); column < kDim; column += kColumnStep) {
     float whole = startOf<Which>();
     for (int row = 0; row < kStepRows<kDim>; ++row)
       combine<Which>(whole, rows[row * kDim + column]);
@@ -87,8 +93,7 @@ template <int Units> DEV void measureColumns(const PiecePlace &place, const Unit
 
 // When all pieces of the head have been added: its means, and the largest magnitude of what is left of it.
 DEV void settleColumns(const PiecePlace &place) {
-  for (int column = static_cast<int>(threadIdx.x); column < KernelTraits::kHeadDim;
-       column += 32 * KernelTraits::kWarps) {
+  for (int column = firstColumn(); column < KernelTraits::kHeadDim; column += kColumnStep) {
     uint32_t sum[2], ends[2];
     ptx::loadCoherent8(place.columns + column * quantize::kWordsOfColumn, sum);
     ptx::loadCoherent8(place.columns + column * quantize::kWordsOfColumn + 2, ends);

@@ -33,13 +33,12 @@ DEV void measure(const Unit (&units)[kUnits], Piece &piece) {
 }
 
 // What the block has measured.
-DEV void publishLargest(const Piece &piece) {
+DEV float largestOfPiece(const Piece &piece) {
   float largest = 0;
 #pragma unroll
   for (int warp = 0; warp < KernelTraits::kWarps; ++warp)
     largest = fmaxf(largest, piece.largest[warp]);
-  ptx::raiseGlobal(piece.place.counters, __float_as_uint(largest));
-  ptx::addRelease(piece.place.counters + 1, 1);
+  return largest;
 }
 
 // The same of columns, by all threads, behind a barrier.
@@ -57,29 +56,18 @@ DEV void publishColumns(Piece &piece) {
     ptx::addRelease(place.counters + 1, 1);
 }
 
-// All threads, with what each has of the piece; a barrier lies between the two.
-DEV void measurePiece(Piece &piece, const Unit (&units)[kUnits], float *columnRows) {
-  if (piece.place.columns)
-    measureColumns(piece.place, units, columnRows);
-  else
-    measure(units, piece);
-}
-DEV void publishPiece(Piece &piece) {
-  if (piece.place.columns)
-    publishColumns(piece);
-  else if (threadIdx.x == kTeller && piece.place.counters)
-    publishLargest(piece);
-}
-
 // When all pieces of the head are known: what its elements are multiplied by.
-DEV float factorOf(const PiecePlace &place) {
-  while (ptx::loadAcquire4(place.counters + 1) != static_cast<uint32_t>(place.settledAt))
-    ;
-  const float largest = __uint_as_float(ptx::loadAcquire4(place.counters));
+DEV float factorOf(const PiecePlace &place, uint32_t largestBits) {
+  const float largest = __uint_as_float(largestBits);
   const float descale = largest > 0 ? fmaxf(largest / kLargestE4m3, kLeastDescale) : 1.0f;
   if (place.descale)
     *place.descale = descale;
   return 1.0f / descale;
+}
+DEV uint32_t waitForCounted(const PiecePlace &place) {
+  while (ptx::loadAcquire4(place.counters + 1) != static_cast<uint32_t>(place.settledAt))
+    ;
+  return ptx::loadAcquire4(place.counters);
 }
 
 } // namespace heddle

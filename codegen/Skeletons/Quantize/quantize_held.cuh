@@ -5,7 +5,9 @@
 // new one is of these itself, the block has no room for its part of a head: it lets the new one go, and reads it again at
 // the end. So a block waits only where all that it has not measured has higher numbers than what it waits for, which
 // blocks that run have taken: nothing is assumed about how many run at a time. Each thread copies, measures and converts
-// the same elements, so that no barrier is between these.
+// the same elements, so that no barrier is between these. One more warp has no elements: it tells other blocks what the block
+// has found, takes numbers, and asks for heads one piece ahead of the others. Of each piece there is a word, which says by
+// itself that it is there.
 #pragma once
 
 #include "Ptx/async_copy.cuh"
@@ -66,13 +68,41 @@ DEV void loadFromSlot(uint32_t slots, int32_t slot, Unit (&units)[kUnits]) {
     }
 }
 
-// The factor of a head, kept for those of its pieces that follow.
+// Words of a head that each lane of the warp asks for at once; zero: not there.
+constexpr int kWordsOfLane = 8;
+DEV bool loadFound(const PiecePlace &place, int32_t first, uint32_t &largest) {
+  bool isMissing = false;
+  uint32_t words[kWordsOfLane];
+#pragma unroll
+  for (int word = 0; word < kWordsOfLane; ++word) {
+    const int32_t piece = first + word * 32 + ptx::laneOfWarp();
+    words[word] = piece < place.piecesOfHead ? ptx::loadCoherent4(place.found + piece) : 1;
+  }
+#pragma unroll
+  for (int word = 0; word < kWordsOfLane; ++word) {
+    isMissing |= words[word] == 0;
+    largest = max(largest, words[word]);
+  }
+  return ptx::lanesWhere(isMissing) == 0;
+}
+
+// The largest magnitude of a head, its bits, when all its pieces are there; all lanes of a warp.
+DEV uint32_t waitForFound(const PiecePlace &place) {
+  uint32_t largest = 1;
+#pragma unroll 1
+  for (int32_t first = 0; first < place.piecesOfHead; first += 32 * kWordsOfLane)
+    while (!loadFound(place, first, largest))
+      ;
+  return static_cast<uint32_t>(ptx::largestOfWarp(static_cast<int32_t>(largest))) - 1;
+}
+
+// The factor of a head, kept for those of its pieces that follow; all lanes of a warp.
 struct KnownFactor {
   const uint32_t *counters = nullptr;
   float factor = 0;
   DEV float of(const PiecePlace &place) {
     if (counters != place.counters || place.descale)
-      factor = factorOf(place);
+      factor = factorOf(place, place.columns ? waitForCounted(place) : waitForFound(place));
     counters = place.counters;
     return factor;
   }
@@ -100,21 +130,40 @@ DEV void fill(const KernelParams &p, Piece &piece, int32_t number, int32_t slot)
   piece.slot = slot;
 }
 
+constexpr int kFirstOfControl = kThreads;
+
 DEV void convertDropped(const KernelParams &p, Piece *pieces, Dropped &dropped, KnownFactor &known) {
+  const int32_t thread = static_cast<int32_t>(threadIdx.x);
   for (int turn = 0;; turn ^= 1) {
     Piece &piece = pieces[turn];
-    if (threadIdx.x == kTaker)
+    if (thread == kFirstOfControl)
       fill(p, piece, dropped.pop(), 0);
     __syncthreads();
     if (!piece.place.counters)
       return;
     Unit units[kUnits];
-    load<true>(piece.place, units);
-    if (threadIdx.x == kAsker)
+    load<true>(piece.place, units); // of the warp without elements: no rows
+    if (thread >= kFirstOfControl)
       piece.factor = known.of(piece.place);
     __syncthreads();
     store(piece.place, units, piece.factor);
   }
+}
+
+// What becomes of a piece when it is measured.
+struct Step {
+  int32_t current, oldest, incoming; // places of pieces
+  bool isPiece, isDropped, converts;
+};
+
+template <int Held> DEV Step stepOf(const Piece *pieces, Queue &underWay, const Queue &held, Queue &spare) {
+  Step step;
+  step.current = underWay.pop(), step.oldest = held.front(), step.incoming = spare.pop();
+  const bool isFull = held.count == Held;
+  step.isPiece = pieces[step.current].place.counters;
+  step.isDropped = step.isPiece && isFull && pieces[step.current].number <= pieces[step.oldest].place.lastOfHeads;
+  step.converts = !step.isDropped && (isFull || (!step.isPiece && held.count > 0));
+  return step;
 }
 
 template <int Slots, int Ahead>
@@ -125,11 +174,12 @@ DEV void walkHeld(const KernelParams &p, unsigned char *control, uint32_t slots,
                 "quantize_layout.cuh reserves it");
   Piece *const pieces = reinterpret_cast<Piece *>(control);
   const int32_t thread = static_cast<int32_t>(threadIdx.x);
+  const bool isOfControl = thread >= kFirstOfControl, isFirst = thread == kFirstOfControl;
   Queue underWay, held, spare;
   Dropped dropped = {p.dropped};
   KnownFactor known;
-  int32_t number = 0; // of the thread that takes them: the next one
-  if (thread == kTaker) {
+  int32_t number = 0; // of the first lane of control: the next one
+  if (isFirst) {
     number = static_cast<int32_t>(ptx::addGlobal(p.counters, Ahead + 1));
 #pragma unroll 1
     for (int slot = 0; slot < Ahead; ++slot)
@@ -138,46 +188,55 @@ DEV void walkHeld(const KernelParams &p, unsigned char *control, uint32_t slots,
   __syncthreads();
 #pragma unroll 1
   for (int slot = 0; slot < Ahead; ++slot) {
-    copyToSlot(pieces[slot], slots);
+    if (!isOfControl)
+      copyToSlot(pieces[slot], slots);
     underWay.push(slot);
   }
 #pragma unroll 1
   for (int place = Ahead; place < kPieces; ++place)
     spare.push(place);
   for (;;) {
-    const int32_t current = underWay.pop(), oldest = held.front(), incoming = spare.pop();
-    Piece &piece = pieces[current];
-    const bool isPiece = piece.place.counters, isFull = held.count == kHeld;
-    if (!isPiece && held.count == 0)
+    const Step step = stepOf<kHeld>(pieces, underWay, held, spare);
+    if (!step.isPiece && !step.converts)
       break;
-    const bool isDropped = isPiece && isFull && piece.number <= pieces[oldest].place.lastOfHeads;
-    const bool converts = !isDropped && (isFull || !isPiece);
-    const int32_t freed = isDropped ? piece.slot : converts ? pieces[oldest].slot : Ahead + held.count;
-    if (thread == kTaker) {
-      fill(p, pieces[incoming], number, freed);
+    Piece &piece = pieces[step.current], &oldest = pieces[step.oldest];
+    const int32_t freed = step.isDropped ? piece.slot : step.converts ? oldest.slot : Ahead + held.count;
+    Unit units[kUnits];
+    if (isFirst) {
+      fill(p, pieces[step.incoming], number, freed);
       number = static_cast<int32_t>(ptx::addGlobal(p.counters, 1));
-      if (isDropped)
+      if (step.isDropped)
         dropped.push(piece.number);
     }
-    if (thread == kAsker && converts)
-      pieces[oldest].factor = known.of(pieces[oldest].place);
-    ptx::waitCopies<Ahead - 1>();
-    Unit units[kUnits];
-    loadFromSlot(slots, piece.slot, units);
-    measurePiece(piece, units, columnRows);
-    __syncthreads();
-    publishPiece(piece);
-    if (converts) {
-      loadFromSlot(slots, freed, units);
-      store(pieces[oldest].place, units, pieces[oldest].factor);
-      spare.push(held.pop());
+    if (isOfControl && step.converts)
+      oldest.factor = known.of(oldest.place);
+    if (!isOfControl) {
+      ptx::waitCopies<Ahead - 1>();
+      loadFromSlot(slots, piece.slot, units);
     }
-    copyToSlot(pieces[incoming], slots);
-    underWay.push(incoming);
-    if (isPiece && !isDropped)
-      held.push(current);
+    if (piece.place.columns)
+      measureColumns(piece.place, units, columnRows);
+    else if (!isOfControl)
+      measure(units, piece);
+    __syncthreads();
+    if (piece.place.columns)
+      publishColumns(piece);
+    else if (isFirst && step.isPiece)
+      ptx::storeCoherent4(piece.place.found + piece.place.piece, __float_as_uint(largestOfPiece(piece)) + 1);
+    if (!isOfControl) {
+      if (step.converts) {
+        loadFromSlot(slots, freed, units);
+        store(oldest.place, units, oldest.factor);
+      }
+      copyToSlot(pieces[step.incoming], slots);
+    }
+    if (step.converts)
+      spare.push(held.pop());
+    underWay.push(step.incoming);
+    if (step.isPiece && !step.isDropped)
+      held.push(step.current);
     else
-      spare.push(current);
+      spare.push(step.current);
   }
   __syncthreads();
   convertDropped(p, pieces, dropped, known);

@@ -20,6 +20,7 @@ struct KernelParams {
   uint32_t *counters, *columns; // zero
   float *kMean;                 // [batch, heads of k, kHeadDim]; null: k is not smoothed
   int32_t *dropped;             // a word of each piece
+  uint32_t *found;              // the same; zero
   int32_t batch, pieces;        // of all tensors
   int32_t lead;                 // a piece is converted so many numbers after its magnitudes are asked for
 };

@@ -35,7 +35,8 @@ struct PiecePlace {
   uint32_t *counters;         // of the head; null: there is no piece of this number
   uint32_t *columns;          // of the head, where it is smoothed, else null; and where its means lie
   float *mean;
-  int32_t rows, rowsOfHead, piecesOfHead;
+  uint32_t *found; // words of the pieces of the head, where there are such
+  int32_t piece, rows, rowsOfHead, piecesOfHead;
   int32_t settledAt; // what the second counter of the head is when its largest magnitude is known
   int32_t isOfValues;
   int32_t lastOfHeads; // the highest number of a piece of the heads that are numbered in turn with this one
@@ -63,6 +64,8 @@ DEV PiecePlace placeOf(const KernelParams &p, int32_t number) {
   place.toBytes = tensor.toStride[1];
   place.descale = piece == 0 ? tensor.descale + pair : nullptr;
   place.counters = p.counters + quantize::kWordsOfTicket + (tensor.firstHead + pair) * quantize::kWordsOfHead;
+  place.found = p.found + tensor.firstPiece + static_cast<int64_t>(pair) * tensor.piecesOfHead;
+  place.piece = piece;
   place.rows = static_cast<int32_t>(min(static_cast<int64_t>(rowsOfPiece), tensor.rows - row));
   place.rowsOfHead = tensor.rows;
   place.piecesOfHead = tensor.piecesOfHead;

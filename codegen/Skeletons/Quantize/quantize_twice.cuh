@@ -27,6 +27,11 @@ DEV void takeTurn(const KernelParams &p, Turn &turn) {
   turn.isEnd = number >= p.pieces + p.lead;
 }
 
+DEV void publishCounted(const Piece &piece) {
+  ptx::raiseGlobal(piece.place.counters, __float_as_uint(largestOfPiece(piece)));
+  ptx::addRelease(piece.place.counters + 1, 1);
+}
+
 DEV void walkTwice(const KernelParams &p, unsigned char *control, float *columnRows) {
   Turn *const turns = reinterpret_cast<Turn *>(control);
   if (threadIdx.x == kTaker)
@@ -40,10 +45,17 @@ DEV void walkTwice(const KernelParams &p, unsigned char *control, float *columnR
     if (threadIdx.x == kTaker)
       takeTurn(p, turns[next]);
     if (threadIdx.x == kAsker && turn.converted.place.counters)
-      turn.converted.factor = factorOf(turn.converted.place);
-    measurePiece(turn.measured, measured, columnRows);
+      turn.converted.factor = factorOf(turn.converted.place, waitForCounted(turn.converted.place));
+    const bool isSmoothed = turn.measured.place.columns;
+    if (isSmoothed)
+      measureColumns(turn.measured.place, measured, columnRows);
+    else
+      measure(measured, turn.measured);
     __syncthreads();
-    publishPiece(turn.measured);
+    if (isSmoothed)
+      publishColumns(turn.measured);
+    else if (threadIdx.x == kTeller && turn.measured.place.counters)
+      publishCounted(turn.measured);
     store(turn.converted.place, converted, turn.converted.factor);
   }
 }

@@ -1,6 +1,7 @@
 // On the host: loads and stores of what passes once, and words of which blocks tell each other.
 #pragma once
 
+#include "Ptx/memory.cuh"
 #include "Ptx/scalar.cuh"
 
 namespace heddle {
@@ -11,6 +12,7 @@ template <bool> void storePassing8(void *global, uint32_t a, uint32_t b) {
   const uint32_t words[] = {a, b};
   std::memcpy(global, words, 8);
 }
+inline uint32_t loadCoherent4(const uint32_t *word) { return *word ? *word : loadAcquire4(word); }
 inline void raiseGlobal(uint32_t *word, uint32_t value) { *word = value > *word ? value : *word; }
 inline void addRelease(uint32_t *counter, uint32_t value) { *counter += value; }
 inline uint32_t addAcquireRelease(uint32_t *counter, uint32_t value) {
