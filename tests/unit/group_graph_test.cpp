@@ -21,8 +21,9 @@ int cuStreamEndCapture(cuda::Stream stream, cuda::Graph *graph);
 namespace {
 
 constexpr int64_t kDim = 8;
-constexpr const char *kForbidden[] = {"cuStreamSynchronize", "cuEventSynchronize", "cuEventQuery",      "cuCtxSynchronize",
-                                      "cuMemAlloc_v2",       "cuMemFree_v2",       "cuModuleLoadDataEx"};
+constexpr const char *kForbidden[] = {"cuStreamSynchronize", "cuEventSynchronize", "cuEventQuery",
+                                      "cuCtxSynchronize",    "cuMemAlloc_v2",      "cuMemFree_v2",
+                                      "cuModuleLoadDataEx"};
 
 // A GPU whose launches clear what they write.
 class Launchless final : public ShardDevice {
