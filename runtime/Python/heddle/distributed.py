@@ -107,9 +107,10 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
                       value_dim=calls.value_dim or 0, dtype=_elements.numbers()[_torch._spelled(calls.dtype)], kernel_tflops=calls.kernel_tflops or 0)
     options.link_gbps, options.link_us = calls.links or (0, 0)
     options.operands, options.operand_count = operands, len(operands)
-    chosen, milliseconds = C.c_char_p(), C.c_double()
-    loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
-    options.form = chosen.value
+    chosen, milliseconds = C.c_char_p(form.encode()), C.c_double()
+    if form == "auto":
+        loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
+        options.form = chosen.value
     handle = loaded.opened("heddle_group_plan_make", pattern.handle, C.byref(options))
     return Plan(pattern, dict(arguments), handle, chosen.value.decode(), milliseconds.value or None)
 
