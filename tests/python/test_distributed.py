@@ -147,6 +147,63 @@ def test_the_form_is_chosen_by_rates():
         chosen(distributed.Calls(links=(25, -1)))
 
 
+def decoded(q, k, v, pattern, ranges, **options):
+    """Of every rank."""
+    groups, results = distributed.Group.local(len(ranges)), [None] * len(ranges)
+
+    def run(rank):
+        first, last = ranges[rank]
+        try:
+            results[rank] = distributed.decode(q, k[:, first:last], v[:, first:last], pattern, groups[rank], keys=ranges, return_lse=True,
+                                               **{name: value[rank] if isinstance(value, list) else value for name, value in options.items()})
+        except heddle.Error as error:
+            results[rank] = error
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(len(ranges))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+DECODED = {
+    "causal": "{ %m = attn.causal attn.softmax union(%m) }",
+    "window": "{ %m = attn.window [60, 0] attn.softmax union(%m) }",
+    "window and first keys": "{ %w = attn.window [20, 0] %c = attn.cols [4, 0] %m = attn.or %w, %c attn.softmax union(%m) }",
+    "dilated, of two branches": "{ %c = attn.causal %d = attn.dilate %c by 3 at 0 %w = attn.window [9, 0] attn.softmax lse(%d, %w) }",
+    "alibi": "{ %m = attn.causal %s = attn.scaled %t = attn.alibi %s attn.softmax union(%m) of %t }",
+}
+
+
+@pytest.mark.parametrize("name", DECODED)
+@pytest.mark.parametrize("ranges", [[(0, 150)], [(0, 70), (70, 150)], [(0, 1), (1, 1), (1, 97), (97, 150)]])
+def test_decode_is_one_call_over_all_keys_with_the_same_bits_on_every_rank(name, ranges):
+    torch.manual_seed(4)
+    q, (k, v) = torch.randn(2, 3, 4, 16), (torch.randn(2, ROWS, 2, 16) for _ in range(2))
+    body = DECODED[name]
+    out, lse = heddle.attention(q, k, v, heddle.pattern(text="attn.pattern @p() q_origin(end) " + body), return_lse=True)
+    for got in decoded(q, k, v, heddle.pattern(text="attn.pattern @p() " + body), ranges):
+        torch.testing.assert_close(got[0], out, atol=2e-6, rtol=1e-5)
+        torch.testing.assert_close(got[1], lse, atol=4e-6, rtol=1e-5)
+    first, *others = decoded(q, k, v, heddle.pattern(text="attn.pattern @p() " + body), ranges)
+    assert all(torch.equal(first[0], each[0]) and torch.equal(first[1], each[1]) for each in others)
+
+
+def test_decode_of_rows_that_keep_nothing_and_what_it_refuses():
+    q, k = torch.randn(1, 2, 4, 16), torch.randn(1, 60, 2, 16)
+    halves = [(0, 30), (30, 60)]
+    for out, lse in decoded(q, k, k, "sliding_window", halves, q_origin=90, left=20):
+        assert not out.any() and (lse == -torch.inf).all()
+    for error in decoded(q, k, k, "causal", halves, scale=[0.5, 0.25]):
+        assert isinstance(error, heddle.InvalidArgumentError) and "come with something else" in str(error)
+    for ranges in ([(0, 30), (31, 60)], [(0, 60)], [(0, 31), (31, 60)]):
+        with pytest.raises(heddle.InvalidArgumentError, match="decode: k"):
+            distributed.decode(q, k[:, :30], k[:, :30], "causal", distributed.Group.local(2)[0], keys=ranges)
+    with pytest.raises(heddle.UnsupportedError, match="sink"):
+        distributed.decode(q, k, k, "sink", distributed.Group.local(1)[0], keys=[(0, 60)])
+
+
 def test_refusals():
     with pytest.raises(heddle.InvalidArgumentError, match="expected contiguous, zigzag"):
         distributed.plan("causal", seqlen=64, heads=4, ranks=2, layout="round")

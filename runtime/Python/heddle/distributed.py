@@ -14,12 +14,12 @@ from typing import Any, Optional, Sequence, Tuple
 
 import torch
 
-from . import _call, _carrier, _elements, _engine, _library, _shares, _torch, patterns
+from . import _call, _carrier, _elements, _engine, _library, _shares, _split_keys, _torch, patterns
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
 
-__all__ = ["Calls", "Group", "Plan", "attention", "plan"]
+__all__ = ["Calls", "Group", "Plan", "attention", "decode", "plan"]
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,10 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
                       value_dim=calls.value_dim or 0, dtype=_elements.numbers()[_torch._spelled(calls.dtype)], kernel_tflops=calls.kernel_tflops or 0)
     options.link_gbps, options.link_us = calls.links or (0, 0)
     options.operands, options.operand_count = operands, len(operands)
-    chosen, milliseconds = C.c_char_p(), C.c_double()
-    loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
-    options.form = chosen.value
+    chosen, milliseconds = C.c_char_p(form.encode()), C.c_double()
+    if form == "auto":
+        loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
+        options.form = chosen.value
     handle = loaded.opened("heddle_group_plan_make", pattern.handle, C.byref(options))
     return Plan(pattern, dict(arguments), handle, chosen.value.decode(), milliseconds.value or None)
 
@@ -117,9 +118,10 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
 class Group:
     """One rank's end of a group: `rank`, `ranks`, `device` (the number of its GPU, None: processors)."""
 
-    def __init__(self, handle, rank: int, ranks: int, device: Optional[int], carrier=None):
-        self.handle, self.rank, self.ranks, self.device, self._carrier = handle, rank, ranks, device, carrier
+    def __init__(self, handle, rank: int, ranks: int, device: Optional[int], carrier=None, meeting=None):
+        self.handle, self.rank, self.ranks, self.device, self._carrier, self.meeting = handle, rank, ranks, device, carrier, meeting
         self.shares = {}  # of calls with the sizes of earlier ones
+        self.parts = {}  # patterns of parts, by those of calls to decode
 
     @staticmethod
     def of(process_group=None, device: "Optional[int | str]" = None, limit: float = 0) -> "Group":
@@ -131,7 +133,8 @@ class Group:
         if device == "cpu" or (device is None and not torch.cuda.is_available()):
             carrier = _carrier.Carrier(process_group, limit or 30)
             loaded = _library.compiler_library("a call over processes without GPUs")
-            return Group(loaded.opened("heddle_group_open_carried", rank, ranks, carrier.address, None), rank, ranks, None, carrier)
+            return Group(loaded.opened("heddle_group_open_carried", rank, ranks, carrier.address, None), rank, ranks, None, carrier,
+                         _split_keys.Members(process_group, ranks))
         loaded, identity = _library.library(), C.create_string_buffer(S.GROUP_ID_BYTES)
         if rank == 0:
             loaded.call("heddle_group_make_id", identity)
@@ -140,14 +143,15 @@ class Group:
         device = torch.cuda.current_device() if device is None else device
         handle = loaded.opened("heddle_group_open", _engine.engine().device(device), C.create_string_buffer(shared[0], S.GROUP_ID_BYTES), rank, ranks,
                                float(limit))
-        return Group(handle, rank, ranks, device)
+        return Group(handle, rank, ranks, device, meeting=_split_keys.Members(process_group, ranks))
 
     @staticmethod
     def local(ranks: int, limit: float = 0) -> "list[Group]":
         """Ranks that are threads of this process, for tensors in host memory: each is used by a thread of its own."""
         handles = (C.c_void_p * ranks)()
         _library.library().call("heddle_group_open_local", ranks, float(limit), handles)
-        return [Group(handle, rank, ranks, None) for rank, handle in enumerate(handles)]
+        meeting = _split_keys.Meeting(ranks, limit or 30)
+        return [Group(handle, rank, ranks, None, meeting=meeting) for rank, handle in enumerate(handles)]
 
     def abort(self, why: str = ""):
         """From any thread: the rank leaves, and the others are told."""
@@ -214,3 +218,32 @@ def attention(q, k, v, the_plan: Plan, group: Group, *, scale: Optional[float] =
     else:
         out, lse = _forward(q, k, v, the_plan, group, scale, arguments)
     return (out, lse) if return_lse else out
+
+
+@torch.no_grad()
+def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q_origin: Optional[int] = None, scale: Optional[float] = None,
+           return_lse: bool = False, **arguments: Any):
+    """Few queries, which every rank has, over keys of which each rank has a range: heddle.attention of all keys, with the same bits on every rank.
+
+    q [batch, seqlen_q, heads, head_dim], alike on all ranks; k and v [batch, rows, kv_heads, ...]: the rank's own, maybe none
+    keys      the range of each rank, (first, last), one behind the other from 0: the same list on every rank, as are all other arguments
+    q_origin  position of query 0, as key 0 has position 0; None: the queries are the last positions of the keys
+
+    Each rank computes its part into fp32; parts are exchanged once, 4 (value_dim + 1) bytes for each head of a query from every rank to all, and
+    merged in the order of ranks. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits.
+    UnsupportedError: a pattern with a sink, and those whose calls cannot be parts. No gradients.
+    """
+    if group.meeting is None:
+        raise UnsupportedError("decode: the group carries messages of calls alone: take Group.of or Group.local")
+    pattern = patterns.resolved(pattern)
+    part = group.parts.get(pattern)
+    if part is None:
+        part = group.parts[pattern] = _part_of(pattern)
+        _split_keys.refuse_sink(part)
+    ranges = _split_keys.checked_ranges(keys, group, k.shape[1])
+    total = ranges[-1][1]
+    origin = total - q.shape[1] if q_origin is None else q_origin
+    out, lse = _split_keys.own_part(q, k, v, part, ranges[group.rank][0], origin, total, scale, arguments)
+    words = pattern.digest, ranges, origin, scale, tuple(q.shape), tuple(v.shape[2:]), str(q.dtype)
+    out, lse = _split_keys.merged(*_split_keys.exchanged(out, lse, words, group))
+    return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)

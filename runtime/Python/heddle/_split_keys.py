@@ -1,0 +1,93 @@
+"""Keys that lie on the ranks of a group, and queries that every rank has: each rank computes its part in fp32, parts are exchanged at once and
+merged by every rank in the order of ranks."""
+import re
+import threading
+import zlib
+
+import torch
+
+from . import calls
+from .errors import InvalidArgumentError, UnavailableError, UnsupportedError
+
+
+class Meeting:
+    """Tensors of ranks that are threads."""
+
+    def __init__(self, ranks, seconds):
+        self._given, self._barrier = [None] * ranks, threading.Barrier(ranks, timeout=seconds)
+
+    def gather(self, rank, tensor):
+        self._given[rank] = tensor
+        try:
+            self._barrier.wait()
+            everything = torch.stack(self._given)
+            self._barrier.wait()
+        except threading.BrokenBarrierError:
+            raise UnavailableError(f"decode: rank {rank} waits for ranks that did not come") from None
+        return everything
+
+
+class Members:
+    """Tensors of the ranks of a group of torch.distributed."""
+
+    def __init__(self, process_group, ranks):
+        self._group, self._ranks = process_group, ranks
+
+    def gather(self, rank, tensor):
+        everything = tensor.new_empty(self._ranks, *tensor.shape)
+        torch.distributed.all_gather(list(everything.unbind()), tensor, self._group)
+        return everything
+
+
+def checked_ranges(ranges, group, rows):
+    """The rank's own, of those of all ranks, which lie one behind the other."""
+    ranges = [(int(first), int(last)) for first, last in ranges]
+    ends = [0, *(last for _, last in ranges)]
+    if len(ranges) != group.ranks or any(first != before or last < first for (first, last), before in zip(ranges, ends)):
+        raise InvalidArgumentError(f"decode: keys: expected a range for each of {group.ranks} ranks, each from the end of the one before, got {ranges}")
+    first, last = ranges[group.rank]
+    if last - first != rows:
+        raise InvalidArgumentError(f"decode: k: expected {last - first} rows on rank {group.rank}, got {rows}")
+    return ranges
+
+
+def refuse_sink(part):
+    if re.search(r"attn\.softmax[^\n]* sink %", part.text):
+        raise UnsupportedError("decode: the pattern has a sink, which every rank's part would add: give all keys to one rank")
+
+
+def own_part(q, k, v, part, first, q_origin, total, scale, arguments):
+    """out in fp32, and lse; of no keys 0 and -inf."""
+    out = torch.zeros(*q.shape[:3], v.shape[3], dtype=torch.float32, device=q.device)
+    lse = torch.full((q.shape[0], q.shape[2], q.shape[1]), -torch.inf, dtype=torch.float32, device=q.device)
+    if k.shape[1]:
+        wholes = {name: size for name, size in dict(whole_queries=q_origin + q.shape[1], whole_keys=total).items() if any(each.name == name for each in part.arguments)}
+        calls.attention(q, k, v, part, scale=scale, out=out, lse=lse, q_origin=q_origin, k_origin=first, **wholes, **arguments)
+    return out, lse
+
+
+def merged(outs, lses):
+    """In the order of ranks. [ranks, batch, rows, heads, dim] and [ranks, batch, heads, rows]."""
+    most = lses.amax(0)
+    most = torch.where(most == -torch.inf, torch.zeros_like(most), most)
+    out, weight = torch.zeros_like(outs[0]), torch.zeros_like(most)
+    for part, lse in zip(outs, lses):
+        share = torch.exp(lse - most)
+        out += part * share.transpose(1, 2)[..., None]
+        weight += share
+    out /= torch.where(weight == 0, torch.ones_like(weight), weight).transpose(1, 2)[..., None]
+    return out, most + torch.log(weight)
+
+
+def exchanged(out, lse, words, group):
+    """Those of all ranks, in one message of each. `words`: what must be alike."""
+    word = torch.tensor([zlib.crc32(repr(words).encode()) & 0x7fffff], dtype=torch.float32, device=out.device)  # exact in fp32
+    everything = group.meeting.gather(group.rank, torch.cat((out.flatten(), lse.flatten(), word)))
+    outs = everything[:, :out.numel()].unflatten(1, out.shape)
+    lses = everything[:, out.numel():-1].unflatten(1, lse.shape)
+    same = everything[:, -1] == word
+    if out.device.type == "cpu" and not bool(same.all()):
+        others = [rank for rank, each in enumerate(same.tolist()) if not each]
+        raise InvalidArgumentError(f"decode: the ranks of a group disagree: ranks {others} come with something else than rank {group.rank}: pattern, keys, "
+                                   "position of the queries, scale or sizes")
+    return torch.where(same.all(), outs, torch.nan), lses  # on a GPU nobody waits to be told
