@@ -1,5 +1,6 @@
 // q, k and v as e4m3 by the processors, which the definition is compared with, and by the kernel without a GPU: its
 // whole text on the host, a thread at a time; both write the same bits.
+#include "support/FirstSource.h"
 #include "support/KernelOnHost.h"
 
 #include <cmath>
@@ -127,7 +128,7 @@ struct QuantizeKernel {
     const KernelRequest request = makeRequest(*prepared, shape);
     auto config = parseConfig(request, "skeleton=quantize" + changes);
     REQUIRE_MESSAGE(config.isOk(), config.status().message());
-    auto source = variantSource(*prepared, request, *config);
+    auto source = test::firstSource(*prepared, request, *config);
     REQUIRE_MESSAGE(source.isOk(), source.status().message());
     auto skeleton = validateConfig(request, *config);
     REQUIRE(skeleton.isOk());
