@@ -19,6 +19,13 @@ class SmemLayout;
 
 class TraitsPrinter {
 public:
+  TraitsPrinter() = default;
+  /// Begins with what is asked for and what was chosen.
+  TraitsPrinter(const KernelRequest &request, const KernelConfig &config) {
+    this->request(request);
+    this->config(config);
+  }
+
   /// Adds one constant. `name` is in device spelling (kBlockM) and new; `value` fits an int.
   void constant(std::string_view name, int64_t value);
 

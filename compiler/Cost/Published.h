@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-/// By name: "megatron-1t.json".
+/// By name: "palm-540b.json", a plan as `heddle cost` takes it; or, of several runs, what they share, and in "runs" what each
+/// has of its own, over it (RFC 7386).
 const std::vector<EmbeddedFile> &publishedRuns();
 
 } // namespace heddle

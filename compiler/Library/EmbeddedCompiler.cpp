@@ -4,6 +4,7 @@
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Session/DatabasePaths.h"
+#include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TuneSession.h"
 #include "runtime/Core/Thrown.h"
@@ -140,9 +141,10 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
   HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared,
                 question.pattern->prepared(question.kernel.kind.walk()));
   auto request = [&] { return makeRequest(*prepared, question.kernel); };
-  Result<CompiledVariant> variant = which == Made::provisional    ? compileProvisional(*prepared, request())
-                                    : which == Made::anyKeyOrigin ? compileForAnyKeyOrigin(*prepared, request())
-                                                                  : compileVariant(*prepared, question.kernel, "");
+  Result<CompiledVariant> variant = which == Made::provisional ? compileProvisional(*prepared, request())
+                                    : which == Made::anyKeyOrigin
+                                        ? compileVariant(withoutBlocks(*prepared), question.kernel, "")
+                                        : compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());
   if (own && which != Made::anyKeyOrigin)
     file(variant->record, *prepared, question, which);

@@ -41,13 +41,6 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &requ
   return KernelFamily::of(prepared.digest, request, kGenerator);
 }
 
-Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given) {
-  if (!given)
-    return defaultConfig(request);
-  HEDDLE_ASSIGN([[maybe_unused]] const Skeleton *skeleton, validateConfig(request, *given));
-  return *given;
-}
-
 /// One "field=value".
 static Status assignField(KernelConfig &config, const std::string &item) {
   size_t equals = item.find('=');
@@ -139,12 +132,6 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
   if (config.valueOf(kChainedField) && prepared.passFunctions.empty())
     return Status::internal("pattern '" + prepared.name + "' was prepared for defaults, which do not chain its passes");
   return assembleAll(prepared, request, config, *skeleton);
-}
-
-Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
-                                   const KernelConfig &config) {
-  HEDDLE_ASSIGN(std::vector<KernelSource> sources, variantSources(prepared, request, config));
-  return std::move(sources.front());
 }
 
 /// The record has its plan.
@@ -284,21 +271,14 @@ static Result<ConfigSummary> summaryOf(const KernelConfig &config) {
 
 Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes) {
   KernelRequest request = makeRequest(prepared, shape);
-  HEDDLE_ASSIGN(KernelConfig parsed, parseConfig(request, changes));
-  HEDDLE_ASSIGN(KernelConfig config, chooseConfig(request, parsed));
+  HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
+  HEDDLE_TRY(validateConfig(request, config).status());
   return summaryOf(config);
 }
 
 Result<ConfigSummary> summarizeConfig(const std::string &stored) {
   HEDDLE_ASSIGN(KernelConfig config, readConfig(stored));
   return summaryOf(config);
-}
-
-Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape,
-                                   const std::string &changes) {
-  KernelRequest request = makeRequest(prepared, shape);
-  HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
-  return variantSource(prepared, request, config);
 }
 
 Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelShape &shape,

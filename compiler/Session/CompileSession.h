@@ -56,10 +56,6 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
 /// What winners and records of this request are filed under.
 KernelFamily familyOf(const PreparedPattern &prepared, const KernelRequest &request);
 
-/// `given`, or the default of the preferred skeleton; validated. invalidArgument or unsupported say which rule
-/// refuses it.
-Result<KernelConfig> chooseConfig(const KernelRequest &request, const std::optional<KernelConfig> &given);
-
 /// Changes that change nothing, for who means the default and not what databases have.
 inline constexpr const char *kDefaultChanges = "default";
 
@@ -68,11 +64,8 @@ inline constexpr const char *kDefaultChanges = "default";
 /// field or skeleton.
 Result<KernelConfig> parseConfig(const KernelRequest &request, const std::string &text);
 
-/// The whole CUDA text with its headers, of the kernel of the first launch. `config` may be infeasible only if it was
-/// not validated: it is validated here.
-Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelRequest &request,
-                                   const KernelConfig &config);
-/// Of the kernels of all launches, in order: one, or those of the passes.
+/// The whole CUDA text with its headers, of the kernels of all launches, in order: one, or those of the passes. `config`
+/// may be infeasible only if it was not validated: it is validated here.
 Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelRequest &request,
                                                  const KernelConfig &config);
 
@@ -97,8 +90,6 @@ KernelFamily familyOf(const PreparedPattern &prepared, const KernelShape &shape)
 Result<ConfigSummary> configFor(const PreparedPattern &prepared, const KernelShape &shape, const std::string &changes);
 /// Of KernelRecord::config. invalidArgument: the text is not what this program writes.
 Result<ConfigSummary> summarizeConfig(const std::string &stored);
-Result<KernelSource> variantSource(const PreparedPattern &prepared, const KernelShape &shape,
-                                   const std::string &changes);
 Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared, const KernelShape &shape,
                                                  const std::string &changes);
 /// Without changes: the default of the first skeleton that the compiler serves without spills and warnings; the
@@ -106,9 +97,5 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
 /// `threads` threads (0: one for each processor), whose number changes no kernel.
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
                                        const std::string &changes, int threads = 0, const KnownKernels &known = {});
-
-/// Of the preferred skeleton that can: its default, or that with the nearest block_n whose tiles are not whole.
-/// unsupported: none compiles.
-Result<CompiledVariant> compileForAnyKeyOrigin(const PreparedPattern &prepared, const KernelRequest &request);
 
 } // namespace heddle

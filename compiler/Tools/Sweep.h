@@ -1,5 +1,5 @@
 //===- Sweep.h - the operations of heddle sweep -----------------*- C++ -*-===//
-// Owns what the operations of `heddle sweep` share. One operation a file; sweep.cpp lists them.
+// Owns what the operations of `heddle sweep` share. sweep.cpp has those that read and merge; SweepRun.cpp tunes.
 //===----------------------------------------------------------------------===//
 #pragma once
 

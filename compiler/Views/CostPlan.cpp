@@ -1,6 +1,7 @@
 //===- CostPlan.cpp - a plan of training ----------------------------------===//
 #include "compiler/Views/CostPlan.h"
 #include "compiler/Cost/Published.h"
+#include "compiler/Io/JsonPlace.h"
 #include "compiler/Views/CostPairs.h"
 
 #include <cmath>
@@ -16,17 +17,30 @@ Result<CostPlan> planCost(cost::CostFile file, size_t most, const TunedWinners *
   return plan;
 }
 
+static Result<PublishedRun> publishedRun(const OrderedJson &run, const std::string &label) {
+  HEDDLE_ASSIGN(cost::CostFile file, cost::parseCostFile(run.dump(), label));
+  if (file.reported.secondsOfStep == 0)
+    return Status::internal(label + " reports no time of a step");
+  HEDDLE_ASSIGN(CostPlan plan, planCost(std::move(file), 1));
+  if (plan.found.best.empty())
+    return Status::internal(label + ": no layout of the run is possible here");
+  const double predicted = plan.found.best.front().time.total;
+  return PublishedRun{std::move(plan), predicted};
+}
+
 Result<std::vector<PublishedRun>> publishedRuns() {
   std::vector<PublishedRun> runs;
   for (const EmbeddedFile &embedded : heddle::publishedRuns()) {
-    HEDDLE_ASSIGN(cost::CostFile file, cost::parseCostFile(std::string(embedded.text), std::string(embedded.name)));
-    if (file.reported.secondsOfStep == 0)
-      return Status::internal(std::string(embedded.name) + " reports no time of a step");
-    HEDDLE_ASSIGN(CostPlan plan, planCost(std::move(file), 1));
-    if (plan.found.best.empty())
-      return Status::internal(std::string(embedded.name) + ": no layout of the run is possible here");
-    const double predicted = plan.found.best.front().time.total;
-    runs.push_back({std::move(plan), predicted});
+    const std::string label(embedded.name);
+    HEDDLE_ASSIGN(OrderedJson shared, parseJson(std::string(embedded.text), label));
+    const OrderedJson own = shared.value("runs", OrderedJson::array({OrderedJson::object()}));
+    shared.erase("runs");
+    for (const OrderedJson &changes : own) {
+      OrderedJson whole = shared;
+      whole.merge_patch(changes);
+      HEDDLE_ASSIGN(PublishedRun run, publishedRun(whole, label));
+      runs.push_back(std::move(run));
+    }
   }
   return runs;
 }

@@ -84,7 +84,7 @@ constexpr int kSizeCount = int(RoleExtent::one);
   ROLE(dV, d_v, tensor, v, batch, seqlenK, kvHeads, valueDim)                                                          \
   ROLE(cuSeqlensQ, cu_seqlens_q, offsets, i32, sequences, one, one, one)                                               \
   ROLE(cuSeqlensK, cu_seqlens_k, offsets, i32, sequences, one, one, one)                                               \
-  ROLE(sequsedK, seqused_k, array, i32, tables, one, sequences, one)                                                    \
+  ROLE(sequsedK, seqused_k, array, i32, tables, one, sequences, one)                                                   \
   ROLE(descaleQ, descale_q, array, fp32, batch, one, heads, one)                                                       \
   ROLE(descaleK, descale_k, array, fp32, batch, one, kvHeads, one)                                                     \
   ROLE(descaleV, descale_v, array, fp32, batch, one, kvHeads, one)                                                     \

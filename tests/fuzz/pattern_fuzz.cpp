@@ -12,6 +12,7 @@
 #include "compiler/Session/PreparedPattern.h"
 #include "dialect/Geometry/TileVisitor.h"
 #include "tests/fuzz/Fuzz.h"
+#include "support/FirstSource.h"
 #include "support/ServedShapes.h"
 
 #include <algorithm>
@@ -238,7 +239,7 @@ void requirePlainHead(const std::string &source) {
 void emitFor(const PreparedPattern &prepared, const KernelShape &shape) {
   if (!configFor(prepared, shape, ""))
     return;
-  Result<KernelSource> source = variantSource(prepared, shape, "");
+  Result<KernelSource> source = test::firstSource(prepared, shape, "");
   FUZZ_REQUIRE(source.isOk(), "the default is infeasible: " + source.status().message());
   requirePlainHead(source->text);
   if (prepared.passFunctions.empty() || !configFor(prepared, shape, "chained_mib=32"))

@@ -14,6 +14,7 @@
 #include "runtime/Core/KernelImages.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "tests/unit/scratch_fixture.h"
+#include "support/FirstSource.h"
 
 #include <doctest/doctest.h>
 
@@ -118,7 +119,7 @@ TEST_CASE("chained passes are sources of their own, and one record of several co
   CHECK((*chained)[0].text.find("kOutFloat32 = 1;") != std::string::npos);
   CHECK((*chained)[1].text.find("kOutFloat32 = 0;") != std::string::npos);
   CHECK((*chained)[1].text.find("kChainedMib = 32;") != std::string::npos);
-  CHECK(fused->front().text == variantSource(pattern, KernelShape(), "")->text);
+  CHECK(fused->front().text == test::firstSource(pattern, KernelShape(), "")->text);
   if (!hasNvrtc())
     return;
   auto one = compileVariant(pattern, KernelShape(), ""), two = compileVariant(pattern, KernelShape(), "chained_mib=32");
@@ -237,7 +238,7 @@ TEST_CASE("kernels of blocks rely on where key 0 stands only if the pattern fixe
 TEST_CASE("equal pattern and configuration give equal bytes, another configuration other ones") {
   PreparedPattern first = prepared("sliding_window"), second = prepared("sliding_window");
   auto textOf = [](const PreparedPattern &pattern, const std::string &changes) {
-    auto source = variantSource(pattern, KernelShape(), changes);
+    auto source = test::firstSource(pattern, KernelShape(), changes);
     REQUIRE_MESSAGE(source.isOk(), source.status().message());
     return source->text;
   };

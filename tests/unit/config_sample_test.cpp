@@ -7,6 +7,7 @@
 #include "codegen/Skeletons/Shared/Skeleton.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Session/ConfigSample.h"
+#include "support/FirstSource.h"
 #include "support/PreparedPatterns.h"
 
 #include <doctest/doctest.h>
@@ -130,7 +131,7 @@ TEST_CASE("an unknown skeleton is refused with those that exist") {
 
 TEST_CASE("a typed-in configuration changes the default field by field") {
   KernelRequest request = baselineRequest(prepared("full"));
-  auto base = chooseConfig(request, std::nullopt);
+  auto base = defaultConfig(request);
   auto same = parseConfig(request, "");
   REQUIRE(same.isOk());
   CHECK(*same == *base);
@@ -154,13 +155,13 @@ TEST_CASE("a typed-in configuration changes the default field by field") {
 
 TEST_CASE("what no skeleton serves is refused with what is served") {
   PreparedPattern pattern = prepared("full");
-  auto config = chooseConfig(baselineRequest(pattern, 80), std::nullopt);
+  auto config = defaultConfig(baselineRequest(pattern, 80));
   CHECK(config.status().code() == StatusCode::unsupported);
   CHECK(config.status().message().find("serves head dims 64 and 128, not 80") != std::string::npos);
   KernelRequest request = baselineRequest(pattern);
   auto infeasible = parseConfig(request, "block_m=17");
   REQUIRE(infeasible.isOk());
-  CHECK(chooseConfig(request, *infeasible).status().code() == StatusCode::unsupported);
-  CHECK(variantSource(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
+  CHECK(validateConfig(request, *infeasible).status().code() == StatusCode::unsupported);
+  CHECK(test::firstSource(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
   CHECK(compileVariant(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
 }

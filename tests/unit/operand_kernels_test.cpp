@@ -10,6 +10,7 @@
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "runtime/Core/LaunchPlan.h"
+#include "support/FirstSource.h"
 #include "support/ServedShapes.h"
 
 #include <doctest/doctest.h>
@@ -74,7 +75,7 @@ TEST_CASE("NVRTC compiles them for both families, and its parameter block has th
   const KernelRequest request = makeRequest(prepared, shapeForAll());
   for (const Skeleton *skeleton : skeletonsOf(Kind())) {
     CAPTURE(skeleton->name());
-    auto source = variantSource(prepared, shapeForAll(), "skeleton=" + std::string(skeleton->name()));
+    auto source = test::firstSource(prepared, shapeForAll(), "skeleton=" + std::string(skeleton->name()));
     REQUIRE(source.isOk());
     source->text += "static_assert(sizeof(heddle::KernelParams) == " +
                     std::to_string(skeleton->defaultPlan(request).launches.front().paramBytes) + ", \"layout\");\n";

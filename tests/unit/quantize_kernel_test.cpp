@@ -1,11 +1,15 @@
 // q, k and v as e4m3 by the processors, which the definition is compared with, and by the kernel without a GPU: its
 // whole text on the host, a thread at a time; both write the same bits.
+<<<<<<< HEAD
 #include "support/Places.h"
+=======
+#include "support/FirstSource.h"
+    >>>>>>> h6
 #include "support/KernelOnHost.h"
 
 #include <cmath>
 
-using namespace heddle;
+    using namespace heddle;
 using namespace heddle::test;
 
 namespace {
@@ -128,7 +132,7 @@ struct QuantizeKernel {
     const KernelRequest request = makeRequest(*prepared, shape);
     auto config = parseConfig(request, "skeleton=quantize" + changes);
     REQUIRE_MESSAGE(config.isOk(), config.status().message());
-    auto source = variantSource(*prepared, request, *config);
+    auto source = test::firstSource(*prepared, request, *config);
     REQUIRE_MESSAGE(source.isOk(), source.status().message());
     auto skeleton = validateConfig(request, *config);
     REQUIRE(skeleton.isOk());

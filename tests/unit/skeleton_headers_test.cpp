@@ -14,6 +14,7 @@
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Session/PreparedPattern.h"
+#include "support/FirstSource.h"
 
 #include <doctest/doctest.h>
 
@@ -39,7 +40,7 @@ Beginning beginningOf(const std::string &kind, const std::string &arch) {
   const KernelRequest request = makeRequest(*pattern, shape);
   auto config = defaultConfig(request);
   REQUIRE_MESSAGE(config.isOk(), config.status().message());
-  auto source = variantSource(*pattern, request, *config);
+  auto source = test::firstSource(*pattern, request, *config);
   REQUIRE_MESSAGE(source.isOk(), source.status().message());
   source->text.erase(source->text.rfind("#include"));
   return {*source, arch};

@@ -128,14 +128,13 @@ Reason checkQueryWalk(const KernelRequest &request, const PortableBackwardConfig
   return "sums of the query gradient are added in any order, expected query_walk=1";
 }
 
-class PortableBackward final : public Family<PortableBackwardConfig, KindBase::backward, AsyncCopies> {
+class PortableBackward final : public Family<PortableBackwardConfig, KindBase::backward, AsyncCopies, smemOf> {
 public:
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
   std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override;
-  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 
@@ -226,10 +225,6 @@ ScheduleFacts PortableBackward::schedule(const KernelConfig &given) const {
   return facts;
 }
 
-SmemLayout PortableBackward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
-  return smemOf(request, config);
-}
-
 /// A launch of a walk: what differs between those of keys and of queries, and what it reads and adds to.
 struct Walk {
   const char *entry;
@@ -300,9 +295,7 @@ LaunchPlan PortableBackward::planLaunch(const KernelRequest &request, const Kern
 }
 
 std::string PortableBackward::traits(const KernelRequest &request, const KernelConfig &config) const {
-  TraitsPrinter printer;
-  printer.request(request);
-  printer.config(config);
+  TraitsPrinter printer(request, config);
   printer.constant("kColumnSlices", slicesOf(request));
   printer.constant("kVectorAdds", request.arch->features.hasVectorAdds);
   TileGrain(request, PortableBackwardConfig(config).blockM, PortableBackwardConfig(config).blockN).print(printer);
@@ -311,8 +304,7 @@ std::string PortableBackward::traits(const KernelRequest &request, const KernelC
   printRowTraits(printer, request, MapRates::of(request.transposed).key);
   printer.constant("kOrderRate", 0);
   printer.smem(smemOf(request, config));
-  printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
-  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
+  printRowBytes(printer, request);
   printer.constant("kSmemRowBytesScores",
                    rowBytes(request, scoreTile(request, PortableBackwardConfig(config)).columns));
   return printer.str();
@@ -335,9 +327,6 @@ Status PortableBackward::checkRequest(const KernelRequest &request) const {
 
 } // namespace
 
-const Skeleton &portableBackwardSkeleton() {
-  static const PortableBackward skeleton;
-  return skeleton;
-}
+const Skeleton &portableBackwardSkeleton() { return theOnly<PortableBackward>(); }
 
 } // namespace heddle

@@ -99,8 +99,6 @@ public:
     return facts;
   }
 
-  SmemLayout planSmem(const KernelRequest &, const KernelConfig &) const override { return SmemLayout(); }
-
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &given) const override {
     const RowDotConfig config(given);
     LaunchPlan plan = planFor(request, 1);
@@ -120,9 +118,7 @@ public:
   }
 
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override {
-    TraitsPrinter printer;
-    printer.request(request);
-    printer.config(config);
+    TraitsPrinter printer(request, config);
     return printer.str();
   }
 
@@ -138,9 +134,6 @@ protected:
 
 } // namespace
 
-const Skeleton &rowDotSkeleton() {
-  static const RowDot skeleton;
-  return skeleton;
-}
+const Skeleton &rowDotSkeleton() { return theOnly<RowDot>(); }
 
 } // namespace heddle

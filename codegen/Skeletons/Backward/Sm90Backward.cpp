@@ -32,7 +32,7 @@ bool cutsSquares(const KernelRequest &request, int64_t blockM) {
 constexpr int64_t kOrderedRasterMib = 256, kScatteredRasterMib = 64;
 constexpr int64_t kTeam = 4; // H200, longformer 32k: 834 us, 861 with 8
 
-class Sm90Backward final : public Family<Sm90BackwardConfig, KindBase::backward, WarpgroupProducts> {
+class Sm90Backward final : public Family<Sm90BackwardConfig, KindBase::backward, WarpgroupProducts, backwardSmem> {
 public:
   std::vector<Knob> knobs(const KernelRequest &) const override {
     return {
@@ -102,10 +102,6 @@ public:
     return facts;
   }
 
-  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override {
-    return backwardSmem(request, config);
-  }
-
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override {
     return sm90BackwardPlan(request, config);
   }
@@ -114,9 +110,7 @@ public:
     const Sm90BackwardConfig config(given);
     const MapRates rates = backwardRates(request);
     const int64_t columns = sumColumns(request, config);
-    TraitsPrinter printer;
-    printer.request(request);
-    printer.config(given);
+    TraitsPrinter printer(request, given);
     printer.constant("kConsumerRegisters", consumerRegisters(request, config));
     printer.constant("kPassesWeights", passesWeights(request));
     TileGrain(request, config.blockM, config.blockN).print(printer);
@@ -177,9 +171,6 @@ protected:
 
 } // namespace
 
-const Skeleton &sm90BackwardSkeleton() {
-  static const Sm90Backward skeleton;
-  return skeleton;
-}
+const Skeleton &sm90BackwardSkeleton() { return theOnly<Sm90Backward>(); }
 
 } // namespace heddle

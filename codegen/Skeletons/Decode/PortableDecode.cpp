@@ -58,7 +58,7 @@ LaunchExpr atLeastOne(const LaunchExpr &size) { return LaunchExpr::apply(LaunchE
 
 bool packsHeads(const KernelRequest &request) { return !request.keepsByHead && request.variants.size() == 1; }
 
-class PortableDecode final : public Family<DecodeConfig, KindBase::decode, AsyncCopies> {
+class PortableDecode final : public Family<DecodeConfig, KindBase::decode, AsyncCopies, layoutOf> {
 public:
   Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
@@ -66,7 +66,6 @@ public:
   KernelConfig defaultConfig(const KernelRequest &request) const override;
   std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override;
-  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 };
@@ -133,10 +132,6 @@ ScheduleFacts PortableDecode::schedule(const KernelConfig &given) const {
   return facts;
 }
 
-SmemLayout PortableDecode::planSmem(const KernelRequest &request, const KernelConfig &config) const {
-  return layoutOf(request, config);
-}
-
 LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   using Symbol = LaunchSymbol;
   const DecodeConfig config(given);
@@ -173,9 +168,7 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
 
 std::string PortableDecode::traits(const KernelRequest &request, const KernelConfig &given) const {
   const DecodeConfig config(given);
-  TraitsPrinter printer;
-  printer.request(request);
-  printer.config(given);
+  TraitsPrinter printer(request, given);
   printer.constant("kWarps", config.kWarps);
   printer.constant("kBlockM", decode::kRows);
   printer.constant("kBlockN", config.blockN());
@@ -183,16 +176,12 @@ std::string PortableDecode::traits(const KernelRequest &request, const KernelCon
   printer.constant("kQueryInRegisters", 1);
   printer.constant("kPacksHeads", packsHeads(request));
   printer.smem(layoutOf(request, config));
-  printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
-  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
+  printRowBytes(printer, request);
   return printer.str();
 }
 
 } // namespace
 
-const Skeleton &portableDecodeSkeleton() {
-  static const PortableDecode skeleton;
-  return skeleton;
-}
+const Skeleton &portableDecodeSkeleton() { return theOnly<PortableDecode>(); }
 
 } // namespace heddle

@@ -97,7 +97,7 @@ constexpr CostChoice<PortableConfig> kChoices[] = {
     {"raster_heads=32", &PortableConfig::rasterHeads, 32},
 };
 
-class PortableForward final : public Family<PortableConfig, KindBase::forward, AsyncCopies> {
+class PortableForward final : public Family<PortableConfig, KindBase::forward, AsyncCopies, layoutOf> {
 public:
   Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
@@ -105,7 +105,6 @@ public:
   KernelConfig defaultConfig(const KernelRequest &request) const override;
   std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override;
-  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 };
@@ -226,10 +225,6 @@ ScheduleFacts PortableForward::schedule(const KernelConfig &given) const {
   return facts;
 }
 
-SmemLayout PortableForward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
-  return layoutOf(request, config);
-}
-
 LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const PortableConfig config(given);
   LaunchPlan plan = planFor(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
@@ -242,21 +237,15 @@ LaunchPlan PortableForward::planLaunch(const KernelRequest &request, const Kerne
 }
 
 std::string PortableForward::traits(const KernelRequest &request, const KernelConfig &config) const {
-  TraitsPrinter printer;
-  printer.request(request);
-  printer.config(config);
+  TraitsPrinter printer(request, config);
   printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
   printer.smem(layoutOf(request, config));
-  printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
-  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
+  printRowBytes(printer, request);
   return printer.str();
 }
 
 } // namespace
 
-const Skeleton &portableForwardSkeleton() {
-  static const PortableForward skeleton;
-  return skeleton;
-}
+const Skeleton &portableForwardSkeleton() { return theOnly<PortableForward>(); }
 
 } // namespace heddle

@@ -62,7 +62,7 @@ PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const Kernel
   return region;
 }
 
-class Sm90Forward final : public Family<Sm90Config, KindBase::forward, WarpgroupProducts> {
+class Sm90Forward final : public Family<Sm90Config, KindBase::forward, WarpgroupProducts, sm90Smem> {
 public:
   Status checkRequest(const KernelRequest &request) const override;
   std::vector<Knob> knobs(const KernelRequest &request) const override;
@@ -72,7 +72,6 @@ public:
   KernelConfig derived(const KernelRequest &request, KernelConfig config) const override;
   KernelConfig takenBack(KernelConfig config) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override { return sm90Schedule(config); }
-  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 };
@@ -196,10 +195,6 @@ KernelConfig Sm90Forward::takenBack(KernelConfig given) const {
   return config;
 }
 
-SmemLayout Sm90Forward::planSmem(const KernelRequest &request, const KernelConfig &config) const {
-  return sm90Smem(request, config);
-}
-
 LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const Sm90Config config(given);
   LaunchPlan plan = planFor(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
@@ -213,9 +208,7 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
 
 std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig &config) const {
   const MapRates rates = MapRates::of(request.variants);
-  TraitsPrinter printer;
-  printer.request(request);
-  printer.config(config);
+  TraitsPrinter printer(request, config);
   printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
   const SmemLayout smem = sm90Smem(request, config);
   printer.smem(smem);
@@ -232,9 +225,6 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
 
 } // namespace
 
-const Skeleton &sm90ForwardSkeleton() {
-  static const Sm90Forward skeleton;
-  return skeleton;
-}
+const Skeleton &sm90ForwardSkeleton() { return theOnly<Sm90Forward>(); }
 
 } // namespace heddle

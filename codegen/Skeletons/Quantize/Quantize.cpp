@@ -7,7 +7,6 @@
 #include "codegen/Skeletons/Quantize/quantize_layout.cuh"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Config/SmemLayout.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Shared/BlockLimits.h"
 #include "codegen/Skeletons/Shared/Family.h"
@@ -99,16 +98,13 @@ constexpr QuantizedRole kRolesOfTensors[quantize::kTensors] = {
     {Role::k, Role::quantizedK, Role::descaleK, LaunchSymbol::seqlenK, LaunchSymbol::kvHeads},
     {Role::v, Role::quantizedV, Role::descaleV, LaunchSymbol::seqlenK, LaunchSymbol::kvHeads}};
 
-class Quantize final : public Family<QuantizeConfig, KindBase::quantize, AnyInstructions> {
+class Quantize final : public Family<QuantizeConfig, KindBase::quantize, AnyInstructions, layoutOf> {
 public:
   std::vector<Knob> knobs(const KernelRequest &request) const override;
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
   std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override;
-  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const override {
-    return layoutOf(request, config);
-  }
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 
@@ -216,9 +212,7 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
 
 std::string Quantize::traits(const KernelRequest &request, const KernelConfig &given) const {
   const QuantizeConfig config(given);
-  TraitsPrinter printer;
-  printer.request(request);
-  printer.config(given);
+  TraitsPrinter printer(request, given);
   printer.constant("kConvertsE4m3", request.arch->features.hasFp8Mma);
   printer.smem(layoutOf(request, config));
   return printer.str();
@@ -237,9 +231,6 @@ Status Quantize::checkRequest(const KernelRequest &request) const {
 
 } // namespace
 
-const Skeleton &quantizeSkeleton() {
-  static const Quantize skeleton;
-  return skeleton;
-}
+const Skeleton &quantizeSkeleton() { return theOnly<Quantize>(); }
 
 } // namespace heddle

@@ -1,5 +1,6 @@
 //===- BlockLimits.cpp - what an SM has, and what of it is asked ------------------------------===//
 #include "codegen/Skeletons/Shared/BlockLimits.h"
+#include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Target/GpuArch.h"
 
 #include <algorithm>
@@ -14,6 +15,11 @@ static Reason whyMore(int64_t need, int64_t most, const std::string &who) {
 
 static std::string blocksOf(int64_t threads, int64_t minBlocks) {
   return number(minBlocks) + " blocks of " + number(threads) + " threads";
+}
+
+void printRowBytes(TraitsPrinter &printer, const KernelRequest &request) {
+  printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
+  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
 }
 
 int64_t allowedRegisters(const GpuArch &arch, int64_t threads, int64_t minBlocks) {

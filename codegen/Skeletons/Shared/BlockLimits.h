@@ -13,6 +13,7 @@
 namespace heddle {
 
 struct GpuArch;
+class TraitsPrinter;
 
 using Reason = std::optional<std::string>;
 
@@ -23,6 +24,9 @@ inline int64_t roundUp(int64_t value, int64_t step) { return (value + step - 1) 
 inline int64_t rowBytes(const KernelRequest &request, int64_t columns) {
   return roundUp(columns * request.element().bytes, SmemLayout::kAlignmentBytes);
 }
+
+/// Of q and k, and of v, for the device.
+void printRowBytes(TraitsPrinter &printer, const KernelRequest &request);
 
 /// Registers of a thread that `minBlocks` blocks on an SM leave.
 int64_t allowedRegisters(const GpuArch &arch, int64_t threads, int64_t minBlocks);

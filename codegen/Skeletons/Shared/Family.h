@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/Config/ConfigView.h"
+#include "codegen/Config/SmemLayout.h"
 #include "codegen/Skeletons/Shared/Skeleton.h"
 #include "codegen/Target/GpuArch.h"
 
@@ -21,12 +22,26 @@ struct WarpgroupProducts {
   static bool areIn(const GpuFeatures &features) { return features.hasWgmma && features.hasTma; }
 };
 
-template <class Config, KindBase base, class Instructions> class Family : public Skeleton {
+/// Of kernels that keep nothing in shared memory.
+template <class Config> SmemLayout noSmem(const KernelRequest &, const Config &) { return SmemLayout(); }
+
+template <class Config, KindBase base, class Instructions,
+          SmemLayout (*layoutOf)(const KernelRequest &, const Config &) = noSmem<Config>>
+class Family : public Skeleton {
 public:
   const ConfigFields &fields() const final { return configFields<Config>(); }
   KindBase kind() const final { return base; }
   bool servesArch(const GpuArch &arch) const final { return Instructions::areIn(arch.features); }
   const char *instructions() const final { return Instructions::kName; }
+  SmemLayout planSmem(const KernelRequest &request, const KernelConfig &config) const final {
+    return layoutOf(request, config);
+  }
 };
+
+/// The one object of a family, as the registry lists it.
+template <class OneFamily> const Skeleton &theOnly() {
+  static const OneFamily family;
+  return family;
+}
 
 } // namespace heddle

@@ -8,15 +8,15 @@
 
 #include "codegen/Skeletons/Shared/Skeleton.h"
 
+#include <string>
+#include <vector>
+
 namespace heddle {
 
 struct ConfigField;
 
 #define HEDDLE_SKELETON(accessor) const Skeleton &accessor();
 #include "codegen/Skeletons/Shared/heddle_skeletons.inc"
-
-#include <string>
-#include <vector>
 #undef HEDDLE_SKELETON
 
 /// The names of all skeletons, the preferred one first.

@@ -13,6 +13,7 @@
 #include "codegen/Skeletons/Shared/Skeleton.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Session/PreparedPattern.h"
+#include "support/FirstSource.h"
 #include "support/GradientCall.h"
 #include "support/HostLaunch.h"
 
@@ -60,7 +61,7 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   const KernelRequest request = makeRequest(*prepared, shape);
   auto config = parseConfig(request, changes);
   REQUIRE_MESSAGE(config.isOk(), config.status().message());
-  auto source = variantSource(*prepared, request, *config);
+  auto source = firstSource(*prepared, request, *config);
   REQUIRE_MESSAGE(source.isOk(), source.status().message());
   auto skeleton = validateConfig(request, *config);
   REQUIRE(skeleton.isOk());
