@@ -5,8 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <functional>
+#include <fstream>
+#include <string>
+#include <vector>
 
 using heddle::DriftTest;
 
@@ -65,6 +68,22 @@ double tailOfCoin(int throws, int heads) {
   return sum;
 }
 
+// Times of launches of a GPU, relative to their median.
+std::vector<double> recorded(const std::string &name) {
+  std::ifstream file(HEDDLE_TEST_DATA "/drift/" + name);
+  std::string comment;
+  std::getline(file, comment);
+  std::vector<double> times;
+  for (double us = 0; file >> us;)
+    times.push_back(us);
+  REQUIRE(times.size() == 10000);
+  std::vector<double> sorted = times;
+  std::nth_element(sorted.begin(), sorted.begin() + 5000, sorted.end());
+  for (double &us : times)
+    us /= sorted[5000];
+  return times;
+}
+
 } // namespace
 
 TEST_CASE("a look is wrong once in a million times, whatever the noise") {
@@ -113,6 +132,32 @@ TEST_CASE("slowdowns of 5, 10 and 30% are found within 200, 100 and 40 samples, 
       CAPTURE(noise(1, 1));
       CHECK(missed == 0);
     }
+}
+
+TEST_CASE("recorded times in any order give no alarm in a million looks, in their own where they are slow, and "
+          "slowdowns are found") {
+  constexpr int64_t kSamples = 5000000;
+  for (const char *name : {"h200_window_16k.txt", "h200_window_32k.txt"}) {
+    CAPTURE(name);
+    const std::vector<double> times = recorded(name);
+    DriftTest anyOrder(kExpectedUs), inOrder(kExpectedUs);
+    int alarms = 0;
+    for (int64_t i = 0; i < kSamples; ++i)
+      alarms += anyOrder.add(kExpectedUs * times[size_t(uniform(13, uint64_t(i)) * double(times.size()))], i);
+    CHECK(alarms == 0);
+    for (const double time : times) // clocks of the GPU change for hundreds of launches
+      if (inOrder.add(kExpectedUs * time, 0))
+        CHECK(inOrder.found().factor() > DriftTest::kTolerance);
+    for (const auto &[factor, within] : {std::pair<double, size_t>{1.05, 200}, {1.10, 100}, {1.30, 40}})
+      for (size_t begin = 0; begin + 500 < times.size(); begin += 97) {
+        CAPTURE(factor);
+        DriftTest slow(kExpectedUs);
+        bool isFound = false;
+        for (size_t i = 0; i < 200 + within; ++i)
+          isFound |= slow.add(kExpectedUs * times[begin + i] * (i < 200 ? 1 : factor), 0);
+        CHECK(isFound);
+      }
+  }
 }
 
 TEST_CASE("what was found is how slow, and since when") {
