@@ -1,15 +1,12 @@
 // q, k and v as e4m3 by the processors, which the definition is compared with, and by the kernel without a GPU: its
 // whole text on the host, a thread at a time; both write the same bits.
-<<<<<<< HEAD
-#include "support/Places.h"
-=======
 #include "support/FirstSource.h"
-    >>>>>>> h6
 #include "support/KernelOnHost.h"
+#include "support/Places.h"
 
 #include <cmath>
 
-    using namespace heddle;
+using namespace heddle;
 using namespace heddle::test;
 
 namespace {
