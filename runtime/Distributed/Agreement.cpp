@@ -28,8 +28,9 @@ Status agree(const Result<std::string> &mine, Transport &transport, Agreements &
     return {};
   if (!mayMeet) {
     HEDDLE_TRY(mine.status());
-    return Status::unsupported("call over a group: the stream is captured, and ranks cannot meet while it is: make such "
-                               "a call once before");
+    return Status::unsupported(
+        "call over a group: the stream is captured, and ranks cannot meet while it is: make such "
+        "a call once before");
   }
   auto gathered = transport.gather(mine ? *mine : kRefused + mine.status().message());
   HEDDLE_TRY(mine.status()); // whatever becomes of the others

@@ -123,7 +123,8 @@ TEST_CASE("plans and groups that cannot be are refused with what would work") {
   refused([](Options &o) { o.layout = "round"; }, HEDDLE_INVALID_ARGUMENT, "expected contiguous, zigzag");
   refused([](Options &o) { o.layout = "0:32;33:64"; }, HEDDLE_INVALID_ARGUMENT, "32");
   refused([](Options &o) { o.layout = "0:32"; }, HEDDLE_INVALID_ARGUMENT, "expected ranges of 2 ranks, got 1");
-  refused([](Options &o) { o.form = "tree"; }, HEDDLE_INVALID_ARGUMENT, "expected auto, gather, ring or ulysses, got tree");
+  refused([](Options &o) { o.form = "tree"; }, HEDDLE_INVALID_ARGUMENT,
+          "expected auto, gather, ring or ulysses, got tree");
   refused([](Options &o) { o.batch = -1; }, HEDDLE_INVALID_ARGUMENT, "batch: expected 0 to 2^20, got -1");
   refused([](Options &o) { o.link_gbps = NAN; }, HEDDLE_INVALID_ARGUMENT, "link_gbps: expected 0 to 1e6");
   refused([](Options &o) { o.dtype = 77; }, HEDDLE_INVALID_ARGUMENT, "dtype: expected");

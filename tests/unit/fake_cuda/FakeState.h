@@ -75,7 +75,7 @@ struct StreamStruct {
 struct GraphNodeStruct {};
 struct GraphStruct {
   std::vector<heddle::fake::GraphNode> nodes;
-  GraphNodeStruct last; // what the last node is called
+  GraphNodeStruct last;                   // what the last node is called
   std::vector<StreamStruct *> forks = {}; // captured as they wait for a stream that is
 };
 struct GraphExecStruct {
