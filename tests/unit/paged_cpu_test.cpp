@@ -142,5 +142,5 @@ TEST_CASE("of lists the kv head is named, too") {
   const int64_t entry = 3 * call.inputs.sizes.maxPages + 1; // of kv head 1, sequence 1, which has 20 keys
   std::memcpy(call.inputs.pageTable.data.data() + 4 * entry, &page, sizeof page);
   CHECK(cpuFunctionOf(KindBase::decode)(call.cpuCall(results)).message() ==
-        "attention arguments: page_table: kv head 1, sequence 1, page 1: expected 0 to 34, got -1");
+        "attention arguments: page_table: kv head 1, sequence 1, page 1: expected 0 to 35, got -1");
 }
