@@ -37,6 +37,7 @@ constexpr MeasuredRate kMeasured[] = {
     {Kernel::heddle, kHopper, "dilated_window", 128, 1024, 720, 537, "dilwin_32k, bench/results/h200-tuned.md"},
     {Kernel::heddle, kHopper, "dilated_window", 64, 256, 360, 0, "1M tokens, bench/results/h200-side-by-side.md"},
     {Kernel::heddle, kHopper, "longnet", 64, 1536, 428, 0, "128k tokens, bench/results/h200-side-by-side.md"},
+    {Kernel::heddle, kHopper, "longnet_large", 128, 4096, 564, 231, "32k tokens, 16 heads, heddle tune on an H200"},
     {Kernel::heddle, kHopper, "longnet_large", 64, 4096, 398, 0, "32k tokens, bench/results/h200-side-by-side.md"},
     {Kernel::heddle, kHopper, "longnet_base", 64, 4096, 211, 0, "32k tokens, bench/results/h200-side-by-side.md"},
     {Kernel::heddle, kHopper, "random_blocks", 128, 3328, 523, 622,

@@ -70,7 +70,7 @@ oracle::Problem problemOf(const PatternFile &file, Sizes sizes, unsigned seed) {
   return problem;
 }
 
-const Sizes kSizes[] = {{2, 3, 37, 37}, {1, 2, 20, 90}, {2, 1, 70, 9}, {1, 1, 1, 1}};
+const Sizes kCsrSizes[] = {{2, 3, 37, 37}, {1, 2, 20, 90}, {2, 1, 70, 9}, {1, 1, 1, 1}};
 
 const char *const kMasks[] = {"%m = attn.blocks %l by [4]",
                               "%m = attn.and %l, %l",
@@ -87,7 +87,7 @@ TEST_CASE("tiles and pairs of lists equal brute force, forward and transposed") 
     for (const char *origin : {"", "q_origin(end)"}) {
       CAPTURE(mask);
       auto file = parsed(patternText(mask, "memref<?x?x?xi32>", origin));
-      for (Sizes sizes : kSizes)
+      for (Sizes sizes : kCsrSizes)
         for (attn::TileShape shape : {attn::TileShape{1, 1}, {7, 3}, {16, 8}, {48, 64}}) {
           std::string account =
               oracle::checkPattern(file->lowered(), file->analysis(), problemOf(*file, sizes, 3), shape);
@@ -110,7 +110,7 @@ TEST_CASE("compiled functions and the text of kernels equal the lists, for each 
       auto text = emitPatternFunctions(*functions->module, info);
       REQUIRE(succeeded(text));
       HostPattern host(*text, info);
-      for (Sizes sizes : kSizes) {
+      for (Sizes sizes : kCsrSizes) {
         const oracle::Problem problem = problemOf(*file, sizes, 8);
         oracle::PatternOracle definition(file->lowered(), problem);
         JitContext c;

@@ -162,7 +162,7 @@ TEST_CASE("auto is the form that is predicted to be over first, by the rates tha
 TEST_CASE("the plans that tests without a compiler follow are those that are made") {
   for (const PlanCase &made : planCases()) {
     const std::unique_ptr<Case> of =
-        caseOf(test::places().patterns + ("/" + std::string(made.pattern)) + ".mlir", made.rows, /*small=*/true);
+        caseOf(places().patterns + ("/" + std::string(made.pattern)) + ".mlir", made.rows, /*small=*/true);
     REQUIRE(of);
     const PlanHandle plan = planOf(*of, made.rows, made.ranks, made.layout, made.form,
                                    made.isPlacementFree ? HEDDLE_GROUP_PLACEMENT_FREE : 0);

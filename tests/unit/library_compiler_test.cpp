@@ -1,6 +1,5 @@
 // Kernels through libheddle's C interface, with the recording driver and NVRTC: compiled once, filed, found again,
 // replaced by better ones.
-#include "support/Places.h"
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_TESTS_UNIT_LIBRARY_FIXTURE_H
 #define HEDDLE_TESTS_UNIT_LIBRARY_FIXTURE_H
 
+#include "support/Places.h"
 #include "compiler/Library/heddle_compiler.h"
 #include "scratch_fixture.h"
 
