@@ -115,7 +115,8 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
     *scales = reinterpret_cast<float *>(base + 0x10000 * ++place);
   uint64_t bytes = 0;
   CHECK_OK(heddle_kernel_workspace(kernel.get(), &call.args, &bytes));
-  CHECK(bytes == 256 + 16 * kHeads * kDim); // counters of 3 * kHeads heads behind a ticket; columns
+  constexpr int64_t kPieces = 3 * kHeads; // each head is one; those that are read again, and what was found in each
+  CHECK(bytes == 256 + 16 * kHeads * kDim + 256 + 4 * kPieces); // behind counters of heads, a ticket, and columns
   alignas(256) static unsigned char workspace[2048];
   std::fill_n(workspace, sizeof workspace, 0xff);
   call.args.workspace = workspace, call.args.workspace_bytes = bytes;
