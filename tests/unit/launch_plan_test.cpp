@@ -233,7 +233,7 @@ TEST_CASE("a plan of several launches round-trips") {
   CHECK(parsed->launches[2].grid[0] == LaunchExpr(LaunchSymbol::heads));
   CHECK(parsed->paramCount() == 5);
   CHECK(parsed->usedParams()[4]);
-  CHECK(evaluateGeometry(parsed->launches[1], someSymbols())->grid[0] == 101);
+  CHECK(evaluateGeometry(parsed->launches[1], someSymbols())->grid[0] == someSymbols()[LaunchSymbol::heads]);
   plan.launches[2].paramBytes = 2 * kSmallParamBytes;
   CHECK(plan.minDriver() == kLargeParamDriver);
 }
@@ -354,7 +354,7 @@ TEST_CASE("geometry outside the hardware limits is refused by name") {
   KernelLaunch launch = somePlan().launches.front();
   Result<LaunchGeometry> geometry = evaluateGeometry(launch, someSymbols());
   REQUIRE(geometry.isOk());
-  CHECK(geometry->grid[0] == 8 * 101);
+  CHECK(geometry->grid[0] == 8 * someSymbols()[LaunchSymbol::heads]);
   CHECK(!geometry->isEmpty());
   launch.grid[1] = 65536;
   CHECK(evaluateGeometry(launch, someSymbols()).status().message().find("grid y = 65536") != std::string::npos);
