@@ -70,15 +70,23 @@ DEV void startFromSink(RowState &rows, float sink) {
     }
 }
 
+// out / sum. Results in fp32 are divided, so that a mean of ones is 1; a product with the reciprocal may be the number before it.
+DEV float meanOf(float out, float sum, float inverse, float descale) {
+  if (!KernelTraits::kOutFloat32)
+    return out * (inverse * descale);
+  const float nearly = out * inverse;
+  return fmaf(fmaf(-nearly, sum, out), inverse, nearly) * descale;
+}
+
 DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half, float descale) {
   const RowSum sum = rowSum(rows, i, half);
-  const float inverse = (sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts)) * descale;
+  const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
   float values[kValueTiles][2];
 #pragma unroll
   for (int n = 0; n < kValueTiles; ++n)
 #pragma unroll
     for (int e = 0; e < 2; ++e)
-      values[n][e] = rows.out[i][n][2 * half + e] * inverse;
+      values[n][e] = meanOf(rows.out[i][n][2 * half + e], sum.ofProducts, inverse, descale);
   int32_t row = lane.index(i, half);
   bool isPresent = row < lane.end;
   constexpr int kOutBytes = KernelTraits::kOutFloat32 || kElementBytes == 4 ? 4 : 2;
