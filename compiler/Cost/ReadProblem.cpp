@@ -264,6 +264,7 @@ Status readPrecision(const JsonPlace &place, Precision &precision) {
     return place.object({{"products", [&](const JsonPlace &at) { return readPrecision(at, precision); }},
                          {"parameter_bytes", realInto(precision.parameterBytes, 0.5)},
                          {"gradient_bytes", realInto(precision.gradientBytes, 0.5)},
+                         {"gradients_apart", flagInto(precision.addsGradientsApart)},
                          {"optimizer_bytes", realInto(precision.optimizerBytes)}});
   const std::string name = place.value.get<std::string>();
   if (name != "bf16" && name != "fp16" && name != "fp8")

@@ -178,6 +178,22 @@ TEST_CASE("gradients wait for nothing that the last backward hides") {
   CHECK(timeOf(timed(shown, zero), TimeItem::data) == doctest::Approx(32 * moved));
 }
 
+TEST_CASE("gradients that no product adds up are swept once more behind each micro-batch that is not alone") {
+  const std::string apart = R"("precision": {"products": "fp16", "gradient_bytes": 2, "gradients_apart": true})";
+  CostProblem fused = problemOf(smallText(1, "")), swept = problemOf(smallText(1, apart));
+  for (CostProblem *problem : {&fused, &swept})
+    problem->cluster.gpu.bandwidthGBps = 1000;
+  Layout layout = layoutOf(1, 1, 1, 1);
+  auto more = [&] {
+    return timeOf(timed(swept, layout), TimeItem::sweeps) - timeOf(timed(fused, layout), TimeItem::sweeps);
+  };
+  CHECK(more() == doctest::Approx(64 * 6 * swept.counts.total / (1e12 * efficiency().memory)));
+  layout.zero = 2; // a rank adds up its own share
+  CHECK(more() == doctest::Approx(0));
+  layout.zero = 0, layout.microBatch = 64;
+  CHECK(more() == doctest::Approx(0));
+}
+
 TEST_CASE("memory is what was measured: arXiv:2205.05198, figure 1") {
   struct Row {
     const char *model;
