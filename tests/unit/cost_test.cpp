@@ -363,3 +363,18 @@ TEST_CASE("what is wrong in a file is said with its place") {
   CHECK(messageOf(smallText(8, "", 0)).find("plan.json: batch_tokens: expected a number of at least 1") !=
         std::string::npos);
 }
+
+TEST_CASE("numbers that no search ends with are refused") {
+  const std::string most = "expected a whole number of at most ";
+  CHECK(messageOf(replaced(smallText(8, ""), "\"layers\": 8", "\"layers\": 10001")) ==
+        "plan.json: model.layers: " + most + "10000, got 10001");
+  CHECK(messageOf(smallText(2000000, "")) == "plan.json: cluster.gpus: " + most + "1048576, got 2000000");
+  for (const std::string &key : std::vector<std::string>{"tensor", "pipeline", "virtual", "context"})
+    CHECK(messageOf(smallText(8, "\"parallelism\": {\"" + key + "\": 1099511627776}")) ==
+          "plan.json: parallelism." + key + ": " + most + "16384, got 1099511627776");
+  for (const std::string &key : std::vector<std::string>{"data", "micro_batch", "expert"})
+    CHECK(messageOf(smallText(8, "\"parallelism\": {\"" + key + "\": 1099511627776}")) ==
+          "plan.json: parallelism." + key + ": " + most + "1048576, got 1099511627776");
+  CHECK(messageOf(replaced(smallText(8, ""), "65536", "1e24")) ==
+        "plan.json: batch_tokens: expected a number of at most 1e+18, got 1e+24");
+}
