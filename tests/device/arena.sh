@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An arena on this GPU: 100,000 calls of random sizes of up to 4 GiB on two streams, with and without work on the blocks. No growth
-# beyond a 64th once warm, fragmentation below 5%; then blocks until the GPU has no more, which says so and leaves all usable.
+# An arena on this GPU: 100,000 calls of random sizes of up to 4 GiB on two streams, with and without work on the blocks. Not a byte
+# more once warm, fragmentation below 5%; then blocks until the GPU has no more, which says so and leaves all usable.
 # Of blocks up to 256 MiB the driver's units of 32 MiB are a larger share: it is said, and allowed 20% (docs/operations.md).
 # The program lies beside $HEDDLE: ./dev build --preset static heddle heddle-arena-soak
 set -uo pipefail

@@ -2,8 +2,8 @@
 // heddle-arena-soak [--calls=N] [--touch] [--most=MIB] [--allowed=SHARE]: takes and gives blocks of random sizes on two streams,
 // three rounds of a quarter of the calls to warm up and one more of the same calls, and says what the arena held; --touch writes
 // every block on the GPU. Sizes are up to --most MiB, a power of two, each doubling as likely. Prints one JSON line; then blocks
-// are taken until one is refused: exit code 1 if the last round held more than a 64th beyond the others, --allowed of what was
-// held, or a twentieth, was of no use, or what was refused does not say which sizes, or leaves anything that cannot be used.
+// are taken until one is refused: exit code 1 if the last round, in which no more was in use, held more than the others, --allowed
+// of what was held, or a twentieth, was of no use, or what was refused does not say which sizes, or leaves anything that cannot be used.
 //===----------------------------------------------------------------------===//
 #include "runtime/Device/Arena.h"
 #include "runtime/Device/DeviceState.h"
@@ -126,7 +126,7 @@ Result<bool> measure(const Options &options) {
               static_cast<long long>(stats.takes), static_cast<long long>(stats.usedPeakBytes),
               static_cast<long long>(stats.heldPeakBytes), stats.fragmentation(), static_cast<long long>(growth),
               took.count() / double(options.calls / 4), refusal.c_str(), isUsable ? "true" : "false");
-  return isUsable && growth <= warm.heldPeakBytes / 64 && stats.fragmentation() < options.allowed && stats.blocks == 0;
+  return isUsable && growth == 0 && stats.fragmentation() < options.allowed && stats.blocks == 0;
 }
 
 } // namespace
