@@ -5,7 +5,8 @@
  * 15. What an arena refuses names the bytes that were asked for, those in use, those that it holds and those that are free
  *     on the GPU; everything that was given stays as it is, and the arena goes on.
  * 16. An arena whose callers ask for the same sizes holds no more memory after its first calls, nor otherwise while the most
- *     that was in use stays what it was. Where blocks come to lie differs from time to time: it has a 64th to spare for that.
+ *     that was in use stays what it was. Where blocks come to lie differs from time to time: it has a 64th to spare for that,
+ *     which is enough where blocks are large beside the driver's units of 32 MiB, and else nearly always (docs/operations.md).
  *===------------------------------------------------------------------------===*/
 #ifndef HEDDLE_ARENA_H
 #define HEDDLE_ARENA_H
