@@ -170,9 +170,9 @@ std::string textOf(const std::string &name) {
   return {};
 }
 
-/// Compiled once, for all that is shown of it.
+/// Compiled once, for all that is shown of it. Compiled code outlives no static of LLVM: the list is never destroyed.
 const Compiled &compiledText(const std::string &text) {
-  static std::map<std::string, Compiled> known;
+  static auto &known = *new std::map<std::string, Compiled>;
   if (const auto found = known.find(text); found != known.end())
     return found->second;
   return known.emplace(text, Compiled(parsed(text))).first->second;
