@@ -121,3 +121,5 @@ def test_k_and_v_alone_may_be_of_it(dtype):
     assert out.dtype == dtype and torch.allclose(out.float(), wanted, rtol=2**-7, atol=1e-5) and torch.allclose(lse, wanted_lse, atol=1e-4)
     with pytest.raises(errors.InvalidArgumentError, match="descale_q: expected null beside q of"):
         heddle.attention(q, k, v, "causal", descale=scales)
+    with pytest.raises(errors.UnsupportedError, match="k of torch.float8_e4m3fn has no gradients"):
+        heddle.attention(q.requires_grad_(), k, v, "causal", descale=(None, *scales[1:]))
