@@ -40,6 +40,9 @@ void appendOperands(KernelLaunch &launch, const KernelRequest &request);
 /// Appends the fields of row_range.cuh, behind the pointers to tensors: nothing unless the request is of a pass.
 void appendRowRange(KernelLaunch &launch, const KernelRequest &request);
 
+/// Appends the pointers of KeyScales, which there are where k and v alone are scaled.
+void appendKeyScales(KernelLaunch &launch, const KernelRequest &request);
+
 /// Appends `param`, the last field of every forward `KernelParams`: one element where the pattern has no arguments. The
 /// word of a tensor without a length is 0, and nobody has to give it.
 void appendRuntimeSizes(KernelLaunch &launch, const KernelRequest &request);

@@ -87,10 +87,16 @@ RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const 
 }
 
 RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType) {
-  RoleTensors results = emptyResultsOf(inputs.kind, inputs.sizes, CallElements(inputs.dtype(), outDType));
+  RoleTensors results = emptyResultsOf(inputs.kind, inputs.sizes, inputs.elements(outDType));
   for (const RoleSpec &role : rolesOf(inputs.kind, Access::both))
     results.of(role.role) = inputs.of(role.role);
   return results;
+}
+
+CallElements AttentionInputs::elements(std::optional<DType> outDType) const {
+  const CallElements alike(dtype(), outDType.value_or(this->outDType()));
+  const CallElements given = alike.withKeys(isGiven(Role::k) ? k.dtype : dtype());
+  return given.hasScaledKeys() ? given : alike;
 }
 
 std::vector<RoleSpec> AttentionInputs::given() const {
@@ -120,7 +126,7 @@ float AttentionInputs::descaleOf(Role role, int64_t batch, int64_t head) const {
 class FileChecks {
 public:
   explicit FileChecks(const AttentionInputs &inputs) : sizes(symbols), rules(inputs.kind) {
-    rules.elements = CallElements(inputs.dtype());
+    rules.elements = inputs.elements();
   }
 
   Status check(const RoleSpec &role, const HostTensor &tensor, const std::vector<int64_t> &shape) {
@@ -129,6 +135,8 @@ public:
       return sizes.check(role, {tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]});
     if (tensor.shape != shape)
       return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
+    if (const KindRole *known = rules.kind->find(role.role); known->presence == Presence::scale)
+      return checkScales(role, reinterpret_cast<const float *>(tensor.data.data()), tensor.elements());
     return {};
   }
 
@@ -236,9 +244,10 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
 }
 
 // From 1/2 to 1, in steps of 1/512.
-static void addScales(RoleTensors &tensors, const AttentionSizes &sizes, DType dtype, uint64_t seed, const Kind &kind) {
+static void addScales(RoleTensors &tensors, const AttentionSizes &sizes, const CallElements &elements, uint64_t seed,
+                      const Kind &kind) {
   for (const KindRole &role : kind.roles()) {
-    if (role.presence != Presence::scale || !traitsOf(dtype).isScaled())
+    if (role.presence != Presence::scale || !traitsOf(elements.of(specOf(scaledBy(role.role)).element)).isScaled())
       continue;
     const RoleSpec spec = specOf(role);
     const RandomStream stream(seed, spec.name);
@@ -258,15 +267,15 @@ static bool isMade(const KindRole &role, const Kind &kind, const std::vector<Rol
           (role.role == Role::sequsedK || (role.role == Role::pageTable && !isAlso(Role::cuSeqlensK))));
 }
 
-static HostTensor randomTensor(const RoleSpec &role, const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                               const std::function<void(double)> &show) {
+static HostTensor randomTensor(const RoleSpec &role, const AttentionSizes &sizes, const CallElements &elements,
+                               uint64_t seed, const std::function<void(double)> &show) {
   if (role.role == Role::pageTable)
     return randomPageTable(pageSizesOf(sizes), seed);
   if (role.role == Role::sequsedK)
     return randomLengths(pageSizesOf(sizes), seed);
   if (role.role == Role::cuSeqlensK)
     return evenOffsets(sizes.sequences, sizes.pageSize);
-  return randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role), seed, role.name, show);
+  return randomNormalTensor(elements.of(role.element), sizes.shapeOf(role), seed, role.name, show);
 }
 
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType dtype, uint64_t seed, const Kind &kind,
@@ -287,6 +296,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType
   }
   HEDDLE_TRY(checkMemory("random inputs: " + names, all * dtypeBytes(dtype),
                          "choose a smaller batch, length, number of heads or head dim"));
+  const CallElements elements = CallElements(dtype).withKeys(random.keys.value_or(dtype));
   RoleTensors tensors;
   double made = 0;
   for (const RoleSpec &role : roles) {
@@ -295,10 +305,10 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType
       if (random.progress && all > 0)
         random.progress((made + share * own) / all);
     };
-    tensors.of(role.role) = randomTensor(role, sizes, dtype, seed, show);
+    tensors.of(role.role) = randomTensor(role, sizes, elements, seed, show);
     made += own;
   }
-  addScales(tensors, sizes, dtype, seed, kind);
+  addScales(tensors, sizes, elements, seed, kind);
   return makeAttentionInputs(std::move(tensors), kind);
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/Core/Status.h"
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,8 @@ struct AttentionInputs : RoleTensors {
   DType dtype() const { return of(kind.roles().front().role).dtype; }
   // The type of out, where nobody asks for another.
   DType outDType() const { return CallElements::outOf(dtype()); }
+  // Of the call, with out of that type; nothing: of outDType().
+  CallElements elements(std::optional<DType> out = {}) const;
   // What elements of q, k or v in that head are multiplied by; 1 where they have no scales.
   float descaleOf(Role role, int64_t batch, int64_t head) const;
   std::vector<RoleSpec> given() const; // of what the kind reads
@@ -86,6 +89,7 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
 struct RandomInputs {
   std::vector<Role> also = {}; // optional roles; cuSeqlensK: keys of sequences lie in rows
   std::function<void(double share)> progress = {};
+  std::optional<DType> keys = {}; // the type of k and v; nothing: that of q
 };
 
 // Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h; beside elements that are scaled, scales

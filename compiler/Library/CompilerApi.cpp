@@ -188,7 +188,8 @@ Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &qu
   if (!question.hasSizes)
     return Status::invalidArgument("tune: batch, heads, kv_heads, seqlen_q and seqlen_k must all be given");
   const CallShape &shape = question.kernel;
-  if (!shape.kind.walksPattern() || shape.kind.hasPages() || shape.elements.out != shape.elements.q)
+  if (!shape.kind.walksPattern() || shape.kind.hasPages() || !shape.elements.areAlike() ||
+      shape.elements.out != CallElements::outOf(shape.elements.q))
     return Status::unsupported("tune: kind: searches are for \"forward\" and the kinds of gradients, with out in the "
                                "type of q");
   HEDDLE_TRY(EmbeddedCompiler::checkGradients(question));

@@ -142,7 +142,7 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
   DeviceProblem problem(device);
   problem.sizes = inputs.sizes;
   problem.kind = inputs.kind;
-  problem.elements = CallElements(inputs.dtype(), call.outDType.value_or(inputs.outDType()));
+  problem.elements = inputs.elements(call.outDType);
   AttentionArgs &args = problem.args = makeAttentionArgs();
   HEDDLE_TRY(problem.bindRoles(inputs));
   args.scale = call.scale;

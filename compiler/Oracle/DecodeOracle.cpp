@@ -55,6 +55,9 @@ public:
       const HostTensor &tensor = inputs.of(role);
       const RowSpan span = spanOf(specOf(role), tensor.shape, place);
       loadElements(tensor.dtype, tensor.data.data(), span.first, int(span.count), values);
+      const float descale = inputs.descaleOf(role, sequence.number, id.head);
+      for (int64_t c = 0; c < span.count; ++c)
+        values[c] *= descale;
     };
     return {sizes, inputs.dtype(), read, {}, inputs.precision};
   }

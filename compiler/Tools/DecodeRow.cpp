@@ -79,8 +79,8 @@ Result<Batch> makeBatch(const Workload &workload, const LengthRange &range, cons
   } else {
     lie.pages = sizes.pages = pagesInCache(workload, batch.lengths, sizes.pageSize);
   }
-  HEDDLE_ASSIGN(batch.inputs,
-                randomAttentionInputs(sizes, workload.elements.q, kSeed, workload.kind, {layout.roles(), {}}));
+  HEDDLE_ASSIGN(batch.inputs, randomAttentionInputs(sizes, workload.elements.q, kSeed, workload.kind,
+                                                    {layout.roles(), {}, workload.elements.k}));
   batch.inputs.sequsedK = lengths;
   (isInRows ? batch.inputs.cuSeqlensK : batch.inputs.pageTable) =
       isInRows ? offsetsOf(lengths) : pageTableOf(lie, lengths, kSeed);
@@ -214,6 +214,7 @@ Json rowsJson(const std::vector<DecodeRow> &rows, const std::string &device) {
                     {"head_dim", row.workload.headDim},
                     {"value_dim", row.workload.valueDim},
                     {"dtype", dtypeName(row.workload.elements.q)},
+                    {"kv_dtype", dtypeName(row.workload.elements.k)},
                     {"median_us", row.us},
                     {"kept_bytes", row.keptBytes},
                     {"gbps", row.gigabytesPerSecond()},

@@ -170,8 +170,11 @@ void ShapeOptions::add(CLI::App &command, bool withPages) {
       ->check(CLI::IsMember(elementNames(&ElementTraits::isComputed)))
       ->capture_default_str();
   addValue(command, "--out-dtype", outDtype, "TYPE",
-           std::string("Element type of out: that of q, or ") + dtypeName(kAccumulator) + " [as q]")
+           std::string("Element type of out: that of q, or ") + dtypeName(kAccumulator) +
+               "; of e4m3 bf16, fp16 or fp32 [as q; of e4m3 bf16]")
       ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)));
+  addValue(command, "--kv-dtype", keyDtype, "TYPE", "Element type of k and v, if it is e4m3 beside q of bf16 or fp16")
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isScaled)));
   addPrecisionOption(command, precision);
 }
 
@@ -182,9 +185,13 @@ void ShapeOptions::addQueries(CLI::App &command) {
 }
 
 Status ShapeOptions::check() const {
-  if (outDtype.empty() || outDtype == dtype || outDtype == dtypeName(kAccumulator))
+  const DType q = *parseDType(dtype);
+  const CallElements elements(q, parseDType(outDtype).value_or(CallElements::outOf(q)));
+  if (checkElements(elements, /*takesScaledKeys=*/true).isOk())
     return {};
-  return Status::invalidArgument("expected --out-dtype=" + dtype + " or " + dtypeName(kAccumulator) + ", got " +
+  const std::string usual =
+      traitsOf(q).isScaled() ? elementList(&ElementTraits::isPacked, &ElementTraits::name, ",") : dtype;
+  return Status::invalidArgument("expected --out-dtype=" + usual + " or " + dtypeName(kAccumulator) + ", got " +
                                  outDtype);
 }
 
@@ -192,9 +199,9 @@ Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &
   KernelShape shape;
   HEDDLE_ASSIGN(shape.kind, gradientsOf.addedTo(kind, file));
   shape.arch = &arch;
-  const DType inputs = *parseDType(dtype);
-  shape.elements =
-      CallElements(inputs, outDtype == dtypeName(kAccumulator) ? kAccumulator : CallElements::outOf(inputs), precision);
+  const DType q = *parseDType(dtype);
+  shape.elements = CallElements(q, parseDType(outDtype).value_or(CallElements::outOf(q)), precision)
+                       .withKeys(parseDType(keyDtype).value_or(q));
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
   shape.queries = queries;

@@ -78,7 +78,7 @@ CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision);
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
   Kind kind = {};
-  std::string dtype = dtypeName(kDefaultDType), outDtype;
+  std::string dtype = dtypeName(kDefaultDType), outDtype, keyDtype;
   Precision precision = Precision::exact;
   GradientsOption gradientsOf;
   /// `withPages`: --kind=decode, too.

@@ -61,7 +61,7 @@ Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &p
   for (const PackedKernel &kernel : kernels)
     filter.patterns.push_back(kernel.record.pattern), filter.kinds.push_back(kernel.record.kind);
   for (size_t i = 0, count = filter.kinds.size(); i < count; ++i)
-    filter.kinds.push_back(KindText{KindText::parse(filter.kinds[i])->kind, true}.str());
+    filter.kinds.push_back(KindText{KindText::parse(filter.kinds[i])->kind, kAccumulator}.str());
   for (size_t i = 0; i < options.tuned.size(); ++i) {
     DatabaseOptions database = options.permissions;
     database.given = options.tuned[i];

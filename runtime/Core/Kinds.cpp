@@ -108,6 +108,11 @@ bool Kind::hasSize(RoleExtent size) const {
   });
 }
 
+bool Kind::takesScaledKeys() const {
+  const KindRole *scale = find(Role::descaleK);
+  return scale && includes(scale->access, Access::read);
+}
+
 bool Kind::takesFromForward(Role role) const {
   const KindRole *forward = Kind().find(role), *own = find(role);
   return base != KindBase::forward && walksPattern() && own && includes(own->access, Access::read) && forward &&

@@ -128,11 +128,11 @@ constexpr const RoleSpec &specOf(Role role) { return kRoles[int(role)]; }
 enum class Access : uint8_t { read = 1, write = 2, both = 3 };
 constexpr bool includes(Access access, Access wanted) { return (int(access) & int(wanted)) == int(wanted); }
 // together: all roles of the kind that are `together` in one form are given, or none of them. optional: given or not.
-// scale: likewise where elements of q, k and v are scaled, and nowhere else.
+// scale: likewise where elements of the tensor that it is of (scaledBy) are scaled, and nowhere else.
 enum class Presence : uint8_t { required, together, optional, scale };
 
 // Where the rows of a tensor of keys lie: behind each other in a batch element, or in pages of any order, of which ragged
-// rows are one.
+// rows are one. An array of those in pages is of sequences.
 enum class Rows : uint8_t { dense, inPages };
 
 struct KindRole {
@@ -148,9 +148,16 @@ constexpr RoleSpec specOf(const KindRole &known) {
   RoleSpec spec = specOf(known.role);
   if (known.access == Access::both)
     spec.element = RoleElement::fp32;
-  if (known.rows == Rows::inPages)
+  if (known.rows == Rows::inPages && spec.form == RoleForm::tensor)
     spec.lead = RoleExtent::pages, spec.rows = RoleExtent::pageSize;
+  else if (known.rows == Rows::inPages)
+    spec.lead = RoleExtent::sequences;
   return spec;
+}
+
+// The tensor whose elements a role that is a scale multiplies.
+constexpr Role scaledBy(Role scale) {
+  return scale == Role::descaleQ ? Role::q : scale == Role::descaleK ? Role::k : Role::v;
 }
 
 // KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.
@@ -168,7 +175,9 @@ constexpr RoleSpec specOf(const KindRole &known) {
        {Role::v, Access::read, Presence::required, 0, Rows::inPages},                                                  \
        {Role::pageTable, Access::read, Presence::together, 1}, {Role::sequsedK, Access::read, Presence::optional},     \
        {Role::cuSeqlensQ, Access::read, Presence::optional}, {Role::cuSeqlensK, Access::read, Presence::together, 2},  \
-       {Role::out, Access::write}, {Role::lse, Access::write})                                                         \
+       {Role::out, Access::write}, {Role::lse, Access::write},                                                         \
+       {Role::descaleK, Access::read, Presence::scale, 0, Rows::inPages},                                              \
+       {Role::descaleV, Access::read, Presence::scale, 0, Rows::inPages})                                              \
   KIND(quantize, quantize, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
        {Role::quantizedQ, Access::write}, {Role::quantizedK, Access::write}, {Role::quantizedV, Access::write},        \
        {Role::descaleQ, Access::write}, {Role::descaleK, Access::write}, {Role::descaleV, Access::write},              \
@@ -215,6 +224,8 @@ struct Kind {
   bool isBackward() const { return find(Role::dK) != nullptr; }
   // Keys lie in pages, or in ragged rows. Sequences have lengths of their own, and their queries are their last positions.
   bool hasPages() const { return find(Role::pageTable) != nullptr; }
+  // k and v may be scaled where q is not (CallElements::hasScaledKeys).
+  bool takesScaledKeys() const;
   Walk walk() const { return isBackward() ? Walk::both : Walk::queries; }
   // Queries meet keys, so what calls compute depends on the pattern.
   bool walksPattern() const { return find(Role::q) && find(Role::out); }

@@ -53,7 +53,8 @@ typedef enum heddle_status {
 } heddle_status;
 
 /* HEDDLE_E4M3 is float8_e4m3fn of the OCP 8-bit formats: 4 bits of exponent, 3 of fraction, no infinities, largest 448.
- * A call whose q, k and v are of it may scale them (descale_q below), and its out is bf16. Forward calls only. */
+ * Calls of kinds "forward" and "decode" only. One whose k and v, and with kind "forward" also q, are of it may scale them
+ * (descale_q below); out of q of e4m3 is bf16, or fp16 or fp32 where the kind says so. */
 typedef enum heddle_dtype {
   HEDDLE_DTYPE_NONE = 0,
   HEDDLE_BF16 = 1,
@@ -130,7 +131,7 @@ typedef struct heddle_attention_args {
   heddle_tensor k; /* [batch, seqlen_k, kv_heads, head_dim]; heads is a multiple of kv_heads */
   heddle_tensor v; /* [batch, seqlen_k, kv_heads, value_dim] */
   /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q (of e4m3: bf16); fp32 for kind
-   * "forward_fp32_out". */
+   * "forward_fp32_out", fp16 of e4m3 for kind "forward_fp16_out". */
   heddle_tensor out;
   float *lse; /* [batch, heads, seqlen_q], natural log, written completely */
   /* Positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own value is taken
@@ -140,9 +141,9 @@ typedef struct heddle_attention_args {
   const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;
   int32_t page_size; /* kind "decode": rows of k, or 0 */
   float scale;       /* of q . k; 0 means 1 / sqrt(head_dim) */
-  /* Beside q, k and v of e4m3, null elsewhere: what their elements are multiplied by, a positive number for each (batch,
-   * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]. Null: 1. They lie where the tensors do, and their
-   * values are the caller's word. */
+  /* Beside q, k or v of e4m3, null elsewhere: what its elements are multiplied by, a positive finite number for each (batch,
+   * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]; of kind "decode" [sequences, kv_heads]. Null: 1. They
+   * lie where the tensors do; a launch takes the caller's word for their values, a call on the processors looks at them. */
   const float *descale_q, *descale_k, *descale_v;
   int64_t descale_q_stride[2], descale_k_stride[2], descale_v_stride[2]; /* 0: arrays are row-major */
   const float *carry_out;        /* null, or [batch, seqlen_q, heads, value_dim] to continue from, with carry_lse */
@@ -215,7 +216,8 @@ typedef struct heddle_kernel_query {
   const char *pattern;
   const char *
       kind; /* null means "forward"; "decode"; "quantize"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
-                     * of arguments 0 and 3 of the pattern, numbers ascending; "_fp32_out" behind each: out is fp32;
+                     * of arguments 0 and 3 of the pattern, numbers ascending; "_e4m3_kv" behind each: k and v are
+                     * e4m3, whatever q is; "_fp32_out" behind that: out is fp32, or "_fp16_out" of e4m3 fp16;
                      * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */
   int64_t head_dim, value_dim;
   int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */

@@ -48,7 +48,7 @@ TEST_CASE("valid arguments pass") {
 
 TEST_CASE("kernels of the kind with fp32 results take out in fp32, and nothing else in it") {
   KernelRecord record = forwardRecord();
-  record.kind = KindText{Kind(), true}.str();
+  record.kind = KindText{Kind(), DType::fp32}.str();
   CallRequirements needs = *CallRequirements::of(emptyPlan(), record);
   auto checkFloat = [&](const AttentionArgs &args) {
     CallInputs inputs;

@@ -247,7 +247,7 @@ TEST_CASE("requests that no skeleton serves are refused with what works") {
   request = KernelRequest();
   request.elements = CallElements(DType::bf16);
   request.elements.v = DType::fp16;
-  CHECK(chooseSkeleton(request).status().message().find("q, k and v of one type, not bf16, bf16 and fp16") !=
+  CHECK(chooseSkeleton(request).status().message().find("beside q of bf16 or fp16, not bf16, bf16 and fp16") !=
         std::string::npos);
   request.elements = CallElements(DType::bf16);
   request.elements.out = DType::fp16;

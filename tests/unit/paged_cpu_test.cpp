@@ -144,3 +144,14 @@ TEST_CASE("of lists the kv head is named, too") {
   CHECK(cpuFunctionOf(KindBase::decode)(call.cpuCall(results)).message() ==
         "attention arguments: page_table: kv head 1, sequence 1, page 1: expected 0 to 35, got -1");
 }
+
+TEST_CASE("k and v of e4m3 beside another q, with a scale for each sequence and kv head") {
+  const Compiled pattern = compiledPattern("causal");
+  PagedShape pages = ragged(shapeOf({1, 0, 70, 5}, {90, 20, 170, 64}, 6, 3, 16)),
+             rows = shapeOf({3, 3}, {100, 40}, 4, 2, 0);
+  pages.cached = rows.cached = DType::e4m3;
+  rows.dtype = DType::fp16;
+  check(pattern, pages);
+  check(pattern, with(pages, Keys::lists));
+  check(pattern, with(rows, Keys::rows));
+}

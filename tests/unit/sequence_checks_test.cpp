@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace heddle;
 
 namespace {
@@ -38,7 +40,6 @@ struct Call {
     args.page_table = nullptr, args.seqused_k = nullptr, args.max_pages = 0;
   }
   Status check() {
-    CallRules rules(kind);
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkForeign(kind, args));
     return checkRoles(rules, args, sizes, symbols);
@@ -46,6 +47,7 @@ struct Call {
   std::string refusal() { return check().message(); }
 
   const Kind kind = {KindBase::decode};
+  CallRules rules{kind};
   AttentionArgs args = makeAttentionArgs();
   LaunchSymbols symbols;
 };
@@ -190,4 +192,40 @@ TEST_CASE("lengths of lists, and offsets of keys, in host memory") {
   CHECK(ofRows({0, 100, 100, 501}, {}) == "attention arguments: cu_seqlens_k: offset 3: expected 500, got 501");
   CHECK(ofRows({0, 100, 100, 500}, {100, 1, 7}) ==
         "attention arguments: seqused_k: sequence 1: expected 0 to 0 keys, as cu_seqlens_k says, got 1");
+}
+
+TEST_CASE("k and v of e4m3 beside another q have scales of sequences and kv heads, and q has none") {
+  Call call;
+  call.rules.elements = call.rules.elements.withKeys(DType::e4m3);
+  for (heddle_tensor *tensor : {&call.args.k, &call.args.v})
+    *tensor = contiguousTensor(tensor->ptr, DType::e4m3, {40, 16, 2, 64});
+  CHECK(call.refusal() == "");
+  call.makeRagged();
+  call.args.descale_k = static_cast<float *>(at(0xa000004)), call.args.descale_v = static_cast<float *>(at(0xb000004));
+  CHECK(call.refusal() == "");
+  CHECK(elementsOf(specOf(*call.kind.find(Role::descaleK)), call.symbols) == 6);
+  call.args.descale_v = static_cast<float *>(at(0xb000002));
+  CHECK(call.refusal().find("descale_v: address: expected device memory at a multiple of 4 bytes") !=
+        std::string::npos);
+  call.args.descale_v = nullptr;
+  call.args.v.dtype = HEDDLE_BF16;
+  CHECK(call.refusal() == "attention arguments: v: dtype: expected e4m3, got bf16");
+  call.args.v.dtype = HEDDLE_E4M3, call.args.descale_q = call.args.descale_k;
+  CHECK(call.refusal().find("a call of kind decode has no descale_q") != std::string::npos);
+  call.args.descale_q = nullptr;
+  call.rules.elements = CallElements();
+  call.args.k.dtype = call.args.v.dtype = HEDDLE_BF16;
+  CHECK(call.refusal() == "attention arguments: descale_k: expected null beside k of bf16, which has no scales");
+}
+
+TEST_CASE("scales in host memory are finite and above 0") {
+  const float good[] = {0x1p-126f, 1, 3e38f};
+  const RoleSpec &role = specOf(Role::descaleV);
+  CHECK(checkScales(role, good, 3).isOk());
+  for (float bad : {0.0f, -1.0f, INFINITY, NAN}) {
+    const float scales[] = {1, bad};
+    CHECK(checkScales(role, scales, 1).isOk());
+    CHECK(checkScales(role, scales, 2).message().find("descale_v: element 1: expected a finite number above 0") !=
+          std::string::npos);
+  }
 }

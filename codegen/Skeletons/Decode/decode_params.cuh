@@ -2,11 +2,12 @@
 // (PortableDecode.cpp): change both together.
 #pragma once
 
+#include "Shared/key_scales.cuh"
 #include "Shared/pattern_operands.cuh"
 
 namespace heddle {
 
-struct KernelParams : PatternOperands {
+struct KernelParams : PatternOperands, KeyScales<kHasScaledKeys> {
   const void *q, *k, *v;
   void *out;
   float *lse;

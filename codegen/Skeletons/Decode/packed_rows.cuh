@@ -27,6 +27,7 @@ struct Unit {
   }
 
   DEV bool hasRows() const { return firstRow < rows; }
+  DEV int32_t scalePair(const KernelParams &p) const { return sequence.number * p.kvHeads + kvHead; } // of KeyScales
   DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), decode::kGroups) : 1; }
   // Rows 8 and on of a group.
   DEV bool hasUpperHalf(int32_t group) const { return firstRow + group * decode::kRows + 8 < rows; }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "Decode/packed_rows.cuh"
+#include "Forward/key_products.cuh"
 #include "Forward/key_tile.cuh"
 #include "Ptx/async_copy.cuh"
 #include "Ptx/memory.cuh"
@@ -53,7 +54,7 @@ DEV uint32_t highProduct(uint32_t a, uint64_t b) {
 
 // Rows of one tensor in one slice.
 template <int Dim, int SharedRowBytes> struct KeySlice {
-  static constexpr int kPieces = Dim / kPieceElements;
+  static constexpr int kPieces = Dim * kKeyBytes / kPieceBytes;
   static_assert(kPieces % 4 == 0, "four lanes copy a row");
 
   // `to`: the slot; `from`: where this lane's parts of its rows begin, of those that there are.
@@ -77,9 +78,9 @@ private:
   }
 };
 
-using KeysOfSlice = KeySlice<KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
+using KeysOfSlice = KeySlice<KernelTraits::kHeadDim, kKeyRowBytes>;
 using ValuesOfSlice = KeySlice<KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
-constexpr int kKeySliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesQK;
+constexpr int kKeySliceBytes = kSliceKeys * kKeyRowBytes;
 constexpr int kValueSliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesV;
 
 class PageRing {
@@ -88,12 +89,12 @@ public:
       : p(p), pages(pagesOf(p, unit.sequence.number, unit.kvHead)), keys(unit.sequence.keys), variant(unit.variant),
         walk(context, unit), slot(kStages - 1) {
     const int32_t ofLane = ptx::rereadThreadIndex() % 4 * kPieceBytes;
-    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kElementBytes + ofLane;
-    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kElementBytes + ofLane;
+    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kKeyBytes + ofLane;
+    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kKeyBytes + ofLane;
     if (p.cuSeqlensK) {
       const int64_t firstKey = firstKeyOf(p, unit.sequence.number);
-      keyBase += firstKey * p.kStride[1] * kElementBytes;
-      valueBase += firstKey * p.vStride[1] * kElementBytes;
+      keyBase += firstKey * p.kStride[1] * kKeyBytes;
+      valueBase += firstKey * p.vStride[1] * kKeyBytes;
     }
     keySlots = shared + KernelTraits::kSmemK;
     valueSlots = shared + KernelTraits::kSmemV;
@@ -185,8 +186,8 @@ private:
       for (int j = 0; j < kRowsOfLane; ++j) {
         const int64_t ofPage = rows.page[j], ofRow = rows.row[j];
         const bool isPresent = rows.isPresent[j];
-        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kElementBytes;
-        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kElementBytes;
+        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kKeyBytes;
+        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kKeyBytes;
       }
       const int32_t warp = ptx::rereadThreadIndex() / 32;
       KeysOfSlice::load(keySlots + into * KernelTraits::kSmemStageBytesK + warp * kKeySliceBytes, key, rows.isPresent);

@@ -42,7 +42,8 @@ DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &s
   constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
   const PackedRow row(unit, group * decode::kRows + rowOfLane(half));
   const RowSum sum = rowSum(share.rowMax, share.sum);
-  const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
+  const float inverse =
+      sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts) * p.ofValues(unit.scalePair(p));
   const int32_t index = unit.sequence.firstRow + row.index;
   char *const to =
       static_cast<char *>(p.out) +
@@ -56,10 +57,7 @@ DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &s
     for (int e = 0; e < 4; ++e)
       values[e / 2][e % 2] = share.out[i][e] * inverse;
     char *const columns = to + ColumnShare::pairOf(i) * 16 * kOutBytes;
-    if constexpr (KernelTraits::kOutFloat32)
-      storeRowAsFloat(columns, row.exists, values);
-    else
-      storeRowAsElements(columns, row.exists, values);
+    Values::Columns::store(columns, row.exists, values);
   }
   const float lse = (share.rowMax + ptx::log2Approx(sum.ofWeights)) * kLogOf2;
   const int64_t place = (static_cast<int64_t>(unit.sequence.batch) * p.heads + row.head) * p.seqlenQ + index;

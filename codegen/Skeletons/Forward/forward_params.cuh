@@ -2,12 +2,13 @@
 // described to the runtime by the slots of the launch plan: change both together.
 #pragma once
 
+#include "Shared/key_scales.cuh"
 #include "Shared/pattern_operands.cuh"
 #include "Forward/row_range.cuh"
 
 namespace heddle {
 
-struct KernelParams : PatternOperands, PassRows {
+struct KernelParams : PatternOperands, PassRows, KeyScales<kHasScaledKeys> {
   const void *q, *k, *v;
   void *out;
   float *lse;

@@ -3,6 +3,7 @@
 // both rings. Copies of one advance() form one group: K of tile t and V of tile t - kValueLag.
 #pragma once
 
+#include "Forward/key_products.cuh"
 #include "Forward/key_tiles.cuh"
 #include "Forward/params.cuh"
 #include "Ptx/async_copy.cuh"
@@ -15,8 +16,8 @@ constexpr int kStages = KernelTraits::kStages;
 constexpr int kValueLag = KernelTraits::kOverlapScores ? 1 : 0;
 
 using QueryTile = SharedTile<KernelTraits::kBlockM, KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
-using KeyStage = SharedTile<KernelTraits::kBlockN, KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
-using ValueStage = SharedTile<KernelTraits::kBlockN, KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
+using KeyStage = SharedTile<KernelTraits::kBlockN, KernelTraits::kHeadDim, kKeyRowBytes, kKeyBytes>;
+using ValueStage = SharedTile<KernelTraits::kBlockN, KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV, kKeyBytes>;
 
 DEV void loadQuery(const KernelParams &p, const WorkItem &item, uint32_t tile) {
   QueryTile::load(tile, StridedRows{headBase(p.q, p.qStride, item.batch, item.head), p.qStride[1] * kElementBytes,
@@ -26,9 +27,9 @@ DEV void loadQuery(const KernelParams &p, const WorkItem &item, uint32_t tile) {
 class KeyValueRing {
 public:
   DEV KeyValueRing(const KernelParams &p, const WorkItem &item, const PatternContext &context, uint32_t shared)
-      : keyBase(headBase(p.k, p.kStride, item.batch, item.kvHead)),
-        valueBase(headBase(p.v, p.vStride, item.batch, item.kvHead)), p(p), variant(item.variant), shared(shared),
-        walk(context, item), slot(kStages - 1) {}
+      : keyBase(headBase<kKeyBytes>(p.k, p.kStride, item.batch, item.kvHead)),
+        valueBase(headBase<kKeyBytes>(p.v, p.vStride, item.batch, item.kvHead)), p(p), variant(item.variant),
+        shared(shared), walk(context, item), slot(kStages - 1) {}
 
   // Starts the loads of the first kStages - 1 tiles, one group each.
   DEV void prime() {
@@ -84,7 +85,7 @@ private:
   }
 
   DEV StridedRows rowsOf(const KeyTile &tile, const char *base, int64_t stride) const {
-    return StridedRows{base, stride * kElementBytes, tile.firstKey, Pattern::keyRate(variant, tile.branch), p.seqlenK};
+    return StridedRows{base, stride * kKeyBytes, tile.firstKey, Pattern::keyRate(variant, tile.branch), p.seqlenK};
   }
   DEV void loadKeys(const KeyTile &tile, int slot) const {
     if (tile.exists())

@@ -21,6 +21,8 @@
 //   kRasterReversed      1: last query tile first
 //   kHeadDim, kValueDim  multiples of kMmaStep
 //   Element              of q, k and v; kElementBytes, kMmaStep, kLargestExponent are its numbers
+//   kKeyBytes            only where k and v are e4m3 beside another q: 1, and Element is Fp16, OutElement that of q; then
+//                        kSmemRowBytesK is of k, head dims are multiples of 32, and kQueryInRegisters is 1
 //   kOutFloat32          1: out is fp32, 0: out has the type of q
 //   kSmemQ, kSmemK, kSmemV                 byte offsets in dynamic shared memory, multiples of 128
 //   kSmemRowBytesQK, kSmemRowBytesV        bytes of one row, rounded up to 128
@@ -38,6 +40,7 @@
 #pragma once
 
 #include "Forward/forward_rows.cuh"
+#include "Forward/key_products.cuh"
 #include "Forward/key_value_ring.cuh"
 #include "Forward/score_chain.cuh"
 #include "Forward/score_mask.cuh"
@@ -59,9 +62,10 @@ static_assert(!KernelTraits::kOverlapScores || kChunks == 1, "overlap works on w
 static_assert(KernelTraits::kRescaleThreshold >= 0 && KernelTraits::kRescaleThreshold <= 15,
               "weights up to 2^threshold must be finite in half");
 static_assert(KernelTraits::kSmemRowBytesQK == roundUp(KernelTraits::kHeadDim * kElementBytes, kSwizzleBytes) &&
-                  KernelTraits::kSmemRowBytesV == roundUp(KernelTraits::kValueDim * kElementBytes, kSwizzleBytes),
+                  kKeyRowBytes == roundUp(KernelTraits::kHeadDim * kKeyBytes, kSwizzleBytes) &&
+                  KernelTraits::kSmemRowBytesV == roundUp(KernelTraits::kValueDim * kKeyBytes, kSwizzleBytes),
               "rows of shared memory are multiples of the swizzle");
-static_assert(KernelTraits::kSmemStageBytesK == KernelTraits::kBlockN * KernelTraits::kSmemRowBytesQK &&
+static_assert(KernelTraits::kSmemStageBytesK == KernelTraits::kBlockN * kKeyRowBytes &&
                   KernelTraits::kSmemStageBytesV == KernelTraits::kBlockN * KernelTraits::kSmemRowBytesV,
               "a slot holds one key tile");
 static_assert(KernelTraits::kSmemQ % kSwizzleBytes == 0 && KernelTraits::kSmemK % kSwizzleBytes == 0 &&
@@ -73,11 +77,14 @@ static_assert(areApart({{KernelTraits::kSmemQ, KernelTraits::kBlockM * KernelTra
                        KernelTraits::kSmemBytes),
               "tiles and rings lie apart in the shared memory that is planned");
 
+// Number of the scales of a work item.
+DEV int32_t scalePair(const KernelParams &p, const WorkItem &item) { return item.batch * p.kvHeads + item.kvHead; }
+
 // Everything that a warp carries from one key tile to the next.
 struct Consumer {
-  using Products = WarpProducts<Element>;
+  using Products = KeyValueProducts;
 
-  QueryOperand query;
+  Products::Query query;
   MaskScope mask;
   float dotScale;  // from q . k to log2 units
   float scaleLog2; // from scores to log2 units
@@ -85,13 +92,14 @@ struct Consumer {
   RowState rows;
 
   DEV Consumer(const KernelParams &p, const WorkItem &item, const PatternContext &context, uint32_t queryTile)
-      : query(queryTile), mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, dotScale(p.scaleLog2),
-        scaleLog2(weightScale(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK)),
+      : query(queryTile, p.ofKeys(scalePair(p, item))),
+        mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, dotScale(p.scaleLog2),
+        scaleLog2(weightScale(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(kKeyRowBytes)),
         valueLane(kElementBytes == 2 ? laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV)
                                      : laneOffsetOfSums(KernelTraits::kSmemRowBytesV)) {}
 
   DEV void score(Scores &scores, uint32_t keys, const KeyTile &tile, int chunk) const {
-    Products::queryKey(scores, query, keys + keyLane + chunk * kChunkN * KernelTraits::kSmemRowBytesQK);
+    Products::queryKey(scores, query, keys + keyLane + chunk * kChunkN * kKeyRowBytes);
     if constexpr (Pattern::kHasScore)
       applyScores(scores, mask, tile, chunk, dotScale);
   }
@@ -212,7 +220,7 @@ DEV void computeWorkItem(const KernelParams &p, const WorkItem &item, uint32_t s
   if (Pattern::kHasSink)
     startFromSink(consumer.rows, Pattern::sink(context));
   if (p.carryLse)
-    continueFromCarry(consumer.rows, p, LaneRows(p, item));
+    continueFromCarry(consumer.rows, p, LaneRows(p, item), p.ofValues(scalePair(p, item)));
   if constexpr (KernelTraits::kQueryInRegisters) {
     ptx::waitCopies<kStages == 1 ? 1 : kStages - 1>();
     __syncthreads();
@@ -224,7 +232,7 @@ DEV void computeWorkItem(const KernelParams &p, const WorkItem &item, uint32_t s
     walkOverlapped(ring, consumer);
   else
     walkInOrder(ring, consumer);
-  storeRows(p, LaneRows(p, item), consumer.rows);
+  storeRows(p, LaneRows(p, item), consumer.rows, p.ofValues(scalePair(p, item)));
 }
 
 } // namespace heddle

@@ -28,8 +28,14 @@ constexpr int kScoreTiles = kChunkN / 8;
 constexpr int kChunkSteps = kChunkN / kMmaStep;
 
 // What products of values leave in the lanes.
+template <bool AreScaled> struct ColumnsOfValues {
+  using Type = ColumnPairs;
+};
+template <> struct ColumnsOfValues<true> {
+  using Type = ColumnFours;
+};
 struct Values {
-  using Columns = ColumnPairs;
+  using Columns = ColumnsOfValues<kHasScaledKeys>::Type;
   static constexpr int kSumTiles = 0;
 };
 

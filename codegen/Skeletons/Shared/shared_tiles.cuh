@@ -30,12 +30,13 @@ struct StridedRows {
   int32_t first, rate, end;
 };
 
+template <int ElementBytes = kElementBytes>
 DEV const char *headBase(const void *tensor, const int64_t (&stride)[3], int32_t batch, int32_t head) {
-  return static_cast<const char *>(tensor) + (batch * stride[0] + head * stride[2]) * kElementBytes;
+  return static_cast<const char *>(tensor) + (batch * stride[0] + head * stride[2]) * ElementBytes;
 }
 
-template <int Rows, int Dim, int SharedRowBytes> struct SharedTile {
-  static constexpr int kPieces = Dim / kPieceElements;
+template <int Rows, int Dim, int SharedRowBytes, int ElementBytes = kElementBytes> struct SharedTile {
+  static constexpr int kPieces = Dim * ElementBytes / kPieceBytes;
   static constexpr int kLanesPerRow = roundUpToPowerOfTwo(kPieces);
   static constexpr int kRowsPerPass = kThreads / kLanesPerRow;
   static constexpr int kPasses = (Rows + kRowsPerPass - 1) / kRowsPerPass;

@@ -1,5 +1,5 @@
 """Calls of sequences at once, and what they were given, as heddle.serve takes it."""
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Tuple
 
 from . import _direct, _kinds, patterns
 from ._options import with_numbers
@@ -24,6 +24,7 @@ class PagesSpec(NamedTuple):
     k_origin: int = 0
     precision: str = "exact"
     cu_seqlens_k: Any = None
+    descale: Optional[Tuple[Any, Any]] = None
 
     @property
     def name(self):
@@ -36,12 +37,14 @@ class PagesSpec(NamedTuple):
     def given(self):
         """Tensors, by role."""
         integers = dict(page_table=self.page_table, seqused_k=self.seqused_k, cu_seqlens_q=self.cu_seqlens_q, cu_seqlens_k=self.cu_seqlens_k)
-        return dict(q=self.q, k=self.k, v=self.v, **{name: each for name, each in integers.items() if each is not None})
+        scales = dict(zip(("descale_k", "descale_v"), self.descale or ()))
+        return dict(q=self.q, k=self.k, v=self.v, **{name: each for name, each in {**integers, **scales}.items() if each is not None})
 
     def refuse_unclear(self, **others):
         """Of the pattern: `others` are what the call takes beside these."""
         seqused_k = {} if self.cu_seqlens_k is None else dict(seqused_k=self.seqused_k)
-        options = dict(cu_seqlens_q=self.cu_seqlens_q, **seqused_k, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream, **others)
+        options = dict(cu_seqlens_q=self.cu_seqlens_q, **seqused_k, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream,
+                       descale=self.descale, **others)
         self.pattern.refuse_unclear(self.name, [name for name, value in options.items() if value is not None])
 
 

@@ -30,8 +30,8 @@ def _fake(q, k, v, *_, **__):
 
 def attention(spec, return_lse):
     """The call as a node of a graph."""
-    if spec.out is not None or spec.lse is not None:
-        raise InvalidArgumentError(f"{spec.name}: out= and lse= are for calls outside of torch.compile and torch.export")
+    if spec.out is not None or spec.lse is not None or spec.descale is not None:
+        raise InvalidArgumentError(f"{spec.name}: out=, lse= and descale= are for calls outside of torch.compile and torch.export")
     integers = spec.page_table, spec.seqused_k, spec.cu_seqlens_q, spec.cu_seqlens_k
     out, lse = torch.ops.heddle.paged_attention(spec.q, spec.k, spec.v, *integers, *_torch_op.parts(spec))
     return (out, lse) if return_lse else out

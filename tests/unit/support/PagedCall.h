@@ -24,6 +24,9 @@ struct PagedShape {
   bool isRagged = false;
   DType dtype = DType::bf16;
   Keys lie = Keys::pages;
+  std::optional<DType> cached = {}; ///< the type of k and v, where it is not that of q
+
+  CallElements elements() const { return CallElements(dtype).withKeys(cached.value_or(dtype)); }
 
   bool isInRows() const { return lie == Keys::rows || lie == Keys::usedRows; }
   int64_t tables() const { return lie == Keys::lists ? kvHeads : 1; }
@@ -80,7 +83,7 @@ struct PagedCall {
   CpuCall cpuCall(RoleTensors &results) const {
     CpuCall call;
     call.pattern = jit.get();
-    call.elements = CallElements(asked.dtype);
+    call.elements = asked.elements();
     for (const KindRole &role : kDecode.roles())
       if (const HostTensor &tensor = results.isGiven(role.role) ? results.of(role.role) : inputs.of(role.role);
           !tensor.shape.empty())
@@ -109,7 +112,7 @@ struct PagedCall {
     RoleTensors results = emptyResultsOf(kForward, sizes, CallElements(asked.dtype));
     CpuCall call;
     call.pattern = jit.get();
-    call.elements = CallElements(asked.dtype);
+    call.elements = asked.elements();
     setSizes(sizes, call);
     call.sequence = int32_t(sequence);
     call.qOrigin = asked.keys[sequence] - asked.rows[sequence], call.scale = float(scale);
@@ -118,6 +121,9 @@ struct PagedCall {
       call.give(role, tensors.of(role).data.data());
     for (Role role : {Role::out, Role::lse})
       call.give(role, results.of(role).data.data());
+    for (Role role : {Role::descaleK, Role::descaleV})
+      if (inputs.isGiven(role))
+        call.give(role, inputs.of(role).data.data());
     giveArguments(call);
     const Status status = cpuFunctionOf(KindBase::forward)(call);
     REQUIRE_MESSAGE(status.isOk(), status.message());
@@ -249,7 +255,11 @@ private:
     sizes.heads = asked.heads, sizes.kvHeads = asked.kvHeads;
     sizes.headDim = asked.headDim, sizes.valueDim = asked.valueDim;
     for (const auto &[role, name] : {std::pair(Role::q, "q"), {Role::k, "k"}, {Role::v, "v"}})
-      inputs.of(role) = randomNormalTensor(asked.dtype, sizes.shapeOf(specOf(*kDecode.find(role))), 5, name);
+      inputs.of(role) = randomNormalTensor(asked.elements().of(specOf(role).element),
+                                           sizes.shapeOf(specOf(*kDecode.find(role))), 5, name);
+    for (Role role : {Role::descaleK, Role::descaleV})
+      if (asked.cached)
+        inputs.of(role) = scalesOf(role, sizes);
     std::vector<bool> isUsed(size_t(sizes.pages * sizes.pageSize), false);
     const std::vector<int> lengths = asked.listKeys();
     for (size_t list = 0; list < lengths.size(); ++list)
@@ -264,6 +274,14 @@ private:
     }
   }
 
+  /// Another one for each sequence and kv head.
+  static HostTensor scalesOf(Role role, const AttentionSizes &sizes) {
+    HostTensor scales = HostTensor::zeros(DType::fp32, sizes.shapeOf(specOf(*kDecode.find(role))));
+    for (int64_t i = 0; i < scales.elements(); ++i)
+      scales.set(i, float(role == Role::descaleK ? 3 + i % 4 : 5 - i % 3) / 8);
+    return scales;
+  }
+
   /// Of a key among those of all pages.
   int64_t placeOf(size_t list, int64_t key) const {
     if (asked.isInRows())
@@ -273,8 +291,8 @@ private:
   }
 
   HostTensor gathered(Role role, size_t sequence, const AttentionSizes &sizes) const {
-    HostTensor tensor = HostTensor::zeros(asked.dtype, sizes.shapeOf(specOf(role)));
-    const size_t perKey = size_t(tensor.shape[2] * tensor.shape[3] * dtypeBytes(asked.dtype));
+    HostTensor tensor = HostTensor::zeros(inputs.of(role).dtype, sizes.shapeOf(specOf(role)));
+    const size_t perKey = size_t(tensor.shape[2] * tensor.shape[3] * dtypeBytes(tensor.dtype));
     for (int64_t key = 0; key < sizes.seqlenK; ++key)
       std::memcpy(tensor.data.data() + size_t(key) * perKey,
                   inputs.of(role).data.data() + size_t(placeOf(sequence, key)) * perKey, perKey);

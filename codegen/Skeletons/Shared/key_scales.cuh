@@ -1,0 +1,20 @@
+// What elements of k and v are multiplied by where these alone are scaled: a number for each (batch or sequence, kv head) in
+// their order, null: 1. Where they are not, it takes no parameters.
+#pragma once
+
+#include "Shared/elements.cuh"
+
+namespace heddle {
+
+template <bool AreScaled> struct KeyScales {
+  DEV float ofKeys(int32_t) const { return 1.f; }
+  DEV float ofValues(int32_t) const { return 1.f; }
+};
+template <> struct KeyScales<true> {
+  const float *descaleK, *descaleV;
+
+  DEV float ofKeys(int32_t pair) const { return descaleK ? descaleK[pair] : 1.f; }
+  DEV float ofValues(int32_t pair) const { return descaleV ? descaleV[pair] : 1.f; }
+};
+
+} // namespace heddle
