@@ -52,7 +52,9 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   const bool isForward = kernel.kind == kForward;
   shape.elements = CallElements(kernel.dtype, isForward ? DType::fp32 : kernel.dtype, kernel.precision);
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
-  const std::string direction = isForward ? "_forward" : kernel.kind.hasPages() ? "_decode" : "_backward";
+  const std::string direction = isForward                ? std::string("_forward")
+                                : kernel.kind.hasPages() ? "_" + kernel.kind.name()
+                                                         : "_backward";
   const std::string changes =
       std::string("skeleton=") + (isOfHopper ? "sm90" : "portable") + direction + kernel.changes;
   if (kernel.ofArguments)
