@@ -105,10 +105,11 @@ TEST_CASE("sequences whose neighbours share much more do not shorten what these 
 
 TEST_CASE("windows, sinks in the softmax, all keys: tiles that all rows of a group keep") {
   const PagedShape shape = ragged(shapeOf({1, 3, 2, 1}, {500, 470, 480, 460}, {0, 448, 448, 448}, 6, 2));
-  for (const char *name : {"streaming", "sink", "full"}) {
+  for (const char *name : {"streaming", "sink", "full", "alibi"}) {
     const CascadeKernel kernel(name);
     kernel.check(shape, 3);
   }
+  CascadeKernel("alibi").check(shapeOf({2, 2, 2}, {300, 270, 290}, {0, 256, 256}, 6, 2), 3);
   // Nothing is left for the sequences themselves.
   CascadeKernel("full").check(shapeOf({1, 1, 1}, {256, 256, 256}, {0, 256, 256}, 4, 1), 3);
 }

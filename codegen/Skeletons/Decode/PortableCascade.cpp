@@ -103,8 +103,6 @@ Status PortableCascade::checkRequest(const KernelRequest &request) const {
     return Status::unsupported(
         "sequences share keys where all heads keep the same pairs, without dilation and branches; "
         "kind decode serves this pattern");
-  if (request.hasScores)
-    return Status::unsupported("sequences share keys where no word changes scores; kind decode serves this pattern");
   return {};
 }
 

@@ -41,10 +41,10 @@ struct SharedKeys {
     begin = max(begin, other.begin);
     end = min(end, other.end);
   }
-  // The tiles of a group.
-  DEV void close() {
+  // The tiles of a group of so many sequences; none, if they are not worth it.
+  DEV void close(int32_t sequences) {
     end = min(end, shared / KernelTraits::kBlockN);
-    if (end - begin < cascade::kLeastTiles)
+    if (sequences == 1 || end - begin < cascade::kLeastTiles)
       begin = end = 0;
   }
 };
@@ -77,6 +77,49 @@ private:
   uint32_t address;
 };
 
+// The sequences of a run, the first of which is linked to none before: by their threads.
+struct Run {
+  int32_t first, end;
+
+  // All threads of the block call.
+  DEV static Run of(const BlockWords &words, bool isLinked) {
+    const int32_t place = threadIdx.x, warp = place / 32, lane = place % 32;
+    const uint32_t links = __ballot_sync(kWholeWarp, isLinked);
+    if (lane == 0)
+      words.store(warp, links);
+    __syncthreads();
+    Run run = {place, place + 1};
+    uint32_t before = ~links & ptx::lowestBits(lane + 1), behind = ~links & ~ptx::lowestBits(lane + 1);
+#pragma unroll 1
+    for (int32_t w = warp; before == 0 && w > 0;)
+      before = ~static_cast<uint32_t>(words.load(--w)), run.first = w * 32;
+    run.first = run.first / 32 * 32 + 31 - __clz(static_cast<int>(before));
+    int32_t w = warp;
+#pragma unroll 1
+    while (behind == 0 && ++w < KernelTraits::kWarps)
+      behind = ~static_cast<uint32_t>(words.load(w));
+    run.end = behind == 0 ? kThreads : w * 32 + __ffs(static_cast<int>(behind)) - 1;
+    return run;
+  }
+};
+
+// What this sequence and those behind it in its run have together; of the first one of a run, the group. All threads of the
+// block call.
+DEV SharedKeys joinRun(const SharedKeysOfBlock &block, const Run &run, SharedKeys own) {
+  const int32_t place = threadIdx.x;
+  if (run.first == place)
+    own.shared = kNoTile; // with whatever is before the run
+#pragma unroll 1
+  for (int32_t distance = 1; distance < kThreads; distance *= 2) {
+    __syncthreads();
+    block.store(place, own);
+    __syncthreads();
+    if (place + distance < run.end)
+      own.meet(block.load(place + distance));
+  }
+  return own;
+}
+
 // What is known of the sequences before.
 struct GroupCounts {
   int32_t groups, rows;
@@ -86,18 +129,23 @@ DEV void writeRecord(int32_t *to, int32_t a, int32_t b, int32_t c, int32_t d) {
   to[0] = a, to[1] = b, to[2] = c, to[3] = d;
 }
 
-// The sequences of a group, from its first one on; by the thread of that one.
-DEV void writeSequences(const ShareParams<true> &p, const SharedKeysOfBlock &block, const SharedKeys &group,
-                        int32_t first, int32_t place, int32_t count, int32_t state) {
-  int32_t *const records = p.sharing + cascade::firstSequenceWord(p.sequences);
-  int32_t *const rows = p.sharing + cascade::firstRowWord(p.sequences);
-  for (int32_t i = place; i < place + count; ++i) {
-    writeRecord(records + (first + i) * cascade::kSequenceWords, group.begin, group.end, state, 0);
-    const Sequence sequence = Sequence::read(p, first + i, 0);
-    const int32_t firstRow = sequence.batch * p.seqlenQ + sequence.firstRow;
-    for (int32_t query = 0; query < sequence.rows; ++query)
-      rows[state++] = firstRow + query;
-  }
+DEV void writeSequence(const ShareParams<true> &p, int32_t number, const SharedKeys &group, int32_t state) {
+  writeRecord(p.sharing + cascade::firstSequenceWord(p.sequences) + number * cascade::kSequenceWords, group.begin,
+              group.end, state, 0);
+  if (group.end == group.begin)
+    return;
+  int32_t *const rows = p.sharing + cascade::firstRowWord(p.sequences) + state;
+  const Sequence sequence = Sequence::read(p, number, 0);
+  const int32_t firstRow = sequence.batch * p.seqlenQ + sequence.firstRow;
+  for (int32_t query = 0; query < sequence.rows; ++query)
+    rows[query] = firstRow + query;
+}
+
+DEV void writeGroup(const ShareParams<true> &p, int32_t number, int32_t sequence, const SharedKeys &group,
+                    int32_t state) {
+  int32_t *const record = p.sharing + cascade::kHeadWords + number * cascade::kGroupWords;
+  writeRecord(record, sequence, group.rows, group.begin, group.end);
+  record[4] = state;
 }
 
 // Sequences from `first` on, one for each thread.
@@ -109,28 +157,23 @@ DEV void planGroups(const ShareParams<true> &p, const BlockWords &words, const S
   __syncthreads();
   block.store(place, own);
   __syncthreads();
-  SharedKeys group = own;
-  group.shared = kNoTile;
-  int32_t count = 1;
-  const bool isLinked = block.isLinked(place);
-  if (!isLinked)
-    for (; block.isLinked(place + count); ++count)
-      group.meet(block.load(place + count));
-  group.close();
-  const bool isGroup = !isLinked && count > 1 && group.end > group.begin;
-  const BlockSum sum = sumOfBlock(words, isGroup ? static_cast<int64_t>(group.rows) << 32 | 1 : 0);
-  if (exists && !isLinked && !isGroup) // nobody of these shares anything
-    for (int32_t i = 0; i < count; ++i)
-      writeRecord(p.sharing + cascade::firstSequenceWord(p.sequences) + (number + i) * cascade::kSequenceWords, 0, 0, 0,
-                  0);
-  if (isGroup) {
-    const int32_t state = counts.rows + static_cast<int32_t>(sum.before >> 32);
-    int32_t *const record =
-        p.sharing + cascade::kHeadWords + (counts.groups + static_cast<int32_t>(sum.before)) * cascade::kGroupWords;
-    writeRecord(record, number, group.rows, group.begin, group.end);
-    record[4] = state;
-    writeSequences(p, block, group, first, place, count, state);
-  }
+  const Run run = Run::of(words, block.isLinked(place));
+  const SharedKeys rest = joinRun(block, run, own);
+  __syncthreads();
+  block.store(place, rest);
+  __syncthreads();
+  SharedKeys group = block.load(run.first);
+  group.close(run.end - run.first);
+  const bool isFirst = run.first == place && group.end > group.begin;
+  const BlockSum sum = sumOfBlock(words, isFirst ? static_cast<int64_t>(group.rows) << 32 | 1 : 0);
+  const int32_t groups = counts.groups + static_cast<int32_t>(sum.before),
+                rows = counts.rows + static_cast<int32_t>(sum.before >> 32);
+  // Of a sequence that is not the first of its group, that group is counted already.
+  const int32_t state = rows - (isFirst ? 0 : rest.rows);
+  if (exists)
+    writeSequence(p, number, group, state);
+  if (isFirst)
+    writeGroup(p, groups, number, group, state);
   counts.groups += static_cast<int32_t>(sum.all);
   counts.rows += static_cast<int32_t>(sum.all >> 32);
 }

@@ -7,6 +7,7 @@
 #include "Ptx/scalar.cuh"
 #include "Shared/elements.cuh"
 #include "Shared/score_units.cuh"
+#include "Shared/shared_tiles.cuh"
 
 namespace heddle {
 

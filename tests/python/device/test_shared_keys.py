@@ -77,7 +77,7 @@ def test_many_sequences_in_groups(place):
 def test_a_pattern_that_cannot_share(place):
     pages = Sharing(place, (300, 290), (0, 256))
     with pytest.raises(heddle.UnsupportedError, match="kind decode serves this pattern"):
-        serve.paged_attention(queries(place, [1, 1]), *pages.arguments(), "alibi", shared_k=pages.shared)
+        serve.paged_attention(queries(place, [1, 1]), *pages.arguments(), "dilated", shared_k=pages.shared)
 
 
 @pytest.mark.gpu
