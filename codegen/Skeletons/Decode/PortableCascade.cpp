@@ -63,6 +63,21 @@ LaunchExpr mostRows() {
   return min(LaunchExpr(Symbol::batch) * Symbol::seqlenQ, LaunchExpr(Symbol::sequences) * ofSequence);
 }
 
+/// Another launch of the same parameter block: null where regions lie that do not live then.
+KernelLaunch besideDecode(const LaunchPlan &plan, const KernelLaunch &decode, const char *entry, int64_t number) {
+  KernelLaunch launch = decode;
+  launch.entry = entry;
+  launch.clears.clear();
+  for (SlotSpec &slot : launch.slots) {
+    if (slot.kind != SlotSpec::Kind::ptr || slot.pointer.kind != PointerSource::Kind::region)
+      continue;
+    const WorkspaceRegion &region = plan.regions[size_t(slot.pointer.index)];
+    if (number < region.first || number > region.last)
+      slot.kind = SlotSpec::Kind::i64, slot.expr = 0;
+  }
+  return launch;
+}
+
 class PortableCascade final : public Family<CascadeConfig, KindBase::cascade, AsyncCopies, layoutOf> {
 public:
   Status checkRequest(const KernelRequest &request) const override;
@@ -121,9 +136,8 @@ LaunchPlan PortableCascade::planLaunch(const KernelRequest &request, const Kerne
   decode.appendPointer(Role::sharedK);
   decode.appendPointer(sharing);
   decode.appendPointer(states);
-  KernelLaunch first = decode, last = decode;
-  first.entry = "heddle_cascade_plan", last.entry = "heddle_cascade_join";
-  first.clears.clear(), last.clears.clear();
+  KernelLaunch first = besideDecode(plan, decode, "heddle_cascade_plan", 0),
+               last = besideDecode(plan, decode, "heddle_cascade_join", 2);
   first.grid[0] = 1;
   first.sharedBytes = decode::kControlBytes + config.threads() * 16;
   last.grid[0] = ceilDiv(rows, CascadeConfig::kWarps);
