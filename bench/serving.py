@@ -268,6 +268,7 @@ def time_of(peer, call, clock):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--calls", type=int, default=40)
+    parser.add_argument("--alone", action="store_true", help="without the others, whose kernels take long to compile")
     parser.add_argument("cases", nargs="*", help="those whose name contains one of these; all of them")
     options = parser.parse_args()
     clock = Clock(options.calls)
@@ -283,7 +284,7 @@ def main():
             call.check()
             taken = clock.microseconds(call.run)
             gigabytes = kept_keys(case) * case.kv_heads * case.dim * 4 / taken / 1000
-            peers = " | ".join(time_of(peer, call, clock) for peer in (flashinfer, flex))
+            peers = " | ".join("-" if options.alone else time_of(peer, call, clock) for peer in (flashinfer, flex))
             print(f"| {case.name}, {case.heads}/{case.kv_heads} | {taken:.1f} | {gigabytes:.0f} | {100 * gigabytes / rate:.0f} | {peers} |", flush=True)
             del call
             torch.cuda.empty_cache()
