@@ -11,8 +11,8 @@ static_assert(Pattern::kBranchCount == 1 && KernelTraits::kPacksHeads, "tiles of
 
 // A sequence, or what a group has together.
 struct SharedKeys {
-  int32_t rows, shared, begin,
-      end; // queries; keys shared with the one before; key tiles that all of its queries keep whole
+  int32_t rows, shared; // queries; keys shared with the sequence before
+  int32_t begin, end;   // key tiles that all of its queries keep whole
 
   DEV static SharedKeys none() { return {0, 0, 0, 0}; }
 
