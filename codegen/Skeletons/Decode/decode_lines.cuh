@@ -34,7 +34,7 @@ struct Line : Share {
   int32_t head, variant, rate;
   int32_t rowsOfUnit;
   int32_t tilesOfClass; // units of one class of rows and one kv head
-  int32_t units, keyTiles;
+  int32_t units, keyTiles; // of a group, workOfUnit()
 
   DEV int64_t work() const { return static_cast<int64_t>(units) * keyTiles; }
   DEV int32_t rowsOfClass(int32_t rho) const { return ceilDiv(sequence.rows - rho, rate); }
@@ -52,8 +52,9 @@ struct Line : Share {
     static_cast<Share &>(*this) = share;
     if (share.isGroup()) {
       sequence.rows = rowsOfGroup, sequence.keys = share.keyEnd();
-      keyTiles = share.tiles();
       deal(p, 1);
+      setWork(rowsOfUnit > decode::kRows);
+      keyTiles = workOfUnit();
     } else {
       keyTiles = max(keyTiles - share.tiles(), 1);
     }

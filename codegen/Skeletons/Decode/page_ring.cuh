@@ -27,7 +27,16 @@ public:
       range = share.range(), at.tile = range.begin;
   }
 
+  // How many tiles are those of `count` counted ones from the first on, and of all that are left.
+  DEV int32_t tilesOf(int32_t first, int32_t count) const {
+    if (!share.isGroup() || count == kNoTile)
+      return count;
+    return share.tilesOf(first + count) - share.tilesOf(first);
+  }
+
   DEV void skip(int32_t count) {
+    if (share.isGroup())
+      count = share.tilesOf(count);
 #pragma unroll 1
     while (count > 0 && findTile()) {
       const int32_t step = min(count, share.endOfOwn(at.tile, range.end) - at.tile);
@@ -119,7 +128,7 @@ public:
   // From tile number `first` of the unit on, at most `count` tiles. All pages are asked for before the first is used;
   // meanwhile() has a group of copies of its own.
   template <class Meanwhile> DEV void prime(int32_t first, int32_t count, const Meanwhile &meanwhile) {
-    left = count;
+    left = walk.tilesOf(first, count);
     walk.skip(first);
     pending[0] = KeyTile::none();
     RowsOfLane rows[kStages - 1];

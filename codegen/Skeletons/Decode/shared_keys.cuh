@@ -17,9 +17,9 @@ struct GroupRecord {
 };
 
 // Of a line or a unit: the key tiles that its sequence, or its group, shares. `state`: number of the first of its rows among
-// those of all groups.
+// those of all groups. `tileWork`: of a group, as how many a tile counts where work is dealt out; else 0.
 template <bool Shares> struct KeyShare {
-  int32_t begin, end, state, isOfGroup;
+  int32_t begin, end, state, tileWork;
 
   DEV static int32_t groups(const ShareParams<true> &p) { return p.sharing[0]; }
   DEV static GroupRecord group(const ShareParams<true> &p, int32_t number) {
@@ -33,11 +33,15 @@ template <bool Shares> struct KeyShare {
     return {words[0], words[1], words[2], 0};
   }
   template <class OfLane> DEV static KeyShare ofLane(const KeyShare &own, const OfLane &of) {
-    return {of(own.begin), of(own.end), of(own.state), of(own.isOfGroup)};
+    return {of(own.begin), of(own.end), of(own.state), of(own.tileWork)};
   }
 
-  DEV bool isGroup() const { return isOfGroup != 0; }
+  DEV bool isGroup() const { return tileWork != 0; }
   DEV int32_t tiles() const { return end - begin; }
+  // Of a group: the work of a unit, and how many tiles are those of work [0, end).
+  DEV int32_t workOfUnit() const { return tiles() * tileWork; }
+  DEV int32_t tilesOf(int32_t endOfWork) const { return (endOfWork + tileWork - 1) / tileWork; }
+  DEV void setWork(bool isTall) { tileWork = isTall ? cascade::kTallWork : 1; }
   DEV int32_t keyEnd() const { return end * KernelTraits::kBlockN; }
   DEV KeyRange range() const { return KeyRange{begin, end, begin, end, 0}; }
 
@@ -64,6 +68,9 @@ template <> struct KeyShare<false> {
 
   DEV bool isGroup() const { return false; }
   DEV int32_t tiles() const { return 0; }
+  DEV int32_t workOfUnit() const { return 0; }
+  DEV int32_t tilesOf(int32_t endOfWork) const { return endOfWork; }
+  DEV void setWork(bool) {}
   DEV int32_t keyEnd() const { return 0; }
   DEV KeyRange range() const { return KeyRange{0, 0, 0, 0, 0}; }
   DEV bool isShared(int32_t) const { return false; }
