@@ -179,6 +179,16 @@ static PageSizes pageSizesOf(const AttentionSizes &sizes) {
   return {sizes.sequences, sizes.pages, sizes.pageSize, sizes.maxPages, sizes.tables};
 }
 
+static Status checkTablesOf(const heddle_attention_args &args) {
+  const char *first = args.page_table ? "page_table" : "kv_indptr",
+             *second = args.cu_seqlens_k ? "cu_seqlens_k" : "kv_indptr";
+  if (bool(args.page_table) + bool(args.cu_seqlens_k) + bool(args.kv_indptr) > 1)
+    return Status::invalidArgument(std::string("expected a tensor '") + first + "' or '" + second + "', not both");
+  if (args.kv_indptr && !(args.kv_indices && args.kv_last_page_len))
+    return Status::invalidArgument("expected tensors 'kv_indices' and 'kv_last_page_len' beside 'kv_indptr'");
+  return {};
+}
+
 // Sequences as calls in host memory have them. The most keys of one count as the length of keys.
 static Status checkSequencesOf(AttentionInputs &inputs) {
   AttentionSizes &sizes = inputs.sizes;
@@ -190,15 +200,18 @@ static Status checkSequencesOf(AttentionInputs &inputs) {
   };
   args.page_table = integersOf(Role::pageTable), args.seqused_k = integersOf(Role::sequsedK);
   args.cu_seqlens_q = integersOf(Role::cuSeqlensQ), args.cu_seqlens_k = integersOf(Role::cuSeqlensK);
+  args.kv_indptr = integersOf(Role::kvIndptr), args.kv_indices = integersOf(Role::kvIndices);
+  args.kv_last_page_len = integersOf(Role::kvLastPageLen), args.shared_k = integersOf(Role::sharedK);
   giveSizes(inputs.kind, [&sizes](RoleExtent size) { return sizes.of(size); }, args);
   LaunchSymbols symbols;
   for (const SizeSpec &size : kSizes)
     symbols[symbolOf(size.size)] = sizes.of(size.size);
-  if (args.page_table && args.cu_seqlens_k)
-    return Status::invalidArgument("expected a tensor 'page_table' or 'cu_seqlens_k', not both");
+  HEDDLE_TRY(checkTablesOf(args));
   HEDDLE_TRY(checkSequences(inputs.kind.roles(), args, symbols));
   HEDDLE_TRY(checkSequenceValues(inputs.kind.roles(), args, symbols));
   sizes.seqlenK = symbols[LaunchSymbol::seqlenK];
+  if (args.kv_indptr)
+    return checkChainedTables(pageSizesOf(sizes), inputs.kvIndptr, inputs.kvIndices);
   return args.page_table ? checkPageTable(pageSizesOf(sizes), inputs.pageTable, inputs.sequsedK) : Status();
 }
 
@@ -260,7 +273,7 @@ static void addScales(RoleTensors &tensors, const AttentionSizes &sizes, const C
 // Where keys lie, unless `also` says that it is in ragged rows, in pages.
 static bool isMade(const KindRole &role, const Kind &kind, const std::vector<Role> &also) {
   const auto isAlso = [&also](Role wanted) { return std::find(also.begin(), also.end(), wanted) != also.end(); };
-  if (!includes(role.access, Access::read) || kind.takesFromForward(role.role))
+  if (!includes(role.access, Access::read) || kind.takesFromForward(role.role) || role.role == Role::kvIndptr)
     return false;
   return role.presence == Presence::required || isAlso(role.role) ||
          (kind.hasPages() &&
@@ -275,7 +288,21 @@ static HostTensor randomTensor(const RoleSpec &role, const AttentionSizes &sizes
     return randomLengths(pageSizesOf(sizes), seed);
   if (role.role == Role::cuSeqlensK)
     return evenOffsets(sizes.sequences, sizes.pageSize);
+  if (role.element == RoleElement::i32)
+    return HostTensor::zeros(DType::i32, sizes.shapeOf(role));
   return randomNormalTensor(elements.of(role.element), sizes.shapeOf(role), seed, role.name, show);
+}
+
+// What follows from tables and lengths.
+static void finishTables(RoleTensors &tensors, const PageSizes &sizes, const RandomInputs &random) {
+  if (tensors.isGiven(Role::sharedK))
+    tensors.sharedK = shareFirstPages(sizes, tensors.pageTable, tensors.sequsedK);
+  if (std::find(random.also.begin(), random.also.end(), Role::kvIndptr) == random.also.end())
+    return;
+  ChainedTables chain = chained(sizes, tensors.pageTable, tensors.sequsedK);
+  tensors.kvIndptr = std::move(chain.offsets), tensors.kvIndices = std::move(chain.entries);
+  tensors.kvLastPageLen = std::move(chain.lastLengths);
+  tensors.pageTable = {}, tensors.sequsedK = {};
 }
 
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType dtype, uint64_t seed, const Kind &kind,
@@ -309,6 +336,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType
     made += own;
   }
   addScales(tensors, sizes, elements, seed, kind);
+  finishTables(tensors, pageSizesOf(sizes), random);
   return makeAttentionInputs(std::move(tensors), kind);
 }
 

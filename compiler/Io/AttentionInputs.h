@@ -87,7 +87,8 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
 // What random tensors are made beside those that every call of a kind reads, and who is told how far they are, from 0
 // to 1.
 struct RandomInputs {
-  std::vector<Role> also = {}; // optional roles; cuSeqlensK: keys of sequences lie in rows
+  std::vector<Role> also =
+      {}; // optional roles; cuSeqlensK: keys of sequences lie in rows; kvIndptr: tables behind each other
   std::function<void(double share)> progress = {};
   std::optional<DType> keys = {}; // the type of k and v; nothing: that of q
 };

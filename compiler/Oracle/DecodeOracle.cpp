@@ -42,7 +42,10 @@ public:
   int64_t keysOf(const Sequence &sequence, int64_t table) const {
     if (inputs.isGiven(Role::sequsedK))
       return int64_t(inputs.sequsedK.get(table * inputs.sizes.sequences + sequence.number));
-    return int64_t(inputs.cuSeqlensK.get(sequence.number + 1)) - int64_t(inputs.cuSeqlensK.get(sequence.number));
+    if (inputs.isGiven(Role::cuSeqlensK))
+      return countOf(inputs.cuSeqlensK, sequence);
+    const int64_t pages = countOf(inputs.kvIndptr, sequence);
+    return pages ? (pages - 1) * inputs.sizes.pageSize + int64_t(inputs.kvLastPageLen.get(sequence.number)) : 0;
   }
 
   /// Rows and keys by their numbers in the sequence.
@@ -63,12 +66,19 @@ public:
   }
 
 private:
+  static int64_t countOf(const HostTensor &offsets, const Sequence &sequence) {
+    return int64_t(offsets.get(sequence.number + 1)) - int64_t(offsets.get(sequence.number));
+  }
+
   RowId placeOfKey(const Sequence &sequence, int64_t table, const RowId &id) const {
     const AttentionSizes &sizes = inputs.sizes;
     if (inputs.isGiven(Role::cuSeqlensK))
       return {0, id.head, int64_t(inputs.cuSeqlensK.get(sequence.number)) + id.row};
     const int64_t list = table * sizes.sequences + sequence.number, number = id.row / sizes.pageSize;
-    return {int64_t(inputs.pageTable.get(list * sizes.maxPages + number)), id.head, id.row % sizes.pageSize};
+    const double page = inputs.isGiven(Role::kvIndptr)
+                            ? inputs.kvIndices.get(int64_t(inputs.kvIndptr.get(sequence.number)) + number)
+                            : inputs.pageTable.get(list * sizes.maxPages + number);
+    return {int64_t(page), id.head, id.row % sizes.pageSize};
   }
 
   const AttentionInputs &inputs;
@@ -130,6 +140,10 @@ private:
 
 std::unique_ptr<const KindReference> decodeOracle(const KindCall &call, int64_t rows) {
   return std::make_unique<DecodeReference>(call, rows);
+}
+
+std::unique_ptr<const KindReference> cascadeOracle(const KindCall &call, int64_t rows) {
+  return decodeOracle(call, rows);
 }
 
 } // namespace heddle::oracle

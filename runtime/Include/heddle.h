@@ -137,7 +137,7 @@ typedef struct heddle_attention_args {
   /* Positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own value is taken
    * too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of each other. */
   int64_t q_origin, k_origin;
-  /* Kind "decode", else null: see below. */
+  /* Kinds "decode" and "cascade", else null: see below. */
   const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;
   int32_t page_size; /* kind "decode": rows of k, or 0 */
   float scale;       /* of q . k; 0 means 1 / sqrt(head_dim) */
@@ -192,6 +192,16 @@ typedef struct heddle_attention_args {
   float *k_mean;
   int32_t tables; /* kind "decode": page tables of each sequence, kv_heads; 0 or 1: one for all heads */
   int32_t reserved;
+  /* Kinds "decode" and "cascade", where page_table is null: tables behind each other, of whole pages but the last. Pages of
+   * sequence s are kv_indices[kv_indptr[s]] to kv_indices[kv_indptr[s + 1]] (sequences + 1 offsets, 0 first, none above
+   * max_pages), of which the last one has kv_last_page_len[s] keys, 1 to page_size. max_pages is the length of kv_indices. Where seqused_k
+   * is given, the first seqused_k[s] keys count. */
+  const int32_t *kv_indptr, *kv_indices, *kv_last_page_len;
+  /* Kind "cascade": as "decode" without `tables` and cu_seqlens_k, and how many of its first keys a sequence has in the same
+   * pages as the one before it: [sequences], the first one 0. Results are those of "decode"; such keys are read once for
+   * neighbours that share them. A number is the caller's word; beyond the keys of both it is cut, and calls on the processors
+   * look at it and at the tables. */
+  const int32_t *shared_k;
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;
@@ -215,7 +225,7 @@ typedef struct heddle_kernel_query {
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
   const char *
-      kind; /* null means "forward"; "decode"; "quantize"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
+      kind; /* null means "forward"; "decode"; "cascade"; "quantize"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_e4m3_kv" behind each: k and v are
                      * e4m3, whatever q is; "_fp32_out" behind that: out is fp32, or "_fp16_out" of e4m3 fp16;
                      * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */

@@ -64,10 +64,10 @@ TEST_CASE("a role's address is that of its own field") {
 }
 
 TEST_CASE("kinds have one text") {
-  CHECK(kindNames() == std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate",
-                                                "backward_accumulate_keys", "backward_deterministic",
-                                                "backward_accumulate_deterministic",
-                                                "backward_accumulate_keys_deterministic", "decode", "quantize"});
+  CHECK(kindNames() ==
+        std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate", "backward_accumulate_keys",
+                                 "backward_deterministic", "backward_accumulate_deterministic",
+                                 "backward_accumulate_keys_deterministic", "decode", "cascade", "quantize"});
   for (Kind kind : Kind::all()) {
     if (kind.isBackward())
       kind.gradientsOf = {0, 13};

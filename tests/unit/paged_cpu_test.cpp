@@ -73,6 +73,14 @@ TEST_CASE("lists that are alike are one table for all heads, bit by bit") {
   CHECK(lists.lse.data == one.lse.data);
 }
 
+TEST_CASE("tables behind each other; keys that sequences share change nothing") {
+  PagedShape shape = with(ragged(shapeOf({1, 70, 0, 5}, {200, 170, 0, 64}, 4, 2, 16)), Keys::indices);
+  check(compiledPattern("streaming"), shape);
+  shape.shared = {0, 165, 0, 0};
+  check(compiledPattern("streaming"), shape);
+  check(compiledPattern("causal"), with(shape, Keys::pages));
+}
+
 TEST_CASE("keys in rows, of which all count or the first ones") {
   for (Keys lie : {Keys::rows, Keys::usedRows}) {
     check(compiledPattern("causal"), with(shapeOf({1, 1, 1, 1}, {300, 0, 1, 130}, 16, 1, 0), lie));

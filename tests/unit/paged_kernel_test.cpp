@@ -109,6 +109,12 @@ TEST_CASE("keys in rows, of which all count or the first ones") {
   PagedKernel("streaming").check(shapeOf({3, 1}, {150, 77}, 6, 2, 0, true, Keys::rows), 3);
 }
 
+TEST_CASE("tables behind each other") {
+  const PagedKernel kernel("causal", ",check_pages=1");
+  kernel.check(shapeOf({1, 1, 1}, {0, 1, 300}, 16, 2, 16, false, Keys::indices), 4);
+  kernel.check(shapeOf({3, 0, 1, 40}, {50, 70, 700, 129}, 6, 2, 48, true, Keys::indices), 3);
+}
+
 TEST_CASE("more sequences than a block has threads") {
   std::vector<int> rows(150, 1), keys;
   for (int i = 0; i < 150; ++i)

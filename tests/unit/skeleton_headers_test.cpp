@@ -28,11 +28,11 @@ struct Beginning {
   std::string arch;
 };
 
-Beginning beginningOf(const std::string &kind, const std::string &arch) {
-  auto file = PatternFile::load(test::places().patterns + "/longnet.mlir");
+Beginning beginningOf(const std::string &kind, const std::string &arch, const std::string &name = "longnet") {
+  auto file = PatternFile::load(test::places().patterns + "/" + name + ".mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
-  const bool isForward = kind == "forward" || kind == "decode" || kind == "quantize";
-  auto pattern = preparePattern(**file, PassFunctions::ofDefaults, isForward ? Walk::queries : Walk::both);
+  const Walk walk = kind == "row_dot" ? Walk::both : Kind::parse(kind)->walk();
+  auto pattern = preparePattern(**file, PassFunctions::ofDefaults, walk);
   REQUIRE_MESSAGE(pattern.isOk(), pattern.status().message());
   KernelShape shape;
   shape.kind = *Kind::parse(kind);
@@ -65,7 +65,7 @@ TEST_CASE("device files include what they use") {
   const Beginning kernels[] = {beginningOf("forward", "sm_90a"), beginningOf("backward", "sm_90a"),
                                beginningOf("forward", "sm_80"),  beginningOf("backward", "sm_80"),
                                beginningOf("row_dot", "sm_80"),  beginningOf("decode", "sm_80"),
-                               beginningOf("quantize", "sm_89")};
+                               beginningOf("quantize", "sm_89"), beginningOf("cascade", "sm_80", "causal")};
   for (const EmbeddedFile &file : skeletonSources()) {
     Status status;
     for (const Beginning &kernel : kernels)

@@ -56,6 +56,13 @@ int64_t leastRegisters(const KernelRequest &request, const DecodeConfig &config)
 
 LaunchExpr atLeastOne(const LaunchExpr &size) { return LaunchExpr::apply(LaunchExpr::Op::max, {size, 1}); }
 
+void appendRole(KernelLaunch &launch, const Kind &kind, Role role) {
+  if (kind.find(role))
+    launch.appendPointer(role);
+  else
+    launch.appendI64(0);
+}
+
 bool packsHeads(const KernelRequest &request) { return !request.keepsByHead && request.variants.size() == 1; }
 
 class PortableDecode final : public Family<DecodeConfig, KindBase::decode, AsyncCopies, layoutOf> {
@@ -155,8 +162,8 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   appendOperands(launch, request);
   appendKeyScales(launch, request);
   for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ,
-                    Role::cuSeqlensK})
-    launch.appendPointer(role);
+                    Role::cuSeqlensK, Role::kvIndptr, Role::kvIndices, Role::kvLastPageLen})
+    appendRole(launch, request.kind, role);
   launch.appendPointer(arrivals);
   launch.appendPointer(states);
   for (Role role : {Role::q, Role::k, Role::v, Role::out})
@@ -181,6 +188,7 @@ std::string PortableDecode::traits(const KernelRequest &request, const KernelCon
   printer.constant("kRowWarps", 1);
   printer.constant("kQueryInRegisters", 1);
   printer.constant("kPacksHeads", packsHeads(request));
+  printer.constant("kShares", request.kind.find(Role::sharedK) != nullptr);
   printer.smem(layoutOf(request, config));
   printRowBytes(printer, request);
   return printer.str();

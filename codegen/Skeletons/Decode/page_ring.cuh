@@ -22,28 +22,54 @@ static_assert(kStages >= 2, "copies run ahead of use");
 // The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
 class UnitWalk : RangeWalk<KeyColumns<KernelTraits::kBlockN>> {
 public:
-  DEV UnitWalk(const PatternContext &context, const Unit &unit) : RangeWalk(context, unit.span()) {
+  DEV UnitWalk(const PatternContext &context, const Unit &unit) : RangeWalk(context, unit.span()), share(unit) {
     enter(unit.variant);
+    if (share.isGroup())
+      range = share.range(), at.tile = range.begin;
+  }
+
+  // How many tiles are those of `count` counted ones from the first on, and of all that are left.
+  DEV int32_t tilesOf(int32_t first, int32_t count) const {
+    if (!share.isGroup() || count == kNoTile)
+      return count;
+    return share.tilesOf(first + count) - share.tilesOf(first);
   }
 
   DEV void skip(int32_t count) {
+    if (share.isGroup())
+      count = share.tilesOf(count);
 #pragma unroll 1
-    while (count > 0 && findRange()) {
-      const int32_t step = min(count, range.end - at.tile);
+    while (count > 0 && findTile()) {
+      const int32_t step = min(count, share.endOfOwn(at.tile, range.end) - at.tile);
       at.tile += step;
       count -= step;
     }
   }
 
-  DEV KeyTile next() { return findRange() ? describe(at.tile++) : KeyTile::none(); }
+  DEV KeyTile next() { return findTile() ? describe(at.tile++) : KeyTile::none(); }
 
 private:
+  // findRange() without tiles that others walk.
+  DEV bool findTile() {
+    if (share.isGroup())
+      return at.tile < range.end;
+#pragma unroll 1
+    while (findRange()) {
+      if (!share.isShared(at.tile))
+        return true;
+      at.tile = share.behindShared(range.end);
+    }
+    return false;
+  }
+
   DEV KeyTile describe(int32_t number) const {
     const int32_t rate = columnRate(), firstKey = at.residue + rate * number * KernelTraits::kBlockN;
     const bool isFull = number >= range.fullBegin && number < range.fullEnd;
     const bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
     return KeyTile{firstKey, Pattern::kBranchCount == 1 ? 0 : at.branch, !isFull || reachesEnd};
   }
+
+  const Share share;
 };
 
 // The upper 64 bits of a product.
@@ -103,7 +129,7 @@ public:
   // From tile number `first` of the unit on, at most `count` tiles. All pages are asked for before the first is used;
   // meanwhile() has a group of copies of its own.
   template <class Meanwhile> DEV void prime(int32_t first, int32_t count, const Meanwhile &meanwhile) {
-    left = count;
+    left = walk.tilesOf(first, count);
     walk.skip(first);
     pending[0] = KeyTile::none();
     RowsOfLane rows[kStages - 1];
@@ -172,7 +198,7 @@ private:
       rows.isPresent[j] = key < keys;
       const int32_t entry = rows.isPresent[j] ? pageOf(key) : 0;
       rows.row[j] = key - entry * p.pageSize;
-      rows.page[j] = ptx::loadGlobal4(pages + entry, rows.isPresent[j] && p.pageTable);
+      rows.page[j] = ptx::loadGlobal4(pages + entry, rows.isPresent[j] && pages);
       const bool isNone = static_cast<uint32_t>(rows.page[j]) >= static_cast<uint32_t>(p.pages);
       if (KernelTraits::kCheckPages && rows.isPresent[j] && isNone)
         __trap();

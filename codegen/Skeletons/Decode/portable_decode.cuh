@@ -129,7 +129,7 @@ DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const Unit
   ptx::waitCopies<kStages - 1>();
   __syncthreads();
   query.keepInRegisters();
-  const LaneScope lane(context, unit, group);
+  const LaneScope lane(p, context, unit, group);
   if (unit.isTall)
     walkTallTiles(rows, ring, query, lane, p.scaleLog2, hasRows);
   else

@@ -54,7 +54,9 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   shape.elements = CallElements(kernel.dtype, isForward ? DType::fp32 : kernel.dtype, kernel.precision)
                        .withKeys(kernel.keys.value_or(kernel.dtype));
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
-  const std::string direction = isForward ? "_forward" : kernel.kind.hasPages() ? "_decode" : "_backward";
+  const std::string direction = isForward                ? std::string("_forward")
+                                : kernel.kind.hasPages() ? "_" + kernel.kind.name()
+                                                         : "_backward";
   const std::string changes =
       std::string("skeleton=") + (isOfHopper ? "sm90" : "portable") + direction + kernel.changes;
   if (kernel.ofArguments)
