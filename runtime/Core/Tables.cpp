@@ -1,8 +1,6 @@
 #include "runtime/Core/Tables.h"
 #include "runtime/Core/CallChecks.h"
 
-#include <iterator>
-
 namespace heddle {
 namespace {
 
