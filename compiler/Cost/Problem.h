@@ -74,6 +74,8 @@ struct LayoutChoices {
 struct Precision {
   bool isFp8 = false;                                                ///< of products; attention stays in 16 bits
   double parameterBytes = 2, gradientBytes = 4, optimizerBytes = 12; ///< of each parameter
+  /// Gradients of a micro-batch are written in 16 bits and then added to the others, by no product that does both.
+  bool addsGradientsApart = false;
 };
 
 struct Money {

@@ -35,10 +35,10 @@ struct JsonPlace {
   std::optional<int64_t> count() const;
 };
 
-/// A count of at least `least`.
-JsonReader countInto(int64_t &count, int64_t least = 1);
-/// Likewise any number of at least `least`, not above 1e30.
-JsonReader realInto(double &real, double least = 0);
+/// A count from `least` to `most`.
+JsonReader countInto(int64_t &count, int64_t least = 1, int64_t most = int64_t(1) << 40);
+/// Likewise any number.
+JsonReader realInto(double &real, double least = 0, double most = 1e30);
 JsonReader flagInto(bool &flag);
 JsonReader textInto(std::string &text);
 JsonReader textsInto(std::vector<std::string> &texts);

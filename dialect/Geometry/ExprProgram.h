@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <unordered_map>
 
 namespace heddle::attn {
 
@@ -47,8 +48,9 @@ private:
   }
 
   std::vector<Instruction> instructions;
-  std::vector<unsigned> outputs; ///< what `add` returned
-  std::vector<IntExpr> roots;    ///< keep the nodes alive
+  std::unordered_map<const IntExpr::Node *, unsigned> slotOf; ///< the instruction that evaluates a node
+  std::vector<unsigned> outputs;                              ///< what `add` returned
+  std::vector<IntExpr> roots;                                 ///< keep the nodes alive
 };
 
 int64_t floorDivide(int64_t a, int64_t b);

@@ -43,7 +43,8 @@ private:
   bool isBeyondLimit(int64_t bytes) const;
   // unavailable: the limit, or the GPU.
   Result<void *> tryToTake(cuda::Stream stream, int64_t bytes);
-  // As of the pools; where they would hold more than ever although blocks came back, after releaseRest().
+  // As of the pools; where they would hold more than ever although blocks came back, after releaseRest(). What then is more
+  // than ever is so by where blocks lie: the pools get some on top, so that such chance makes them grow once, not ever again.
   Result<cuda::DevicePointer> allocate(std::unique_lock<std::mutex> &lock, cuda::Stream stream, int64_t bytes);
   // Waits without the lock for the work that blocks came back behind; then what is not in use goes back to the GPU.
   Status releaseRest(std::unique_lock<std::mutex> &lock);
@@ -61,7 +62,6 @@ private:
   StreamEnds ends;                  // behind the blocks that came back
   bool isSomethingBack = false;     // since releaseRest()
   int64_t heldPeak = 0;             // at the end of a call
-  int64_t mostHeld = 0;             // before the rest is released: a little more than was ever needed
 };
 
 } // namespace heddle

@@ -54,6 +54,13 @@ Status ArenaPools::free(cuda::DevicePointer address, cuda::Stream stream) const 
   return driver->check(driver->memFreeAsync(address, stream), kOperation, "cuMemFreeAsync");
 }
 
+void ArenaPools::addSpare(int64_t bytes, cuda::Stream stream) const {
+  cuda::DevicePointer address = 0;
+  bytes = (bytes + kUnit / 2) / kUnit * kUnit;
+  if (bytes > 0 && driver->memAllocFromPool(&address, size_t(bytes), pools.back(), stream) == cuda::kSuccess)
+    driver->memFreeAsync(address, stream);
+}
+
 Result<int64_t> ArenaPools::growthOf(cuda::MemPool pool, int64_t before) const {
   HEDDLE_ASSIGN(const int64_t after, heldBytes(pool));
   if (after <= before)

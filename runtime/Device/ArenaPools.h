@@ -14,6 +14,7 @@ struct DeviceState;
 class ArenaPools {
 public:
   static constexpr std::array<int64_t, 2> kBlocksBelow = {int64_t(2) << 20, INT64_MAX};
+  static constexpr int64_t kUnit = int64_t(32) << 20;
 
   // keptBytes: what all pools together keep when a stream is waited for. close() in any case.
   Status open(const DeviceState &state, uint64_t keptBytes);
@@ -22,6 +23,8 @@ public:
   // Returns how much more the pool holds.
   Result<int64_t> allocate(int64_t bytes, cuda::Stream stream, cuda::DevicePointer &address) const;
   Status free(cuda::DevicePointer address, cuda::Stream stream) const;
+  // About so many bytes more, in whole units, that no block is in, for large ones; none where the GPU has none.
+  void addSpare(int64_t bytes, cuda::Stream stream) const;
   Result<int64_t> heldBytes() const;
   // What is held beyond and not in use goes back, of large blocks first.
   Status trim(int64_t keepBytes) const;
