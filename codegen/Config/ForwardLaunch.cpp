@@ -1,4 +1,3 @@
-//===- ForwardLaunch.cpp - parameter block and work items ----------------------------------===//
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 

@@ -1,10 +1,6 @@
-//===- ForwardLaunch.h - the launch of forward kernels -----------------------------------===//
-//
 // Owns the host side of the forward kernels' parameter block and work items
 // (docs/architecture.md, sections 3 and 4). Change it together with `KernelParams` in the device
 // skeletons.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/PatternRates.h"

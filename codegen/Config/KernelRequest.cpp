@@ -1,4 +1,3 @@
-//===- KernelRequest.cpp - names and checks --------------------------------------===//
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/FindArch.h"
 #include "runtime/Core/LaunchExpr.h"

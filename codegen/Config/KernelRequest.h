@@ -1,9 +1,5 @@
-//===- KernelRequest.h - what a kernel is asked to do ---------------------------===//
-//
 // The question: everything that is fixed before a configuration is chosen. The answer is a
 // KernelConfig. Plain data; made from an analysed pattern, never from run-time sizes.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/PatternRates.h"

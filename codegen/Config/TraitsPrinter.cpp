@@ -1,4 +1,3 @@
-//===- TraitsPrinter.cpp - one constant per line -----------------------------------===//
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"

@@ -1,4 +1,3 @@
-//===- Decode.cpp - queries of sequences with keys of their own -------------===//
 // A sequence at a time, or one kv head of it, as a forward call of a batch of one: its rows are a part of the tensors, its
 // keys are found through its table of pages, or are a part of the tensors, too. So tiles, and with them bits, are
 // those of a dense call on the same keys.

@@ -1,4 +1,3 @@
-//===- AssembleSource.cpp - one CUDA source from its parts ------------------===//
 // The order matters: traits and Pattern use the prelude's integers, the skeleton uses all of them.
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/SourceWriter.h"

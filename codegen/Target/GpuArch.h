@@ -1,11 +1,7 @@
-//===- GpuArch.h - GPU architectures as data ----------------------------------===//
-//
 // Owns every number that the code generator knows about a GPU: the limits and features of an
 // architecture, what a kernel may use. Nothing else in the project may mention an architecture by
 // its number: other code asks for a limit or a feature. A new architecture is one row in GpuArch.cpp
 // and one expectation in tests/unit/gpu_arch_test.cpp.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Target/FindArch.h"

@@ -1,7 +1,5 @@
-//===- Problem.h - what is to be planned ------------------------*- C++ -*-===//
 // Owns the question: a model, its attention, a cluster, prices, and which ways of dividing the work may be taken. What is
 // left open is searched.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Machine.h"

@@ -1,4 +1,3 @@
-//===- ReadProblem.cpp - a plan from JSON ---------------------------------===//
 #include "compiler/Cost/ReadProblem.h"
 #include "compiler/Io/JsonPlace.h"
 #include "runtime/Core/ReadFile.h"

@@ -1,9 +1,7 @@
-//===- StepTime.cpp - what a step takes -----------------------------------===//
 #include "compiler/Cost/StepTime.h"
 #include "compiler/Cost/Activations.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace heddle::cost {

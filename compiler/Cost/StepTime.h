@@ -1,4 +1,3 @@
-//===- StepTime.h - what a step takes ---------------------------*- C++ -*-===//
 // Owns the arithmetic of time. A step is microBatches() micro-batches through the busiest stage of the pipeline, the
 // stages' waiting for the first and the last one, and what gradients and the optimiser add that nothing hides.
 //   a layer    products at the rate of their shape, attention from kept pairs over the kernels' rate, sweeps over
@@ -12,7 +11,6 @@
 //   hidden     a collective of the tensor group leaves one of t chunks before the product it hides behind; keys of a ring
 //              what is longer than the attention of a step; gradients what is longer than the last backward, or from ZeRO 2 on
 //              than that of each micro-batch; gathered weights of ZeRO 3 what is longer than each forward and backward
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Problem.h"

@@ -1,4 +1,3 @@
-//===- AttentionInputs.h - the tensors of one call ------------------------------===//
 // Owns the convention for tensor files of attention: each tensor under the name of its role, in the shape that
 // runtime/Core/Kinds.h gives it; q, k, v, out and their gradients of one dtype, or out in fp32. lse is a natural
 // logarithm.

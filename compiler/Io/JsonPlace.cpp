@@ -1,4 +1,3 @@
-//===- JsonPlace.cpp - a value in a JSON file and where it stands ---------===//
 #include "compiler/Io/JsonPlace.h"
 #include "runtime/Core/ParseCount.h"
 

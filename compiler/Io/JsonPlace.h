@@ -1,7 +1,5 @@
-//===- JsonPlace.h - a value in a JSON file and where it stands -*- C++ -*-===//
 // Owns how plans are read: every value has the file and the way to it, which errors name ("plan.json: patterns[2].set"). An
 // object takes the keys that it is read with and no others.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"
@@ -9,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <functional>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>

@@ -1,4 +1,3 @@
-//===- SequenceTensors.h - tables of pages and lengths --------------------------===//
 // Owns the integers of calls on keys in pages or in ragged rows, as files have them: random ones, and the check that they
 // name pages that there are.
 #pragma once

@@ -1,4 +1,3 @@
-//===- CompilerApi.cpp - the compiler of the C interface ------------------===//
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Library/EmbeddedCompiler.h"

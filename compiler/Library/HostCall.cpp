@@ -1,4 +1,3 @@
-//===- HostCall.cpp - calls on this machine's processors ------------------===//
 #include "compiler/Library/HostCall.h"
 
 #include "codegen/Cpu/CpuKinds.h"

@@ -1,4 +1,3 @@
-//===- DeviceProblem.cpp - one attention call on a GPU --------------------===//
 #include "compiler/Measure/DeviceProblem.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/xxhash.h"

@@ -1,4 +1,3 @@
-//===- LinkTimes.cpp - ranks as threads and as processes ------------------===//
 #include "compiler/Measure/LinkTimes.h"
 
 #include "compiler/Io/AtomicFile.h"

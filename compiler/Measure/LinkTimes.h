@@ -1,8 +1,6 @@
-//===- LinkTimes.h - what links between GPUs carry --------------*- C++ -*-===//
 // Owns the measurement of messages between GPUs, as a ring of ranks exchanges them: every GPU sends to the next one and
 // receives from the one before, all at once, over the transport that runs of ranks use. Bytes are compared before
 // anything is timed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- MeasureHere.cpp - candidates on a GPU of this process --------------===//
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/GpuConditions.h"
 #include "compiler/Measure/KernelMeasurer.h"

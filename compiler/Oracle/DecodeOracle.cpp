@@ -1,4 +1,3 @@
-//===- DecodeOracle.cpp - sequences with keys of their own ----------------===//
 // Each sequence, or each kv head of one that has tables for each, is a forward call of its own on the rows of q and the keys
 // that its row of the table names, or its offsets.
 #include "compiler/Oracle/KindOracle.h"

@@ -1,4 +1,3 @@
-//===- CallOptions.cpp - a call as one line of options --------------------===//
 #include "compiler/Tools/CallOptions.h"
 #include "compiler/Tools/Verb.h"
 

@@ -1,4 +1,3 @@
-//===- DecodeRow.cpp - one measured batch over a cache in pages -----------===//
 #include "compiler/Tools/DecodeRow.h"
 #include "compiler/Io/SequenceTensors.h"
 #include "compiler/Tools/SafeStream.h"

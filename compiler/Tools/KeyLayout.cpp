@@ -1,4 +1,3 @@
-//===- KeyLayout.cpp - how the keys of sequences lie ----------------------===//
 #include "compiler/Tools/KeyLayout.h"
 #include "compiler/Tools/Options.h"
 #include "runtime/Core/SequenceChecks.h"

@@ -1,6 +1,4 @@
-//===- KeyLayout.h - how the keys of sequences lie --------------*- C++ -*-===//
 // Owns --keys and --page-size of verbs that make calls of kind decode.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/AttentionInputs.h"

@@ -1,4 +1,3 @@
-//===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "compiler/Pattern/ProblemKey.h"
@@ -11,7 +10,6 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
-#include <filesystem>
 #include <iostream>
 #include <cmath>
 

@@ -1,6 +1,4 @@
-//===- Options.h - options that several verbs share -------------*- C++ -*-===//
 // Owns the spelling and help of common options, so that every verb that takes one takes it alike.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/ProblemKey.h"

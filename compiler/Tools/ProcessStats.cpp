@@ -1,4 +1,3 @@
-//===- ProcessStats.cpp ---------------------------------------------------===//
 #include "compiler/Tools/ProcessStats.h"
 
 #include "runtime/Core/KernelRecord.h"

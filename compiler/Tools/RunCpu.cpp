@@ -1,4 +1,3 @@
-//===- RunCpu.cpp - one attention call on this machine's processors ---------===//
 #include "codegen/Cpu/CpuKinds.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Tools/Messages.h"

@@ -1,6 +1,4 @@
-//===- RunDevice.cpp - one attention call on a GPU ----------------------------===//
 // Owns the choice of the kernel (database first, else compiled now) and the copies around its launches.
-//===----------------------------------------------------------------------===//
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/KeySplit.h"
 #include "compiler/Session/ChooseKernel.h"

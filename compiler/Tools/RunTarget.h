@@ -1,6 +1,4 @@
-//===- RunTarget.h - one attention call on a target -------------*- C++ -*-===//
 // Owns the way from checked inputs to out and lse in host memory, on the CPU and on a GPU.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/ProblemKey.h"

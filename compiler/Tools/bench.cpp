@@ -1,7 +1,5 @@
-//===- bench.cpp - heddle bench -------------------------------------------===//
 // Measures the stored kernels of patterns beside the bf16 matrix product of the same run, or, over keys in pages, beside a
 // read of memory, verifies what they computed, and prints one row per workload.
-//===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Measure/MatrixRoof.h"
 #include "compiler/Session/TuneSession.h"
@@ -16,7 +14,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <iostream>
 #include <thread>
 
 namespace heddle::cli {

@@ -1,6 +1,4 @@
-//===- make_inputs.cpp - heddle make-inputs -----------------------------------===//
 // Writes seeded random q, k, v, on demand with extreme scores: the same options give the same bytes on every machine.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/ExtremeScores.h"

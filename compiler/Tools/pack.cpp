@@ -1,6 +1,4 @@
-//===- pack.cpp - heddle pack ---------------------------------------------===//
 // Compiles every kernel of a plan into one file, for applications that must not compile at run time.
-//===----------------------------------------------------------------------===//
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Session/PackSession.h"
 #include "compiler/Tools/Cache.h"

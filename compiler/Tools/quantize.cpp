@@ -1,6 +1,4 @@
-//===- quantize.cpp - heddle quantize --------------------------------------===//
 // Writes the q, k and v of a tensor file as e4m3, with a scale for each head, as a file that calls read.
-//===----------------------------------------------------------------------===//
 #include "compiler/Io/QuantizedInputs.h"
 #include "compiler/Io/Safetensors.h"
 #include "compiler/Tools/Messages.h"

@@ -1,7 +1,5 @@
-//===- run.cpp - heddle run ----------------------------------------------------===//
 // Computes a call of any kind, attention unless --kind says otherwise, on the tensors of a file and writes what it
 // gives; on demand compares sampled rows with the definition in fp64.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Measure/DeviceProblem.h"

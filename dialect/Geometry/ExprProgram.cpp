@@ -1,4 +1,3 @@
-//===- ExprProgram.cpp - flattening and the sweep domain ------------------===//
 #include "dialect/Geometry/ExprProgram.h"
 
 #include <algorithm>

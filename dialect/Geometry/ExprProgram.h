@@ -1,7 +1,5 @@
-//===- ExprProgram.h - expressions, evaluated --------------------*- C++ -*-===//
 // Owns evaluation: expressions are flattened once into a list of instructions without repetition and run in any
 // domain of numbers. The domains are plain integers (one tile) and sweeps (a whole run of tiles at once).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"

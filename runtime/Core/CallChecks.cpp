@@ -1,4 +1,3 @@
-//===- CallChecks.cpp - what every call must be ----------------------------===//
 #include "runtime/Core/CallChecks.h"
 #include "runtime/Core/Positions.h"
 #include "runtime/Core/SequenceChecks.h"

@@ -1,10 +1,8 @@
-//===- CallChecks.h - what every call must be ------------------------------===//
 // Owns the checks of the arguments of a call by the table of roles: dtypes, sizes, strides, addresses, positions, scale,
 // and what is given for arguments of a pattern. Launches and calls on the processors ask them in the same order, so that
 // one refusal has the same words wherever the call comes in; Python's and the command line's calls end in one of the
 // two. Which memory may not meet which is CallMemory.h, what sizes and lengths must be ArgumentBounds.h. Nothing here
 // allocates unless it fails.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/CallArguments.h"

@@ -1,4 +1,3 @@
-//===- Kinds.cpp - the tables of kinds --------------------------------------===//
 #include "runtime/Core/Kinds.h"
 
 #include <algorithm>

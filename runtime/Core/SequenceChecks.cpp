@@ -1,4 +1,3 @@
-//===- SequenceChecks.cpp - sequences of a call and their pages -------------===//
 #include "runtime/Core/SequenceChecks.h"
 #include "runtime/Core/Positions.h"
 

@@ -1,7 +1,5 @@
-//===- SequenceChecks.h - sequences of a call and their pages ---------------===//
 // Owns the part of CallChecks.h that is of calls whose keys lie in pages, or in ragged rows: how many sequences there are, how long they may
 // be, and, where the memory can be read, what their lengths, offsets and tables hold.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/CallArguments.h"

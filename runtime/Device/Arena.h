@@ -1,4 +1,3 @@
-//===- Arena.h - workspaces of a memory pool of the driver ------------------===//
 // Owns the sizes of what was given out of the pools of a GPU, and when memory goes back. What pools do is the driver's: reuse
 // in the order of streams and across them. The promises are those of runtime/Include/heddle_arena.h.
 #pragma once

@@ -1,4 +1,3 @@
-//===- ArenaPools.cpp -------------------------------------------------------===//
 #include "runtime/Device/ArenaPools.h"
 
 #include "runtime/Device/DeviceState.h"

@@ -1,4 +1,3 @@
-//===- ArenaPools.h - pools of the driver, by the size of blocks ------------===//
 // Owns the pools of an arena. The driver maps units of 32 MiB, whatever is asked of a pool (H200, driver 580), and moves those
 // that nothing lies in to where a block needs them: a small block keeps all of one. So small blocks have a pool of their own;
 // more pools than two were seen to hold no less. Who has them guards them.

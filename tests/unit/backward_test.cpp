@@ -99,7 +99,7 @@ public:
     isDetached = pattern.getSoftmax().getGradient() == attn::Gradient::detached;
     if (isDetached)
       forEachBranch([&](oracle::RowId id, unsigned branch, const oracle::RowResult &part) {
-        weights.push_back(std::exp(part.lse - call.forward().exactRow(id).lse));
+        weights.push_back(std::exp(part.lse - call.forward().bothRows(id).exact.lse));
         (void)branch;
       });
   }
@@ -108,7 +108,7 @@ public:
     double sum = 0;
     const oracle::AttentionOracle forward = call.forward();
     for (const oracle::RowId &id : rows()) {
-      const oracle::RowResult row = forward.exactRow(id);
+      const oracle::RowResult row = forward.bothRows(id).exact;
       if (row.lse == -INFINITY)
         continue;
       sum += ofLse(id) * row.lse + (isDetached ? 0 : ofOut(id, row));

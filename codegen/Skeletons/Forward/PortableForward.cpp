@@ -1,10 +1,6 @@
-//===- PortableForward.cpp - host half of portable_forward.cuh ---------------------------------===//
-//
 // Owns what the portable forward skeleton serves, its search space, constraints, shared-memory plan and
 // launch. Constants and constraints mirror the contract at the top of portable_forward.cuh; change
 // both together.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"

@@ -1,9 +1,5 @@
-//===- Quantize.cpp - host half of quantize.cuh ------------------------------------------------===//
-//
 // Owns what the quantize skeleton serves, its search space, constraints, workspace and launch: q, k and v as e4m3 with a
 // scale for each head, on every GPU. Change it together with quantize.cuh.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Skeletons/Quantize/quantize_layout.cuh"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"

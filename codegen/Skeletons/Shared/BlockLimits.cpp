@@ -1,4 +1,3 @@
-//===- BlockLimits.cpp - what an SM has, and what of it is asked ------------------------------===//
 #include "codegen/Skeletons/Shared/BlockLimits.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Target/GpuArch.h"

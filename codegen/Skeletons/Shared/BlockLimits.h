@@ -1,9 +1,5 @@
-//===- BlockLimits.h - what a block of threads may take of an SM ------------------------------===//
-//
 // Rules that families share, as entries of their lists of constraints, and numbers and rows as their reasons and their
 // layouts write them. A family brings its struct of a configuration, and functions that say what one takes.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/Constraint.h"
