@@ -1,6 +1,4 @@
-//===- QuantizedInputs.h - what a call reads that another one quantised ---------===//
 // Owns the way from the results of a call of kind quantize to the inputs of a forward call.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/AttentionInputs.h"

@@ -1,4 +1,3 @@
-//===- Fp8Row.cpp - one workload in e4m3 beside bf16 ----------------------===//
 #include "compiler/Tools/Fp8Row.h"
 #include "compiler/Io/QuantizedInputs.h"
 #include "compiler/Tools/SafeStream.h"

@@ -1,8 +1,6 @@
-//===- Fp8Row.h - one workload in e4m3 beside bf16 --------------*- C++ -*-===//
 // Owns what e4m3 gains: the forward kernel of bf16, the kernel that quantises, that of e4m3, and these two behind each
 // other, in turn in one process; the kernel of e4m3 against the definition of what it read, and its out against that of
 // bf16 before anything was quantised.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Measure/MatrixRoof.h"
