@@ -32,7 +32,7 @@ TEST_CASE("calls of sequences: tables behind each other, and first pages that se
   changed = indices, changed.kvLastPageLen = {};
   CHECK(
       mentions(makeAttentionInputs(changed, decode).status(), "expected tensors 'kv_indices' and 'kv_last_page_len'"));
-  changed = indices, changed.pageTable = HostTensor::zeros(DType::i32, {5, 4});
+  changed = indices, changed.pageTable = HostTensor::zeros(DType::i32, {5, indices.kvIndices.elements()});
   CHECK(mentions(makeAttentionInputs(changed, decode).status(), "'page_table' or 'kv_indptr', not both"));
 
   AttentionInputs shared = *randomAttentionInputs(sizes, DType::fp16, 7, cascade);

@@ -33,7 +33,7 @@ struct Line : Share {
   Sequence sequence; // of a group: all its queries, with the keys that they share
   int32_t head, variant, rate;
   int32_t rowsOfUnit;
-  int32_t tilesOfClass; // units of one class of rows and one kv head
+  int32_t tilesOfClass;    // units of one class of rows and one kv head
   int32_t units, keyTiles; // of a group, workOfUnit()
 
   DEV int64_t work() const { return static_cast<int64_t>(units) * keyTiles; }
