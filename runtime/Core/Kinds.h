@@ -55,7 +55,7 @@ struct SizeSpec {
 };
 
 // In the order of RoleExtent.
-inline constexpr SizeSpec kSizes[] = {
+constexpr SizeSpec kSizes[] = {
 #define HEDDLE_SIZE_SPEC(identifier, name, unsaid) {RoleExtent::identifier, #name, unsaid, false},
 #define HEDDLE_FIELD_SPEC(identifier, name, unsaid) {RoleExtent::identifier, #name, unsaid, true},
     HEDDLE_SIZES(HEDDLE_SIZE_SPEC, HEDDLE_FIELD_SPEC)
@@ -118,7 +118,7 @@ struct RoleSpec {
 };
 
 // In the order of Role.
-inline constexpr RoleSpec kRoles[] = {
+constexpr RoleSpec kRoles[] = {
 #define HEDDLE_ROLE_SPEC(identifier, name, form, element, lead, rows, heads, dim)                                      \
   {Role::identifier,  #name,          RoleForm::form, RoleElement::element, RoleExtent::lead, RoleExtent::rows,        \
    RoleExtent::heads, RoleExtent::dim},
