@@ -67,7 +67,8 @@ DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &s
   const float scale = p.ofValues(unit.scalePair(p));
   if (unit.leavesStates()) {
     char *const state = unit.stateOf(p, row.index, row.head);
-    return writeColumns<true>(share, row.exists, scale, state, reinterpret_cast<float *>(state) + KernelTraits::kValueDim);
+    return writeColumns<true>(share, row.exists, scale, state,
+                              reinterpret_cast<float *>(state) + KernelTraits::kValueDim);
   }
   const RowPlace place = placeOf(p, unit.sequence, row.index);
   char *const to = static_cast<char *>(p.out) +
