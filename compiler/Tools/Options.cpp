@@ -187,10 +187,9 @@ Status ShapeOptions::check() const {
   const CallElements elements(q, parseDType(outDtype).value_or(CallElements::outOf(q)));
   if (checkElements(elements, /*takesScaledKeys=*/true).isOk())
     return {};
-  const std::string usual =
-      traitsOf(q).isScaled() ? elementList(&ElementTraits::isPacked, &ElementTraits::name, ",") : dtype;
-  return Status::invalidArgument("expected --out-dtype=" + usual + " or " + dtypeName(kAccumulator) + ", got " +
-                                 outDtype);
+  const std::string choice = traitsOf(q).isScaled() ? elementList(&ElementTraits::isOfWarps)
+                                                    : dtype + " or " + std::string(dtypeName(kAccumulator));
+  return Status::invalidArgument("expected --out-dtype=" + choice + ", got " + outDtype);
 }
 
 Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &arch) const {

@@ -53,7 +53,7 @@ done
 beside forward full bf16 1 5000 128 128
 for pattern in longformer dilated sink softcap longnet; do beside forward "$pattern" bf16 300 300 128 128; done
 beside forward causal bf16 500 500 128 128 --split-keys=200
-for config in stages=1,block_n=32,chunk_n=32 overlap_scores=1 chunk_n=16 block_m=64,warps=4; do
+for config in stages=1,block_n=32,chunk_n=32 chunk_n=16 block_m=64,warps=4; do
   beside forward causal bf16 500 500 64 64 --config="$config"
 done
 finish

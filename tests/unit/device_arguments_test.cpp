@@ -300,7 +300,7 @@ TEST_CASE("[1] elements that have no scales are given none") {
   checkCases({{[](ForwardCall &c) { c.args.descale_q = &scale; },
                "descale_q: expected null beside q of bf16, which has no scales"},
               {[](ForwardCall &c) { c.args.descale_v = &scale; },
-               "descale_v: expected null beside q of bf16, which has no scales"}},
+               "descale_v: expected null beside v of bf16, which has no scales"}},
              StatusCode::invalidArgument);
 }
 
