@@ -74,8 +74,9 @@ DEV void startFromSink(RowState &rows, float sink) {
 DEV float meanOf(float out, float sum, float inverse, float descale) {
   if (!KernelTraits::kOutFloat32)
     return out * (inverse * descale);
-  const float nearly = out * inverse;
-  return fmaf(fmaf(-nearly, sum, out), inverse, nearly) * descale;
+  const float nearly = out * inverse, rest = fmaf(-nearly, sum, out);
+  return (fabsf(nearly) < INFINITY ? fmaf(rest, inverse, nearly) : nearly) *
+         descale; // of infinite ones the rest is NaN
 }
 
 DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half, float descale) {
