@@ -27,7 +27,8 @@ struct LinkTimes {
   double latencyUs = 0, gbps = 0; ///< what explains them best: us = latency + bytes / rate
 };
 
-/// The least sum of squares of relative errors; latency is not negative. One sample has none.
+/// The least sum of squares of relative errors; latency is not negative, and at most 15 sixteenths of the largest
+/// message's time, or there is none. One sample has none.
 void fitLinks(LinkTimes &times);
 
 /// Messages of each of `sizes`, on all GPUs that the driver sees, a thread each. unavailable: fewer than two GPUs, no

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "Ptx/scalar.cuh"
+#include "Shared/key_scales.cuh"
 
 namespace heddle {
 
@@ -15,14 +16,13 @@ constexpr int kPieceElements = kPieceBytes / kElementBytes;
 static_assert(kElementBytes * kMmaStep == 32, "one mma sums along 32 bytes of a row, whatever the type");
 
 // Of an element of k and v: that of products, or e4m3 of which these are made in registers (Forward/key_products.cuh).
-template <class Traits, class = void> struct KeyElement {
-  static constexpr int kBytes = kElementBytes;
+template <class Traits, bool AreScaled> struct KeyElement {
+  static constexpr int kBytes = Traits::kElementBytes;
 };
-template <class Traits> struct KeyElement<Traits, decltype(void(Traits::kKeyBytes))> {
+template <class Traits> struct KeyElement<Traits, true> {
   static constexpr int kBytes = Traits::kKeyBytes;
 };
-constexpr int kKeyBytes = KeyElement<KernelTraits>::kBytes;
-constexpr bool kHasScaledKeys = kKeyBytes < kElementBytes;
+constexpr int kKeyBytes = KeyElement<KernelTraits, kHasScaledKeys>::kBytes;
 
 // Two elements fill a register.
 template <class Packed> DEV float roundedAs(float value) {

@@ -2,9 +2,15 @@
 // their order, null: 1. Where they are not, it takes no parameters.
 #pragma once
 
-#include "Shared/elements.cuh"
-
 namespace heddle {
+
+template <class Traits, class = void> struct ScaledKeys {
+  static constexpr bool kAre = false;
+};
+template <class Traits> struct ScaledKeys<Traits, decltype(void(Traits::kKeyBytes))> {
+  static constexpr bool kAre = Traits::kKeyBytes < Traits::kElementBytes;
+};
+constexpr bool kHasScaledKeys = ScaledKeys<KernelTraits>::kAre;
 
 template <bool AreScaled> struct KeyScales {
   DEV float ofKeys(int32_t) const { return 1.f; }
