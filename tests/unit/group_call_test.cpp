@@ -5,11 +5,7 @@
 #include "group_fixture.h"
 #include "group_plans.h"
 
-#include <cstdlib>
-
 using namespace heddle::test;
-
-static bool takesAll() { return std::getenv("HEDDLE_TEST_ALL") != nullptr; }
 
 // One rank has all rows, however they lie.
 static std::vector<const char *> layoutsOf(int32_t ranks) {
@@ -22,7 +18,7 @@ static std::vector<const char *> layoutsOf(int32_t ranks) {
 
 TEST_CASE("every pattern of the library over 1 to 8 ranks is what one call computes, forward and gradients") {
   long parts = 0, notParts = 0, ofHeads = 0;
-  for (const std::string &path : libraryFiles()) {
+  for (const std::string &path : libraryPatterns()) {
     CAPTURE(path);
     constexpr int64_t kRows = 131;
     const std::unique_ptr<Case> of = caseOf(path, kRows, /*small=*/true);
