@@ -37,6 +37,19 @@ private:
   std::atomic<int64_t> now{0}, most{0};
 };
 
+// What something takes lately: each time counts for a quarter, and those before it for the rest.
+class RecentTime {
+public:
+  void add(double seconds) {
+    const double before = get();
+    recent.store(before == 0 ? seconds : before + (seconds - before) / 4, std::memory_order_relaxed);
+  }
+  double get() const { return recent.load(std::memory_order_relaxed); }
+
+private:
+  std::atomic<double> recent{0};
+};
+
 // What there is of something that takes time.
 struct TimedCount {
   Count times, nanoseconds;
@@ -64,6 +77,7 @@ struct KernelRow : KernelNames {
   Count found[kMatchKinds];
   Count turns;                                // launches while samples are taken
   TimedCount samples;                         // launches whose time is known
+  RecentTime sample;                          // 0 before the first
   Count drifts;                               // times that it became slow
   std::atomic<DriftWatch *> watches{nullptr}; // of the problems whose time is stored
 };

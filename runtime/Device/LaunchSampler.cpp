@@ -45,11 +45,10 @@ constexpr uint32_t kCheapEvery = 64;
 
 // Of its turns, one in so many is timed: more than one where launches are so short that events would take more.
 int64_t turnsBetween(const KernelRow &row, uint32_t every) {
-  const int64_t timed = row.samples.times.get();
-  const double seconds = row.samples.seconds();
-  if (every < kCheapEvery || timed == 0 || seconds <= 0)
+  const double seconds = row.sample.get();
+  if (every < kCheapEvery || seconds <= 0)
     return 1;
-  return int64_t(std::ceil(kEventSeconds * double(timed) / (kEventShare * every * seconds)));
+  return int64_t(std::ceil(kEventSeconds / (kEventShare * every * seconds)));
 }
 
 DriftWatch *watchOf(const LoadedKernel &kernel, const CallInputs &call) {
@@ -103,7 +102,8 @@ void LaunchSampler::collect(const DeviceState &state) {
     float milliseconds = 0;
     if (code == cuda::kSuccess &&
         driver.eventElapsedTime(&milliseconds, sample.events[0], sample.events[1]) == cuda::kSuccess) {
-      sample.row->samples.add(double(milliseconds) * 1e-3);
+      const double seconds = double(milliseconds) * 1e-3;
+      sample.row->samples.add(seconds), sample.row->sample.add(seconds);
       if (sample.watch)
         sample.watch->sample(double(milliseconds) * 1e3, std::time(nullptr));
     }

@@ -36,14 +36,14 @@ done
 sort -k1,1 -k2,2 -k3,3g "$lines" | awk -v dry="$dry" '
   function middle(list, count) { return list[int((count + 1) / 2)] }
   $2 == "host" { host[$1, ++hosts[$1]] = $3; next }
-  $1 == "heddle-counter-cost" { plain[$2, ++count[$2]] = $3; price[$2, count[$2]] = $5; with[$2, count[$2]] = $4; rows[$2] = $2 }
+  $1 == "heddle-counter-cost" { plain[$2, ++count[$2]] = $3; price[$2, count[$2]] = $5; with[$2, count[$2]] = $4; every[$2] = $6; rows[$2] = $2 }
   END {
     print "| what | without, us | with, us | price | at most |\n|---|---|---|---|---|"
     for (n in rows) {
       for (i = 1; i <= count[n]; ++i) one[i] = price[n, i]
       for (i = 2; i <= count[n]; ++i) for (j = i; j > 1 && one[j] < one[j - 1]; --j) { t = one[j]; one[j] = one[j - 1]; one[j - 1] = t }
       middleOne = int((count[n] + 1) / 2)
-      line[n + 0] = sprintf("| 1 in 64 timed, %d rows | %.3f | %.3f | %+.2f%% | %s |", n, plain[n, middleOne], with[n, middleOne], one[middleOne], "0.5%")
+      line[n + 0] = sprintf("| 1 in %d timed, %d rows | %.3f | %.3f | %+.2f%% | %s |", every[n], n, plain[n, middleOne], with[n, middleOne], one[middleOne], "0.5%")
       if (one[middleOne] > 0.5) bad = 1
       order[++lengths] = n + 0
     }

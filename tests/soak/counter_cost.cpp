@@ -2,7 +2,8 @@
 // heddle-counter-cost --db=FILE [--sizes=N,N] [--head-dim=N] [--heads=N] [--rounds=N] [--us=N] [--times=N]: what launches of a prepared call
 // take without timed ones and with one in 64 timed, for calls of several lengths, from the first launch of a batch until the GPU
 // has done all of them. Batches of both kinds take turns and last about --us microseconds. Prints a line for each length: rows,
-// microseconds of a launch without and with, the price in percent; and "host", the microseconds of the host for a launch.
+// microseconds of a launch without and with, the price in percent, of how many launches one was timed; and "host", the
+// microseconds of the host for a launch.
 // --times=N prints N times of timed launches instead, one in 4 of a call of the first length, for tests of drift.
 // heddle-counter-cost-uncounted is the same program with launches that count nothing.
 //===----------------------------------------------------------------------===//
@@ -21,7 +22,27 @@ constexpr uint32_t kEvery = 64;
 
 struct Batches {
   std::vector<double> plain, sampled; // microseconds of a launch
+  double launchesOfSample = 0;
 };
+
+struct Samples {
+  int64_t count = 0;
+  double seconds = 0;
+};
+
+Result<Samples> samples() {
+  heddle_kernel_stats row = {};
+  row.struct_size = sizeof(row);
+  const heddle_stats all = api::stats();
+  Samples total;
+  for (int32_t i = 0; i < all.kernels; ++i) {
+    if (heddle_stats_kernel(i, &row) != HEDDLE_OK)
+      return Status::internal(heddle_last_message());
+    total.count += row.samples;
+    total.seconds += row.sample_seconds;
+  }
+  return total;
+}
 
 Result<double> batch(const Scene &scene, const Call &call, const DeviceStream &stream, int64_t launches, bool waits) {
   const Clock::time_point begin = Clock::now();
@@ -46,6 +67,7 @@ Result<Batches> measure(const Scene &scene, int64_t rows, double us) {
   HEDDLE_ASSIGN(const Call call, Call::prepare(scene, tensors.arguments(rows)));
   HEDDLE_ASSIGN(const DeviceStream stream, DeviceStream::create(scene.device));
   HEDDLE_ASSIGN(const int64_t launches, launchesOf(scene, call, stream, us));
+  HEDDLE_ASSIGN(const Samples before, samples());
   Batches batches;
   for (int64_t round = 0; round < 2 * scene.options.rounds; ++round) {
     const bool isSampled = (round + round / 2) % 2; // plain, sampled, sampled, plain: drifts of clocks cancel
@@ -54,6 +76,9 @@ Result<Batches> measure(const Scene &scene, int64_t rows, double us) {
     (isSampled ? batches.sampled : batches.plain).push_back(each);
   }
   heddle_stats_sample(0);
+  HEDDLE_ASSIGN(const Samples after, samples());
+  batches.launchesOfSample =
+      double(launches) * double(batches.sampled.size()) / double(std::max<int64_t>(after.count - before.count, 1));
   HEDDLE_ASSIGN(const bool isRight, tensors.isOne(rows, 0));
   return isRight ? Result<Batches>(batches) : Result<Batches>(Status::internal("out is not 1 where v is"));
 }
@@ -72,19 +97,6 @@ Result<double> hostUs(const Scene &scene) {
   return median(times);
 }
 
-Result<double> sampledSeconds() {
-  heddle_kernel_stats row = {};
-  row.struct_size = sizeof(row);
-  const heddle_stats all = api::stats();
-  double seconds = 0;
-  for (int32_t i = 0; i < all.kernels; ++i) {
-    if (heddle_stats_kernel(i, &row) != HEDDLE_OK)
-      return Status::internal(heddle_last_message());
-    seconds += row.sample_seconds;
-  }
-  return seconds;
-}
-
 Status printTimes(const Options &options, int64_t rows, int64_t count) {
   constexpr int64_t kTimedEvery = 4;
   FirstCall first;
@@ -96,11 +108,11 @@ Status printTimes(const Options &options, int64_t rows, int64_t count) {
               static_cast<long long>(rows));
   HEDDLE_TRY(batch(scene, call, stream, 1000, true).status());
   heddle_stats_sample(kTimedEvery);
-  HEDDLE_ASSIGN(double before, sampledSeconds());
+  HEDDLE_ASSIGN(Samples before, samples());
   for (int64_t i = 0; i < count; ++i) {
     HEDDLE_TRY(batch(scene, call, stream, kTimedEvery, true).status());
-    HEDDLE_ASSIGN(const double now, sampledSeconds());
-    std::printf("%.2f\n", (now - before) * 1e6);
+    HEDDLE_ASSIGN(const Samples now, samples());
+    std::printf("%.2f\n", (now.seconds - before.seconds) * 1e6);
     before = now;
   }
   heddle_stats_sample(0);
@@ -113,7 +125,8 @@ Status report(const Options &options, const std::vector<int64_t> &lengths, doubl
   for (int64_t rows : lengths) {
     HEDDLE_ASSIGN(const Batches batches, measure(scene, rows, us));
     const double plain = median(batches.plain), sampled = median(batches.sampled);
-    std::printf("%lld %.3f %.3f %+.3f\n", static_cast<long long>(rows), plain, sampled, 100 * (sampled / plain - 1));
+    std::printf("%lld %.3f %.3f %+.3f %.0f\n", static_cast<long long>(rows), plain, sampled,
+                100 * (sampled / plain - 1), batches.launchesOfSample);
   }
   HEDDLE_ASSIGN(const double host, hostUs(scene));
   std::printf("host %.4f\n", host);
