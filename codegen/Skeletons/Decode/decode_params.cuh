@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-struct KernelParams : PatternOperands {
+struct KernelParams : OperandsOf<Pattern> {
   const void *q, *k, *v;
   void *out;
   float *lse;

@@ -4,6 +4,7 @@
 // tile before they are used.
 #pragma once
 
+#include "Decode/decode_kernel.cuh"
 #include "Decode/packed_rows.cuh"
 #include "Forward/key_tile.cuh"
 #include "Ptx/async_copy.cuh"
@@ -19,7 +20,7 @@ static_assert(KernelTraits::kBlockN == KernelTraits::kWarps * kSliceKeys, "the w
 static_assert(kStages >= 2, "copies run ahead of use");
 
 // The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
-class UnitWalk : RangeWalk<KeyColumns<KernelTraits::kBlockN>> {
+class UnitWalk : RangeWalk<KeyColumns<Pattern, KernelTraits::kBlockN>> {
 public:
   DEV UnitWalk(const PatternContext &context, const Unit &unit) : RangeWalk(context, unit.span()) {
     enter(unit.variant);

@@ -27,7 +27,7 @@ DEV void loadQueries(const KernelParams &p, const Unit &unit, uint32_t tile) {
 constexpr float kSinkHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
 
 // A key of this score without a value, -inf: none. `rows` must be clear.
-DEV void startFromSinks(RowState &rows, const KernelParams &p, const Unit &unit, int32_t group) {
+DEV void startFromSinks(RowState<K> &rows, const KernelParams &p, const Unit &unit, int32_t group) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float sink =
@@ -41,7 +41,7 @@ DEV void startFromSinks(RowState &rows, const KernelParams &p, const Unit &unit,
 DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group, int32_t half) {
   constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
   const PackedRow row(unit, group * decode::kRows + rowOfLane(half));
-  const RowSum sum = rowSum(share.rowMax, share.sum);
+  const RowSum sum = rowSum<Element>(share.rowMax, share.sum);
   const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
   const int32_t index = unit.sequence.firstRow + row.index;
   char *const to =
@@ -59,7 +59,7 @@ DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &s
     if constexpr (KernelTraits::kOutFloat32)
       storeRowAsFloat(columns, row.exists, values);
     else
-      storeRowAsElements(columns, row.exists, values);
+      storeRowAsElements<KernelTraits::OutElement>(columns, row.exists, values);
   }
   const float lse = (share.rowMax + ptx::log2Approx(sum.ofWeights)) * kLogOf2;
   const int64_t place = (static_cast<int64_t>(unit.sequence.batch) * p.heads + row.head) * p.seqlenQ + index;

@@ -1,18 +1,20 @@
-// Elements of q, k, v: the instructions of each type that KernelTraits::Element may be. Its numbers are constants of
-// KernelTraits. Moved in pieces of 16 bytes.
+// Elements of q, k, v: the instructions of each type that the Element of a kernel's traits may be. Its numbers are
+// constants of the traits. Moved in pieces of 16 bytes.
 #pragma once
 
 #include "Ptx/scalar.cuh"
 
 namespace heddle {
 
-using Element = KernelTraits::Element;
-using OutElement = KernelTraits::OutElement; // of out, unless KernelTraits::kOutFloat32
-constexpr int kElementBytes = KernelTraits::kElementBytes;
-constexpr int kMmaStep = KernelTraits::kMmaStep; // elements along which one mma sums
 constexpr int kPieceBytes = 16;
-constexpr int kPieceElements = kPieceBytes / kElementBytes;
-static_assert(kElementBytes * kMmaStep == 32, "one mma sums along 32 bytes of a row, whatever the type");
+constexpr int kMmaBytes = 32; // of a row, along which one mma sums, whatever the type
+
+// What follows from the type of the elements.
+template <class Traits> struct ElementNumbers : Traits {
+  static constexpr int kPieceElements = kPieceBytes / Traits::kElementBytes;
+  static constexpr bool kIsScaled = Traits::kElementBytes == 1;
+  static_assert(Traits::kElementBytes * Traits::kMmaStep == kMmaBytes, "one mma sums along kMmaStep elements");
+};
 
 // Two elements fill a register.
 template <class Packed> DEV float roundedAs(float value) {
@@ -42,7 +44,6 @@ struct Fp16 {
 struct E4m3 {
   DEV static uint32_t pack(float a, float b, float c, float d) { return ptx::packE4m3(a, b, c, d); }
 };
-constexpr bool kIsScaled = kElementBytes == 1;
 
 // One fills a register. Products are those of tf32 numbers: of two for each operand, which have all its digits, or of
 // one, rounded (tf32_operands.cuh).
@@ -61,6 +62,6 @@ struct Tf32 : Float {
   DEV static float rounded(float value) { return __uint_as_float(ptx::roundTf32(value)); }
 };
 
-template <class Packed = Element> DEV uint32_t pack(float low, float high) { return Packed::pack(low, high); }
+template <class Packed> DEV uint32_t pack(float low, float high) { return Packed::pack(low, high); }
 
 } // namespace heddle

@@ -30,8 +30,7 @@ DEV void transposeQuad(uint32_t (&words)[4]) {
 
 // Stores of one row, up to 16 bytes a lane. All lanes call; only rows that exist are written. Values are the
 // lane's two columns of each 8-column tile.
-template <class E = OutElement, int Tiles>
-DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+template <class E, int Tiles> DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[Tiles][2]) {
   char *to = static_cast<char *>(row);
   constexpr int kGroup = 4, kPairs = Tiles / kGroup * kGroup, kSingle = Tiles / 2 * 2;
 #pragma unroll
@@ -75,22 +74,23 @@ template <int Tiles> DEV void storeRowAsFloat(void *row, bool isPresent, const f
                       __float_as_uint(values[kSingle][1]));
 }
 
-// Lane c of a quad has columns 2 c and 2 c + 1 of each tile of eight.
-struct ColumnPairs {
+// Rows of out, in the type that traits give it. Lane c of a quad has columns 2 c and 2 c + 1 of each tile of eight.
+template <class Traits> struct ColumnPairs {
   // Those of tile n, from a row of floats.
   DEV static void load(const float *row, int n, bool isPresent, float (&columns)[2]) {
     ptx::loadGlobal8(row + threadIdx.x % 4 * 2 + n * 8, isPresent, columns);
   }
   template <int Tiles> DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
-    if constexpr (KernelTraits::kOutFloat32)
+    if constexpr (Traits::kOutFloat32)
       storeRowAsFloat(row, isPresent, values);
     else
-      storeRowAsElements(row, isPresent, values);
+      storeRowAsElements<typename Traits::OutElement>(row, isPresent, values);
   }
 };
 
 // Lane c of a quad has columns 4 c to 4 c + 3 of each two tiles, the even ones in the first.
-struct ColumnFours {
+template <class Traits> struct ColumnFours {
+  using OutElement = typename Traits::OutElement;
   static constexpr int kColumns = 16, kLaneColumns = 4;
 
   DEV static void load(const float *row, int n, bool isPresent, float (&columns)[2]) {
@@ -102,13 +102,13 @@ struct ColumnFours {
     columns[1] = second[n % 2];
   }
   template <int Tiles> DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
-    constexpr int kBytes = KernelTraits::kOutFloat32 ? 4 : 2;
+    constexpr int kBytes = Traits::kOutFloat32 ? 4 : 2;
     char *to = static_cast<char *>(row) + threadIdx.x % 4 * (kLaneColumns * kBytes);
 #pragma unroll
     for (int n = 0; n < Tiles; n += 2) {
       const float a = values[n][0], b = values[n + 1][0], c = values[n][1], d = values[n + 1][1];
       char *const at = to + n / 2 * (kColumns * kBytes);
-      if constexpr (KernelTraits::kOutFloat32)
+      if constexpr (Traits::kOutFloat32)
         ptx::storeGlobal16(at, isPresent, a, b, c, d);
       else
         ptx::storeGlobal8(at, isPresent, pack<OutElement>(a, b), pack<OutElement>(c, d));

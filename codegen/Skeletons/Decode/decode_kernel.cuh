@@ -1,0 +1,22 @@
+// The decode kernel of a source, as what it shares with others is a template on it: its traits and its pattern are those
+// of the source. And its numbers by short names.
+#pragma once
+
+#include "Decode/decode_params.cuh"
+#include "Forward/float_mma.cuh"
+#include "Forward/online_softmax.cuh"
+
+namespace heddle {
+
+struct DecodeKernel : SoftmaxNumbers<WarpProductShape<WarpBlock<ElementNumbers<KernelTraits>>>> {
+  using Pattern = ::Pattern;
+  using Params = KernelParams;
+};
+using K = DecodeKernel;
+
+using Element = K::Element;
+constexpr int kElementBytes = K::kElementBytes, kPieceElements = K::kPieceElements, kThreads = K::kThreads;
+constexpr int kChunkN = K::kChunkN, kRowTiles = K::kRowTiles, kScoreTiles = K::kScoreTiles,
+              kValueTiles = K::kValueTiles;
+
+} // namespace heddle
