@@ -37,8 +37,8 @@ DEV void makeRowWeights(ScoreFactors<K, Tiles> &factors, float (&scores)[Tiles][
 }
 
 // dS = P (dP - delta), times the derivative of the chain of scores.
-template <class K, int Tiles>
-DEV void makeRowGradients(uint32_t (&gradients)[kStepsOfScores<K, Tiles>][4], float (&products)[Tiles][4],
+template <class K, int Steps, int Tiles>
+DEV void makeRowGradients(uint32_t (&gradients)[Steps][4], float (&products)[Tiles][4],
                           const float (&weights)[Tiles][4], const ScoreFactors<K, Tiles> &factors,
                           const float (&delta)[2]) {
 #pragma unroll

@@ -97,10 +97,9 @@ DEV void applyFactors(float (&products)[Tiles][4], const ScoreFactors<K, Tiles, 
 }
 
 // Operands of mma, of whose steps score tiles of eight columns are the half, or one.
-template <class K, int Tiles> constexpr int kStepsOfScores = Tiles * 8 / K::kMmaStep;
-
-template <class K, int Tiles>
-DEV void packScores(uint32_t (&operand)[kStepsOfScores<K, Tiles>][4], const float (&scores)[Tiles][4]) {
+template <class K, int Steps, int Tiles>
+DEV void packScores(uint32_t (&operand)[Steps][4], const float (&scores)[Tiles][4]) {
+  static_assert(Steps * K::kMmaStep == Tiles * 8, "an operand has all columns");
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)
 #pragma unroll
