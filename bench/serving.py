@@ -32,6 +32,9 @@ class Case(NamedTuple):
     dim: int = 128
     listed: float = 1.0  # share of the pages of a sequence that each kv head has in a list of its own; 1: there are no lists
     in_rows: bool = False  # keys without pages
+    shared: int = 0  # first keys of all sequences that lie in the same pages
+    is_told: bool = False  # the call is told of these
+    is_indexed: bool = False  # tables behind each other
 
 
 def spread(count, least, most):
@@ -58,6 +61,11 @@ CASES = [
     Case("per-kv-head page lists, 10% of 128k keys, 1", (128 * K,), listed=0.1),
     Case("per-kv-head page lists, 10% of 128k keys, 16", (128 * K,) * 16, listed=0.1),
     Case("32 x 4k in rows", (4 * K,) * 32, in_rows=True),
+    Case("32 x 4k, page 16, indices", (4 * K,) * 32, page_size=16, is_indexed=True),
+    Case("64 x 4.5k, pages apart", (4 * K + 512,) * 64),
+    Case("64 x 4.5k, 4k in the same pages", (4 * K + 512,) * 64, shared=4 * K),
+    Case("64 x 4.5k, 4k shared", (4 * K + 512,) * 64, shared=4 * K, is_told=True),
+    Case("64 x 4.5k, nothing shared, told so", (4 * K + 512,) * 64, is_told=True),
 ]
 WINDOW, SINKS = 4096, 4
 
@@ -103,6 +111,12 @@ class Call:
             row[:count] = torch.roll(order, -first)[:count] if count <= pages else order.repeat(-(-count // pages))[:count]
             first = (first + count) % pages
         self.lengths = torch.tensor(case.keys, dtype=torch.int32, device=DEVICE)
+        self.table[1:, :case.shared // case.page_size] = self.table[0, :case.shared // case.page_size]
+        self.shared_k = torch.tensor([case.shared if s else 0 for s in range(len(case.keys))], dtype=torch.int32, device=DEVICE) if case.is_told else None
+        if case.is_indexed:
+            self.indices = torch.cat([row[:count] for row, count in zip(self.table, needed)])
+            self.indptr = torch.tensor([sum(needed[:i]) for i in range(len(needed) + 1)], dtype=torch.int32, device=DEVICE)
+            self.last = torch.tensor([(keys - 1) % case.page_size + 1 for keys in case.keys], dtype=torch.int32, device=DEVICE)
         if case.listed < 1:
             self.choose_lists(random)
         if case.in_rows:
@@ -132,8 +146,11 @@ class Call:
         if self.case.in_rows:
             serve.ragged_attention(self.q, *self.rows, self.cu_k, self.pattern, out=self.out, lse=self.lse)
             return
-        serve.paged_attention(self.q, self.cache[:, 0], self.cache[:, 1], self.table, self.lengths, self.pattern, cu_seqlens_q=self.cu, out=self.out,
-                              lse=self.lse, **self.arguments)
+        k, v, options = self.cache[:, 0], self.cache[:, 1], dict(cu_seqlens_q=self.cu, shared_k=self.shared_k, out=self.out, lse=self.lse, **self.arguments)
+        if self.case.is_indexed:
+            serve.indexed_attention(self.q, k, v, self.indptr, self.indices, self.last, self.pattern, **options)
+        else:
+            serve.paged_attention(self.q, k, v, self.table, self.lengths, self.pattern, **options)
 
     def check(self):
         """The last query of the first and the last sequence, in fp64: it sees all keys of a causal pattern and of a tree on its path."""
@@ -251,6 +268,7 @@ def time_of(peer, call, clock):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--calls", type=int, default=40)
+    parser.add_argument("--alone", action="store_true", help="without the others, whose kernels take long to compile")
     parser.add_argument("cases", nargs="*", help="those whose name contains one of these; all of them")
     options = parser.parse_args()
     clock = Clock(options.calls)
@@ -266,7 +284,7 @@ def main():
             call.check()
             taken = clock.microseconds(call.run)
             gigabytes = kept_keys(case) * case.kv_heads * case.dim * 4 / taken / 1000
-            peers = " | ".join(time_of(peer, call, clock) for peer in (flashinfer, flex))
+            peers = " | ".join("-" if options.alone else time_of(peer, call, clock) for peer in (flashinfer, flex))
             print(f"| {case.name}, {case.heads}/{case.kv_heads} | {taken:.1f} | {gigabytes:.0f} | {100 * gigabytes / rate:.0f} | {peers} |", flush=True)
             del call
             torch.cuda.empty_cache()

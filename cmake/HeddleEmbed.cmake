@@ -1,19 +1,19 @@
-# heddle_embed(<target> OUTPUT <name>.cpp ACCESSOR <function> HEADER <header> BASE <folder> FILES <file>...):
+# heddle_embed(<target> OUTPUT <name>.cpp ACCESSOR <function> BASE <folder> FILES <file>...):
 # adds a generated source to <target> that holds the bytes of the files and defines
-# `const std::vector<heddle::EmbeddedFile> &heddle::<function>()`, which HEADER declares, in the order given. A file is
-# called by its path relative to BASE. Changing a file rebuilds the source; an empty file is an
+# `const std::vector<heddle::EmbeddedFile> &heddle::<function>()`, which who calls it declares, in the order given. A file
+# is called by its path relative to BASE. Changing a file rebuilds the source; an empty file is an
 # error, since a truncated checkout would otherwise embed nothing silently.
 # The same file is the generator: `cmake -P` runs the second half at build time.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(HEDDLE_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 
   function(heddle_embed target)
-    cmake_parse_arguments(arg "" "OUTPUT;ACCESSOR;HEADER;BASE" "FILES" ${ARGN})
+    cmake_parse_arguments(arg "" "OUTPUT;ACCESSOR;BASE" "FILES" ${ARGN})
     set(output ${CMAKE_CURRENT_BINARY_DIR}/${arg_OUTPUT})
     list(JOIN arg_FILES "|" files)
     add_custom_command(
       OUTPUT ${output}
-      COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DACCESSOR=${arg_ACCESSOR} -DHEADER=${arg_HEADER} -DBASE=${arg_BASE}
+      COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DACCESSOR=${arg_ACCESSOR} -DBASE=${arg_BASE}
               "-DFILES=${files}" -P ${HEDDLE_EMBED_SCRIPT}
       DEPENDS ${arg_FILES} ${HEDDLE_EMBED_SCRIPT}
       COMMENT "Embedding ${arg_OUTPUT}"
@@ -43,7 +43,7 @@ foreach(file IN LISTS FILES)
 endforeach()
 
 file(WRITE ${OUTPUT} "// Generated from the listed files; not to be edited.
-#include \"${HEADER}\"
+#include \"codegen/Skeletons/Shared/EmbeddedSources.h\"
 
 namespace {
 ${arrays}
@@ -52,9 +52,11 @@ std::string_view text(const unsigned char *bytes, std::size_t size) {
 }
 } // namespace
 
-const std::vector<heddle::EmbeddedFile> &heddle::${ACCESSOR}() {
+namespace heddle {
+const std::vector<EmbeddedFile> &${ACCESSOR}() {
   static const std::vector<EmbeddedFile> files = {
 ${rows}  };
   return files;
 }
+} // namespace heddle
 ")

@@ -1,52 +1,35 @@
 # heddle_link_mlir(<target> <component>...): the one place that knows how LLVM and MLIR are linked.
 # A component is an MLIR library target (MLIRArithDialect) or an LLVM component name (core, orcjit).
-# By default the target links the shared libMLIR and libLLVM and the list is ignored; with
-# HEDDLE_STATIC it links exactly the listed archives. Mixing both would give two copies of LLVM's
-# option and TypeID registries in one process, so the exported targets are repaired first.
-# The flags of the static link itself are in HeddleLink.
+# What the target is linked into takes exactly the listed archives where its property HEDDLE_STATIC is on, as those of
+# programs are, which start in a third of the time, and everybody's with the option of that name; the shared libMLIR and libLLVM
+# otherwise. Mixing both would give two copies of LLVM's option and TypeID registries in one process, so the exported
+# targets are repaired first. The flags of the static link itself are in HeddleLink.
 include_guard(GLOBAL)
 
+define_property(TARGET PROPERTY HEDDLE_STATIC INITIALIZE_FROM_VARIABLE HEDDLE_STATIC)
+
 function(heddle_link_mlir target)
-  set_property(TARGET ${target} PROPERTY HEDDLE_MLIR_COMPONENTS ${ARGN})
-  if(HEDDLE_STATIC)
-    heddle_link_archives(${target} ${ARGN})
-  else()
-    target_link_libraries(${target} PUBLIC MLIR LLVM)
+  set(archives $<BOOL:$<TARGET_PROPERTY:HEDDLE_STATIC>>)
+  foreach(component IN LISTS ARGN)
+    set(libraries ${component})
+    if(NOT component MATCHES "^MLIR")
+      llvm_map_components_to_libnames(libraries ${component})
+    endif()
+    foreach(library IN LISTS libraries)
+      target_link_libraries(${target} PUBLIC $<${archives}:${library}>)
+    endforeach()
+  endforeach()
+  target_link_libraries(${target} PUBLIC $<$<NOT:${archives}>:MLIR> $<$<NOT:${archives}>:LLVM>)
+endfunction()
+
+# heddle_link_archives(<program>...): LLVM's archives, wherever they can be linked; beside a sanitizer the shared libraries.
+function(heddle_link_archives)
+  if(HEDDLE_ARCHIVE_z AND HEDDLE_ARCHIVE_zstd AND NOT "${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
+    set_target_properties(${ARGN} PROPERTIES HEDDLE_STATIC ON)
   endif()
 endfunction()
 
-function(heddle_link_archives target)
-  foreach(component IN LISTS ARGN)
-    if(component MATCHES "^MLIR")
-      target_link_libraries(${target} PUBLIC ${component})
-    else()
-      llvm_map_components_to_libnames(libraries ${component})
-      target_link_libraries(${target} PUBLIC ${libraries})
-    endif()
-  endforeach()
-endfunction()
-
-# heddle_add_static_twin(<target> <library>...): <target>_static, the program <target> of a build against shared LLVM linked once
-# more as HEDDLE_STATIC links it, from the objects of that build and of its own libraries: what a static build fails to link,
-# this does.
-function(heddle_add_static_twin target)
-  add_executable(${target}_static $<TARGET_OBJECTS:${target}>)
-  set_target_properties(${target}_static PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/static)
-  find_package(Threads REQUIRED)
-  target_link_libraries(${target}_static PRIVATE ${HEDDLE_SQLITE_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
-  target_link_options(${target}_static PRIVATE ${HEDDLE_STATIC_LINK_OPTIONS})
-  foreach(part IN ITEMS ${target} ${ARGN})
-    get_target_property(components ${part} HEDDLE_MLIR_COMPONENTS)
-    if(components)
-      heddle_link_archives(${target}_static ${components})
-    endif()
-  endforeach()
-  foreach(library IN LISTS ARGN)
-    target_sources(${target}_static PRIVATE $<TARGET_OBJECTS:${library}>)
-  endforeach()
-endfunction()
-
-# What LLVM's archives need beside them; a static build demands it, any other leaves the static twins out without it.
+# What LLVM's archives need beside them; a static build demands it, programs of any other take the shared libraries without.
 foreach(archive z zstd)
   find_library(HEDDLE_ARCHIVE_${archive} NAMES lib${archive}.a)
   mark_as_advanced(HEDDLE_ARCHIVE_${archive})

@@ -46,12 +46,3 @@ function(heddle_link_layers target scope)
     target_link_libraries(${target} ${scope} ${ARGN})
   endif()
 endfunction()
-
-# heddle_add_static_test(<program> ARGUMENTS <argument>... PRINTS <text> LIBRARIES <library>...): that program as a static build links it.
-# Its own libraries are linked as objects, so nothing is compiled twice.
-function(heddle_add_static_test program)
-  cmake_parse_arguments(arg "" "PRINTS" "LIBRARIES;ARGUMENTS" ${ARGN})
-  heddle_add_static_twin(${program} ${arg_LIBRARIES})
-  add_test(NAME static.${program} COMMAND ${program}_static ${arg_ARGUMENTS})
-  set_tests_properties(static.${program} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_PRINTS}")
-endfunction()

@@ -63,6 +63,11 @@ Status fillRandom(DeviceBuffer &buffer, uint32_t seed) {
   return {};
 }
 
+Status fillWords(DeviceBuffer &buffer, uint32_t value) {
+  const std::vector<uint32_t> words(size_t(buffer.bytes() / 4), value);
+  return buffer.copyFrom(words.data(), buffer.bytes());
+}
+
 } // namespace
 
 Result<Tensors> Tensors::allocate(const Scene &scene, int64_t rows, bool isRandom, int64_t outputs) {
@@ -76,7 +81,7 @@ Result<Tensors> Tensors::allocate(const Scene &scene, int64_t rows, bool isRando
     HEDDLE_TRY(fillRandom(*buffer, seed++));
   }
   if (!isRandom)
-    HEDDLE_TRY(made.v.fillWords(kOne << 16 | kOne));
+    HEDDLE_TRY(fillWords(made.v, kOne << 16 | kOne));
   HEDDLE_ASSIGN(made.out, DeviceBuffer::allocate(scene.device, made.outBytes * outputs));
   HEDDLE_ASSIGN(made.lse, DeviceBuffer::allocate(scene.device, made.lseBytes * outputs));
   HEDDLE_TRY(made.poison());
@@ -97,8 +102,8 @@ api::Arguments Tensors::arguments(int64_t rows, int64_t output) const {
 }
 
 Status Tensors::poison() {
-  HEDDLE_TRY(out.fillWords(kNaN));
-  HEDDLE_TRY(lse.fillWords(kNaN));
+  HEDDLE_TRY(fillWords(out, kNaN));
+  HEDDLE_TRY(fillWords(lse, kNaN));
   return device->synchronize();
 }
 

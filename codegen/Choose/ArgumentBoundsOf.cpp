@@ -1,4 +1,3 @@
-//===- ArgumentBoundsOf.cpp - what a pattern asks of sizes and lengths ----===//
 #include "codegen/Choose/LaunchExprOf.h"
 #include "codegen/Choose/RatesOf.h"
 #include "dialect/IR/PatternOperands.h"

@@ -1,4 +1,3 @@
-//===- LaunchExprOf.cpp - sizes of a call in plans ------------------------===//
 #include "codegen/Choose/LaunchExprOf.h"
 #include "codegen/Config/ForwardLaunch.h"
 

@@ -1,6 +1,4 @@
-//===- LaunchExprOf.h - sizes of a call in plans -----------------*- C++ -*-===//
 // Owns the way from expressions of the analysis over sizes of a call to those of launch plans.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"

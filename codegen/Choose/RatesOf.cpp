@@ -1,4 +1,3 @@
-//===- RatesOf.cpp - what a pattern fixes for kernels ---------------------===//
 #include "codegen/Choose/RatesOf.h"
 #include "codegen/Choose/LaunchExprOf.h"
 #include "dialect/Analysis/DocumentRows.h"

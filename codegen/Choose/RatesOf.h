@@ -1,6 +1,4 @@
-//===- RatesOf.h - what a pattern fixes for kernels --------------*- C++ -*-===//
 // Owns the way from an analysed pattern to the rates, the grain and the hints that kernels are built for.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Counts.h"

@@ -1,4 +1,3 @@
-//===- TileBalance.cpp - whether query tiles cost alike -------------------===//
 #include "codegen/Choose/RatesOf.h"
 #include "dialect/Geometry/TileVisitor.h"
 

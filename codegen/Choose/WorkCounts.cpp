@@ -1,4 +1,3 @@
-//===- WorkCounts.cpp - what a call's kernels have to do ------------------===//
 #include "codegen/Choose/WorkCounts.h"
 #include "dialect/Geometry/TileVisitor.h"
 

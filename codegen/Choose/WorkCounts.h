@@ -1,8 +1,6 @@
-//===- WorkCounts.h - what a call's kernels have to do ----------*- C++ -*-===//
 // Owns the exact counts of the analysis that estimates of time are made of: key tiles visited and full under any
 // tiling, and how evenly work items fall on blocks when they are dealt out as kernels deal them (work_items.cuh).
 // Counts are kept as they are asked for.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"

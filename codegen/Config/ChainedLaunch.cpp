@@ -1,4 +1,3 @@
-//===- ChainedLaunch.cpp - several kernels under one softmax -------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 

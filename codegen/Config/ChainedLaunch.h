@@ -1,11 +1,7 @@
-//===- ChainedLaunch.h - several kernels under one softmax -------------------------------===//
-//
 // Owns how the kernels of a pattern's passes become one launch plan: the carry between them lies in the caller's
 // workspace, as regions that live from the pass that writes them to the one that reads them. Every kernel but the first
 // continues what the one before it left; the last one writes the results. All passes of some rows come before those of
 // the next rows, so that the carry does not grow with the sequence.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/Constraint.h"

@@ -1,9 +1,5 @@
-//===- ConfigView.h - a family's configuration as a struct -------------------------------===//
-//
 // Owns the way between a KernelConfig and the struct that a family's own code reads: members with their defaults, and
 // one list, `static const FieldsOf<T> &fields()`, that names them.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/KernelConfig.h"

@@ -1,9 +1,5 @@
-//===- Constraint.h - knobs, named rules and their reasons ----------------------------===//
-//
 // The vocabulary of feasibility. One list of constraints per skeleton serves everything: the search
 // that enumerates, the validation of a stored configuration, and `explain`, which prints reasons.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

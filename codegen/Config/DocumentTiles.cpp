@@ -1,4 +1,3 @@
-//===- DocumentTiles.cpp - query tiles that end where documents do ------------------------===//
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"

@@ -1,9 +1,5 @@
-//===- DocumentTiles.h - query tiles that end where documents do --------------------------===//
-//
 // Owns the choice between tiles that run over the borders of documents, masked there, and tiles of every document's own
 // (`document_tiles`): where it exists, and how many work items follow. The device half is document_items.cuh.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/Constraint.h"

@@ -1,9 +1,5 @@
-//===- ForwardConfig.h - what families of forward kernels choose alike --------------------===//
-//
 // Members that mean the same in every family of the kind; which of them a family has, and their ranges, its own list
 // says.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

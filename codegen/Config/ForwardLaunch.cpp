@@ -1,4 +1,3 @@
-//===- ForwardLaunch.cpp - parameter block and work items ----------------------------------===//
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 
@@ -18,9 +17,12 @@ void appendFixedParams(KernelLaunch &launch, QOriginRule rule) {
 }
 
 // Elements without scales take none.
-void dropScales(PlanService &serves) {
-  const auto isScale = [&](Role role) { return serves.kind->find(role)->presence == Presence::scale; };
-  serves.roles.erase(std::remove_if(serves.roles.begin(), serves.roles.end(), isScale), serves.roles.end());
+void dropScales(PlanService &serves, const CallElements &elements) {
+  const auto hasNone = [&](Role role) {
+    return serves.kind->find(role)->presence == Presence::scale &&
+           !traitsOf(elements.of(specOf(scaledBy(role)).element)).isScaled();
+  };
+  serves.roles.erase(std::remove_if(serves.roles.begin(), serves.roles.end(), hasNone), serves.roles.end());
 }
 
 } // namespace
@@ -30,8 +32,7 @@ LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep) {
   plan.serves.qOrigin = request.qOrigin;
   plan.serves.keyOriginStep = keyOriginStep;
   plan.serves.bounds = request.bounds;
-  if (!request.element().isScaled())
-    dropScales(plan.serves);
+  dropScales(plan.serves, request.elements);
   return plan;
 }
 
@@ -99,6 +100,12 @@ void appendRowRange(KernelLaunch &launch, const KernelRequest &request) {
     launch.appendI32(value);
 }
 
+void appendKeyScales(KernelLaunch &launch, const KernelRequest &request) {
+  if (request.elements.hasScaledKeys())
+    for (Role role : {Role::descaleK, Role::descaleV})
+      launch.appendPointer(role);
+}
+
 void appendRuntimeSizes(KernelLaunch &launch, const KernelRequest &request) {
   std::vector<LaunchExpr> words;
   for (int64_t i = 0; i < request.paramCount; ++i)
@@ -115,6 +122,7 @@ void appendRuntimeSizes(KernelLaunch &launch, const KernelRequest &request) {
 void appendForwardParams(KernelLaunch &launch, const KernelRequest &request) {
   appendOperands(launch, request);
   appendRowRange(launch, request);
+  appendKeyScales(launch, request);
   appendFixedParams(launch, request.qOrigin);
   appendRuntimeSizes(launch, request);
 }

@@ -1,10 +1,6 @@
-//===- ForwardLaunch.h - the launch of forward kernels -----------------------------------===//
-//
 // Owns the host side of the forward kernels' parameter block and work items
 // (docs/architecture.md, sections 3 and 4). Change it together with `KernelParams` in the device
 // skeletons.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/PatternRates.h"
@@ -39,6 +35,9 @@ void appendOperands(KernelLaunch &launch, const KernelRequest &request);
 
 /// Appends the fields of row_range.cuh, behind the pointers to tensors: nothing unless the request is of a pass.
 void appendRowRange(KernelLaunch &launch, const KernelRequest &request);
+
+/// Appends the pointers of KeyScales, which there are where k and v alone are scaled.
+void appendKeyScales(KernelLaunch &launch, const KernelRequest &request);
 
 /// Appends `param`, the last field of every forward `KernelParams`: one element where the pattern has no arguments. The
 /// word of a tensor without a length is 0, and nobody has to give it.

@@ -1,4 +1,3 @@
-//===- KernelConfig.cpp - everything derived from a field list --------------------===//
 #include "codegen/Config/KernelConfig.h"
 
 #include <algorithm>

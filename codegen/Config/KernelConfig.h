@@ -1,10 +1,6 @@
-//===- KernelConfig.h - the answer: one schedule of a kernel ---------------------===//
-//
 // The fields of a family of kernels, which the family's skeleton owns, and a value for each. Text, JSON, coordinates
 // and parsing work from the list. Names and numbers of a field never change meaning, and a text that lacks a field
 // means the field's default: stored records refer to both. So a new field begins with what kernels did before it.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- KernelRequest.cpp - names and checks --------------------------------------===//
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/FindArch.h"
 #include "runtime/Core/LaunchExpr.h"
@@ -30,6 +29,7 @@ bool hasGradient(const std::vector<GradientSlot> &slots, int64_t argument) {
 std::string KernelRequest::str() const {
   std::string text =
       kind.str() + " " + dtypeName(elements.q) +
+      (elements.areAlike() ? "" : std::string(" k=") + dtypeName(elements.k) + " v=" + dtypeName(elements.v)) +
       (elements.out != CallElements::outOf(elements.q) ? std::string(" out=") + dtypeName(elements.out) : "") +
       (elements.precision != Precision::exact ? std::string(" precision=") + precisionName(elements.precision) : "") +
       " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) + " arch=" + archName(*arch) +
@@ -66,22 +66,12 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
   return request;
 }
 
-Status KernelRequest::checkTypes(ElementSet served) const {
-  if (elements.k != elements.q || elements.v != elements.q)
-    return Status::unsupported(std::string("serves q, k and v of one type, not ") + dtypeName(elements.q) + ", " +
-                               dtypeName(elements.k) + " and " + dtypeName(elements.v));
-  if (!(element().*served)())
-    return Status::unsupported("serves " + elementList(served, &ElementTraits::name, "and") + ", not " +
-                               dtypeName(elements.q));
-  if (elements.precision != Precision::exact && elements.q != DType::fp32)
-    return Status::unsupported(std::string("serves ") + dtypeName(elements.q) + " with exact products, not " +
-                               precisionName(elements.precision) + ", which are of " + dtypeName(DType::fp32));
-  const DType usual = CallElements::outOf(elements.q);
-  if (elements.out != usual && elements.out != kAccumulator)
-    return Status::unsupported("serves out of " +
-                               (usual == elements.q ? "the type of q" : std::string(dtypeName(usual))) + " or " +
-                               dtypeName(kAccumulator) + ", not " + dtypeName(elements.out));
-  return {};
+Status KernelRequest::checkTypes(ElementSet served, bool takesScaledKeys) const {
+  HEDDLE_TRY(checkElements(elements, takesScaledKeys));
+  if ((element().*served)())
+    return {};
+  return Status::unsupported("serves " + elementList(served, &ElementTraits::name, "and") + ", not " +
+                             dtypeName(elements.q));
 }
 
 Status KernelRequest::validate() const {

@@ -1,9 +1,5 @@
-//===- KernelRequest.h - what a kernel is asked to do ---------------------------===//
-//
 // The question: everything that is fixed before a configuration is chosen. The answer is a
 // KernelConfig. Plain data; made from an analysed pattern, never from run-time sizes.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/PatternRates.h"
@@ -23,10 +19,13 @@ struct KernelRequest : PatternRates, CallShape {
   const GpuArch *arch = &baselineGpuArch(); ///< never null
   bool isPass = false;                      ///< one of several kernels of a call, which go through the rows in rounds
 
-  /// The element of q, k and v, which checkTypes() has found alike.
+  /// The element of q, and of k and v where checkTypes() has found them alike.
   const ElementTraits &element() const { return traitsOf(elements.q); }
-  /// unsupported: types that no kernel mixes, that are not among those served, or have no such products.
-  Status checkTypes(ElementSet served = &ElementTraits::isPacked) const;
+  /// What its products are of: q's, but of fp16 where k and v are e4m3 beside it, which has all their digits.
+  const ElementTraits &productElement() const { return elements.hasScaledKeys() ? traitsOf(DType::fp16) : element(); }
+  /// unsupported: types that are not among those served, or have no such products, and other ones for k and v than for q,
+  /// unless these are CallElements::hasScaledKeys() and the kernel takes that.
+  Status checkTypes(ElementSet served = &ElementTraits::isPacked, bool takesScaledKeys = false) const;
 
   /// Those of kind.gradientsOf, which validate() has found among the pattern's.
   std::vector<GradientSlot> wantedGradients() const;

@@ -1,9 +1,5 @@
-//===- PatternRates.h - what a kernel must know of a pattern ---------------------===//
-//
 // The strides and the rule for positions that a pattern fixes before run time, apart from the generated
 // functions. Plain data.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/ArgumentBounds.h"

@@ -1,4 +1,3 @@
-//===- SmemLayout.cpp - placing regions ----------------------------------------------===//
 #include "codegen/Config/SmemLayout.h"
 
 #include <cassert>

@@ -1,10 +1,6 @@
-//===- SmemLayout.h - the shared-memory plan of one kernel --------------------------===//
-//
 // Owns where every tile of a block lies in dynamic shared memory. Planned once, here; the generated
 // KernelTraits prints the offsets, device skeletons assert and use them and never recompute.
 // Change both with tests/unit/smem_layout_test.cpp.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

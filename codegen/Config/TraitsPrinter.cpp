@@ -1,4 +1,3 @@
-//===- TraitsPrinter.cpp - one constant per line -----------------------------------===//
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
@@ -27,15 +26,16 @@ void TraitsPrinter::array(std::string_view name, const std::vector<int64_t> &val
 void TraitsPrinter::request(const KernelRequest &request) {
   constant("kHeadDim", request.headDim);
   constant("kValueDim", request.valueDim);
-  const ElementTraits &element = request.element();
+  const ElementTraits &element = request.productElement();
   const bool isRounded = request.elements.precision == Precision::tf32;
   body += std::string("  using Element = heddle::") + (isRounded ? "Tf32" : element.deviceName) + ";\n";
-  const DType out = element.isScaled() ? CallElements::outOf(element.dtype) : element.dtype;
+  const bool isFloat = request.elements.out == kAccumulator;
+  const DType out = isFloat ? CallElements::outOf(request.elements.q) : request.elements.out;
   body += std::string("  using OutElement = heddle::") + traitsOf(out).deviceName + ";\n";
   constant("kElementBytes", element.bytes);
   constant("kMmaStep", element.mmaStep);
   constant("kLargestExponent", element.largestExponent());
-  constant("kOutFloat32", request.elements.out == kAccumulator);
+  constant("kOutFloat32", isFloat);
 }
 
 void TraitsPrinter::config(const KernelConfig &config) {

@@ -1,9 +1,5 @@
-//===- TraitsPrinter.h - the text of KernelTraits ---------------------------------===//
-//
 // Owns how host numbers reach the device: `struct KernelTraits` with one `static constexpr int` per
 // number or list, in the order of the calls. Names are unique; the same calls give the same bytes.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

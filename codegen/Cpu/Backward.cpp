@@ -1,4 +1,3 @@
-//===- Backward.cpp - gradients on the CPU ---------------------------------===//
 // Two walks: of queries with their keys for d_q, of keys with their queries for d_k and d_v. Each tile is one thread's,
 // and adds up in one order, so bits do not depend on the number of threads.
 #include "codegen/Cpu/CpuKinds.h"

@@ -1,4 +1,3 @@
-//===- Bridge.cpp - entry points with a fixed calling convention ------------===//
 // Pointers are memrefs of static shape, because only those become bare pointers; the shape of an
 // output line is an upper bound, nothing is allocated.
 #include "codegen/Cpu/Bridge.h"

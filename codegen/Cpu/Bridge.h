@@ -1,4 +1,3 @@
-//===- Bridge.h - entry points with a fixed calling convention --------------===//
 // Owns the functions that are added to a pattern's module before it is compiled for the CPU: C++ can
 // call them without knowing how many run-time sizes the pattern has.
 #pragma once

@@ -1,4 +1,3 @@
-//===- BridgeMemory.cpp - what entry points need of the LLVM dialect --------===//
 #include "codegen/Cpu/BridgeMemory.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

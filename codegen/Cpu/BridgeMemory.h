@@ -1,4 +1,3 @@
-//===- BridgeMemory.h - what entry points need of the LLVM dialect ----------===//
 // Apart from the entry points themselves: the dialect's headers take seconds to read.
 #pragma once
 

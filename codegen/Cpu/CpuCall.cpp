@@ -1,4 +1,3 @@
-//===- CpuCall.cpp - sizes and strides by role ------------------------------===//
 #include "codegen/Cpu/CpuCall.h"
 
 namespace heddle {

@@ -1,4 +1,3 @@
-//===- CpuKinds.cpp - calls of every kind on the CPU ----------------------===//
 #include "codegen/Cpu/CpuKinds.h"
 
 namespace heddle {

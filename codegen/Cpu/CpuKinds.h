@@ -1,7 +1,5 @@
-//===- CpuKinds.h - calls of every kind on the CPU --------------*- C++ -*-===//
 // Owns the list of the functions that compute a call on the processors of this machine: `<kind>OnCpu` for each line of
 // HEDDLE_KINDS. All compute in fp32.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Cpu/CpuCall.h"

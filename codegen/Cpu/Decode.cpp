@@ -1,6 +1,5 @@
-//===- Decode.cpp - queries of sequences with keys of their own -------------===//
 // A sequence at a time, or one kv head of it, as a forward call of a batch of one: its rows are a part of the tensors, its
-// keys are found through its row of the table of pages, or are a part of the tensors, too. So tiles, and with them bits, are
+// keys are found through its table of pages, or are a part of the tensors, too. So tiles, and with them bits, are
 // those of a dense call on the same keys.
 #include "codegen/Cpu/Decode.h"
 #include "codegen/Cpu/CpuAttention.h"
@@ -63,7 +62,8 @@ private:
   void checkPage(int64_t number) {
     const int32_t page = call.pagesOfKeys[number];
     if (!isKnown[size_t(number)] && (page < 0 || page >= call.pages) && status.isOk())
-      status = badPage({call.sequence, call.ownHeads ? call.firstHead / call.ownHeads : -1}, number, page, call.pages);
+      status = badPage({call.sequence, call.ownHeads ? call.firstHead / call.ownHeads : -1}, number, page, call.pages,
+                       call.as<int32_t>(Role::kvIndptr) ? "kv_indices" : "page_table");
     isKnown[size_t(number)] = true;
   }
 
@@ -72,17 +72,28 @@ private:
   Status status;
 };
 
+// Keys of a sequence, where offsets say how many there are.
+int32_t keysOfOffsets(const CpuCall &call, int32_t sequence) {
+  if (const int32_t *rows = call.as<int32_t>(Role::cuSeqlensK))
+    return rows[sequence + 1] - rows[sequence];
+  const int32_t *first = call.as<int32_t>(Role::kvIndptr), pages = first[sequence + 1] - first[sequence];
+  return pages ? (pages - 1) * call.pageSize + call.as<int32_t>(Role::kvLastPageLen)[sequence] : 0;
+}
+
 // Where the keys of a sequence lie, and how many they are.
 void giveKeys(const CpuCall &call, int32_t table, CpuCall &own) {
   const int32_t *offsets = call.as<int32_t>(Role::cuSeqlensK), *lengths = call.as<int32_t>(Role::sequsedK);
   const int64_t place = int64_t(table) * call.sequences + own.sequence;
-  own.seqlenK = lengths ? lengths[place] : offsets[own.sequence + 1] - offsets[own.sequence];
+  own.seqlenK = lengths ? lengths[place] : keysOfOffsets(call, own.sequence);
   for (const auto &[role, dim] : {std::pair(Role::k, call.headDim), {Role::v, call.valueDim}}) {
     const CpuStrides strides = stridesInPages(call, role, dim);
     own.stride[size_t(role)] = strides;
     move(own, role, offsets ? offsets[own.sequence] * strides[1] : 0);
   }
-  own.pagesOfKeys = offsets ? nullptr : call.as<int32_t>(Role::pageTable) + place * call.maxPages;
+  if (const int32_t *first = call.as<int32_t>(Role::kvIndptr))
+    own.pagesOfKeys = call.as<int32_t>(Role::kvIndices) + first[own.sequence];
+  else
+    own.pagesOfKeys = offsets ? nullptr : call.as<int32_t>(Role::pageTable) + place * call.maxPages;
   if (call.tables > 1) {
     own.ownHeads = call.heads / call.kvHeads;
     own.firstHead = table * own.ownHeads;
@@ -124,5 +135,8 @@ Status decodeOnCpu(const CpuCall &call) {
   HEDDLE_TRY(forEachSequence(call, [](const CpuCall &own) { return PageCheck(own).check(); }));
   return forEachSequence(call, [](const CpuCall &own) { return runAttention(own).status(); });
 }
+
+// Which keys sequences share is how they may be read, not what they are.
+Status cascadeOnCpu(const CpuCall &call) { return decodeOnCpu(call); }
 
 } // namespace heddle

@@ -1,6 +1,4 @@
-//===- Decode.h - the sequences of a call, each by itself -------*- C++ -*-===//
 // Owns what a sequence of a call of kind decode is by itself.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Cpu/CpuCall.h"

@@ -1,4 +1,3 @@
-//===- GradientTile.cpp - one tile of a backward pass on the CPU ----------===//
 // Lanes beyond the tile's rows compute on zeros and are never written.
 #include "codegen/Cpu/GradientTile.h"
 #include "codegen/Emit/PatternInfo.h"

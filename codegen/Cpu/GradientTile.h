@@ -1,4 +1,3 @@
-//===- GradientTile.h - one tile of a backward pass on the CPU ---*- C++ -*-===//
 // Owns the work of one tile of rows: queries, whose gradients come from the keys that they visit, or keys, whose
 // gradients come from the queries that visit them, of all heads that share them. Rows lie along lanes, what they visit
 // in columns. One worker belongs to one thread and reuses its buffers.

@@ -1,4 +1,3 @@
-//===- JitContext.h - what compiled functions are asked with ----------------===//
 // Owns the arguments and answers of a JitPattern, for code that passes them on.
 #pragma once
 

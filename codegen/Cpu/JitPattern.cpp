@@ -1,4 +1,3 @@
-//===- JitPattern.cpp - a pattern's functions as machine code ---------------===//
 // Compiles a copy of the module, with bridges through which plain C++ calls its functions.
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Cpu/Bridge.h"

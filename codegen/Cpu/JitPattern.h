@@ -1,4 +1,3 @@
-//===- JitPattern.h - a pattern's functions as machine code -----------------===//
 // Owns the compilation of the generated functions (docs/architecture.md, section 2) for this machine
 // with LLVM ORC. The IR is the one that codegen/Emit prints for the GPU. Callers need no MLIR headers.
 #pragma once

@@ -1,4 +1,3 @@
-//===- LaneBuffer.h - memory for tiles ---------------------------*- C++ -*-===//
 #pragma once
 
 #include <cstdint>

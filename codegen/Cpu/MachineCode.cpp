@@ -1,4 +1,3 @@
-//===- MachineCode.cpp - a module as code of this machine --------------------===//
 // The target machine goes to the optimizer as well: without its cost model nothing is vectorised.
 #include "codegen/Cpu/MachineCode.h"
 #include "dialect/IR/ListCalls.h"

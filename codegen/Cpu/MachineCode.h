@@ -1,4 +1,3 @@
-//===- MachineCode.h - a module as code of this machine ----------------------===//
 // Owns the way from a module of generated functions to addresses, with LLVM ORC.
 #pragma once
 

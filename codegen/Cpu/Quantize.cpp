@@ -1,8 +1,6 @@
-//===- Quantize.cpp - q, k and v as e4m3 on the CPU -----------------------===//
 // Each head of each tensor by itself: its largest finite magnitude becomes the largest number of e4m3. What kernels
 // compute (codegen/Skeletons/Quantize), in the same operations, so that bits are the same; the mean of k aside, whose
 // sum is one of doubles here.
-//===----------------------------------------------------------------------===//
 #include "codegen/Cpu/CpuKinds.h"
 #include "runtime/Core/ElementConvert.h"
 #include "runtime/Core/ParallelFor.h"

@@ -1,4 +1,3 @@
-//===- QueryTile.cpp - one query tile on the CPU ----------------------------===//
 // Lanes beyond the tile's rows compute on zeros and are never written.
 #include "codegen/Cpu/QueryTile.h"
 #include "codegen/Emit/PatternInfo.h"

@@ -1,4 +1,3 @@
-//===- QueryTile.h - one query tile on the CPU ------------------------------===//
 // Owns the work of one tile of rows: load q, walk the key ranges of every branch under one online
 // softmax, write out and lse. One worker belongs to one thread and reuses its buffers.
 #pragma once
@@ -8,7 +7,6 @@
 #include "codegen/Cpu/LaneBuffer.h"
 #include "codegen/Cpu/TileColumns.h"
 #include "codegen/Cpu/TileWalk.h"
-#include <memory>
 
 namespace heddle {
 

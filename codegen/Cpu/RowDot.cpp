@@ -1,6 +1,4 @@
-//===- RowDot.cpp - delta on the CPU --------------------------------------===//
 // The sum over the value dimension of out * d_out, a number for each row: what a backward pass begins with.
-//===----------------------------------------------------------------------===//
 #include "codegen/Cpu/CpuKinds.h"
 #include "runtime/Core/ElementConvert.h"
 #include "runtime/Core/ParallelFor.h"

@@ -1,4 +1,3 @@
-//===- TileColumns.cpp - rows of a tensor that a tile visits --------------===//
 #include "codegen/Cpu/TileColumns.h"
 
 #include <algorithm>

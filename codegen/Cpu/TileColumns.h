@@ -1,7 +1,5 @@
-//===- TileColumns.h - rows of a tensor that a tile visits ------*- C++ -*-===//
 // Owns one tile of them, as [count][dim], and keeps numbers that are not finite from lanes that do not keep their row:
 // those have the weight 0 for it, and 0 times infinity is no number.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Cpu/LaneBuffer.h"

@@ -1,7 +1,5 @@
-//===- TileItems.h - the tiles of a call, as items of work ------*- C++ -*-===//
 // Owns the list of tiles that threads take: of every head of every batch element, each residue class of its rows in
 // tiles. Sizes are those of queries, or of keys where those are rows.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- TileMath.cpp - the hot loops of CPU attention ------------------------===//
 // One template per loop over the vector type. The three entry sets differ only in their target
 // attribute, so that the library needs no processor flags and runs anywhere.
 #include "codegen/Cpu/TileMath.h"

@@ -1,4 +1,3 @@
-//===- TileMath.h - the hot loops of CPU attention --------------------------===//
 // Owns the arithmetic on one tile. Tiles are stored with the queries along the contiguous axis
 // (scores[key][query], output[dim][query]), so that no step needs a sum across a vector. Each loop is
 // compiled for AVX-512, AVX2 and the baseline, and the processor chooses once.

@@ -1,4 +1,3 @@
-//===- AssembleSource.cpp - one CUDA source from its parts ------------------===//
 // The order matters: traits and Pattern use the prelude's integers, so does the skeleton, and kernels are made of all.
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/SourceWriter.h"

@@ -1,4 +1,3 @@
-//===- CallDevice.cpp - calls of what a skeleton defines ---------------------===//
 // Gives calls of declarations the name that device code defines. How the columns of a tile lie in the bits of a word is
 // the skeleton's choice, and the lists of cells are asked by a whole warp, so the functions behind these names are no
 // part of a pattern's module.

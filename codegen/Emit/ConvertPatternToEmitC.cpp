@@ -1,4 +1,3 @@
-//===- ConvertPatternToEmitC.cpp - pattern functions as EmitC ---------------===//
 // Drives the EmitC conversion patterns of arith, scf, memref and func in one full conversion, so that
 // no cast is left behind and nothing passes silently, and gives every function its device form.
 #include "codegen/Emit/Passes.h"

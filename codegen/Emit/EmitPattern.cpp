@@ -1,4 +1,3 @@
-//===- EmitPattern.cpp - generated functions as CUDA C++ text ---------------===//
 // Fixes the order of the passes. Expressions are never formed: EmitC would duplicate shared values,
 // and one local variable per operation compiles just as fast.
 #include "codegen/Emit/EmitPattern.h"

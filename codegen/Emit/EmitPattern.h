@@ -1,4 +1,3 @@
-//===- EmitPattern.h - generated functions as CUDA C++ text -----------------===//
 // Owns the way from a pattern's module of functions to the text that a skeleton includes: the
 // functions themselves through EmitC, then `struct Pattern` around them.
 #pragma once

@@ -1,4 +1,3 @@
-//===- FastTanh.cpp - bounded scores with a device's fast instructions -------===//
 // Writes c tanh(s / c), whose tanh is marked `afn`, as c - c d with d = 2 / (1 + exp(2 s / c)) = 1 - tanh(s / c): an
 // ex2 and an rcp. Both are off by about 2^-22; what e = exp(2 s / c) is off, relatively, by up to 2^-22 + 2^-23 |2 s /
 // c|, reaches d times 2 e / (1 + e)^2 <= 1/2, and (2 s / c) e / (1 + e)^2 <= 0.23. Together tanh is off below 6e-7,

@@ -1,4 +1,3 @@
-//===- InlineConstants.cpp - constants print where they are used ------------===//
 // Rewrites integer emitc.constant ops as emitc.literal ops. Only integers: their text is exact, while
 // a float would need a round-trip spelling of its own.
 #include "codegen/Emit/Passes.h"

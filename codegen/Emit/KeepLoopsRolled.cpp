@@ -1,4 +1,3 @@
-//===- KeepLoopsRolled.cpp - no copies of loop bodies -----------------------===//
 // Writes a pragma in front of every loop. Loops over cells run once or twice; unrolled, their copies only take
 // registers from the warps that walk the tiles, and time of the device compiler.
 #include "codegen/Emit/Passes.h"

@@ -1,4 +1,3 @@
-//===- MathFunctions.cpp - math ops as calls --------------------------------===//
 // Bitwise equal calls for equal ops: nothing here depends on the target.
 #include "codegen/Emit/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

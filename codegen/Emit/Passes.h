@@ -1,4 +1,3 @@
-//===- Passes.h - from pattern functions to EmitC ---------------------------===//
 // Owns the passes that only the text emitter uses. They are not registered: no command line names
 // them, and EmitPattern.cpp fixes their order.
 #pragma once

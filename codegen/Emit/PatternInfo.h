@@ -1,4 +1,3 @@
-//===- PatternInfo.h - what is known beside the functions -------------------===//
 // The counts that every user of a pattern's generated functions needs; free of MLIR, so that the CPU
 // path's callers need none.
 #pragma once

@@ -1,4 +1,3 @@
-//===- PatternModule.cpp - the generated functions of one pattern -----------===//
 #include "codegen/Emit/PatternModule.h"
 #include "codegen/Emit/PatternInfo.h"
 #include "dialect/IR/Operands.h"

@@ -1,4 +1,3 @@
-//===- PatternModule.h - the generated functions of one pattern -------------===//
 // Owns what a module of generated functions is held against before the text emitter and the CPU target touch it: the
 // rows of the table of functions that its pattern has, and how their arguments are called.
 #pragma once

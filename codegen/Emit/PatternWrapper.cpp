@@ -1,4 +1,3 @@
-//===- PatternWrapper.cpp - the struct that skeletons see -------------------===//
 // Owns the text of PatternContext, KeyRange and Pattern (docs/architecture.md, section 2). A
 // skeleton uses nothing else of a pattern. Depends on the counts in PatternInfo only.
 #include "codegen/Emit/EmitPattern.h"

@@ -1,4 +1,3 @@
-//===- SourceWriter.cpp - indented C++ text ---------------------------------===//
 // Layout only: two spaces a level, one statement a line.
 #include "codegen/Emit/SourceWriter.h"
 

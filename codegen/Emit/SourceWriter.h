@@ -1,4 +1,3 @@
-//===- SourceWriter.h - indented C++ text -----------------------------------===//
 // Owns the layout of generated text: indentation, braces and constants. Everything that is not
 // produced from IR goes through this class, so braces always match and equal calls give equal bytes.
 #pragma once

@@ -1,4 +1,3 @@
-//===- Compiler.cpp - the call of NVRTC -----------------------------------------===//
 #include "codegen/Nvrtc/Compiler.h"
 
 #include "runtime/Core/Digest.h"

@@ -1,9 +1,5 @@
-//===- Compiler.h - kernel source to PTX and cubin -----------------------------===//
-//
 // Owns the one call of NVRTC: fixed options, in-memory headers, the error texts, the resources of
 // the result and the content key. All functions are thread safe; parallel compilations scale.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Nvrtc/KernelSource.h"

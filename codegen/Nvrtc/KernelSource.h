@@ -1,10 +1,6 @@
-//===- KernelSource.h - what NVRTC is given -----------------------------------===//
-//
 // One complete kernel as text: the translation unit, the headers it includes (in memory) and the
 // options beyond the fixed ones. Two equal sources give the same binary for the same architecture
 // and NVRTC version; contentKey() in Compiler.h is built on that.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <string>

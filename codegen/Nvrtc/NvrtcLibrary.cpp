@@ -1,4 +1,3 @@
-//===- NvrtcLibrary.cpp - finding and opening NVRTC -----------------------------===//
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-//===- NvrtcLibrary.h - NVRTC opened at run time -------------------------------===//
-//
 // Owns the search for libnvrtc and the functions taken from it, through declarations of our own: a
 // program builds and starts without a CUDA toolkit. tests/unit/nvrtc_test.cpp compares the numbers
 // below with nvrtc.h where that exists.
@@ -7,8 +5,6 @@
 // Environment, read in NvrtcSearch::fromEnvironment() only:
 //   HEDDLE_NVRTC_LIBRARY  the library file, or the folder that holds it; nothing else is tried
 //   CUDA_HOME             a toolkit; its lib64 is tried first
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,17 +1,12 @@
-//===- ResourceUsage.cpp - the ptxas log and the cubin's attributes -------------===//
-//
 // A cubin is an ELF64 file. Its section .nv.info lists attributes, each a format byte, an attribute
 // byte and two bytes that are the value or, in the sized format, the length of the payload. The
 // payload of the two attributes read here is the symbol's index and the value.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Nvrtc/ResourceUsage.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <elf.h>
-#include <vector>
 
 namespace heddle {
 namespace {

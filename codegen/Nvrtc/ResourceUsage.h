@@ -1,10 +1,6 @@
-//===- ResourceUsage.h - what a kernel takes from an SM ------------------------===//
-//
 // Reads the resources of a compiled kernel from two independent places: what ptxas printed
 // (--ptxas-options=-v; the only source of spill counts) and the attributes in the cubin. compile()
 // in Compiler.h compares them.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

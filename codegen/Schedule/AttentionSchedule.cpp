@@ -1,6 +1,4 @@
-//===- AttentionSchedule.cpp - the module of pattern functions ------------===//
 // One function of docs/architecture.md, section 2, per builder below.
-//===----------------------------------------------------------------------===//
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/RangeFunction.h"

@@ -1,7 +1,5 @@
-//===- AttentionSchedule.h - a pattern, ready for kernels -------*- C++ -*-===//
 // Owns what code generation knows of a pattern: how rows and keys are split, and the module of pattern functions
 // (docs/architecture.md, section 2) from which the CUDA text and the CPU code are both made.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Analysis/PatternAnalysis.h"

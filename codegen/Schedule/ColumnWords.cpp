@@ -1,7 +1,5 @@
-//===- ColumnWords.cpp - a predicate for many keys at once ----------------===//
 // Walks the predicate once. A value is the same for all columns (and is copied), a line over the columns, a quotient
 // of a line, or a condition, which becomes a word.
-//===----------------------------------------------------------------------===//
 #include "codegen/Schedule/RangeFunction.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "codegen/Schedule/WordBuilder.h"

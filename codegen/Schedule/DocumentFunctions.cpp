@@ -1,4 +1,3 @@
-//===- DocumentFunctions.cpp - where documents begin ----------------------===//
 #include "codegen/Schedule/RangeFunction.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "dialect/Analysis/DocumentRows.h"

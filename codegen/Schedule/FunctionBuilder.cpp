@@ -1,4 +1,3 @@
-//===- FunctionBuilder.cpp - one pattern function -------------------------===//
 #include "codegen/Schedule/FunctionBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,7 +1,5 @@
-//===- FunctionBuilder.h - one pattern function -----------------*- C++ -*-===//
 // Owns the calling convention of pattern functions: the leading context arguments and how symbols of the analysis
 // map to arguments. Shared by the builders of ranges, classes and predicates.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Schedule/PatternFunction.h"

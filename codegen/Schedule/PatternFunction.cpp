@@ -1,4 +1,3 @@
-//===- PatternFunction.cpp - the generated functions of a pattern ---------===//
 #include "codegen/Schedule/PatternFunction.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

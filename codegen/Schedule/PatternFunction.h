@@ -1,8 +1,6 @@
-//===- PatternFunction.h - the generated functions of a pattern -*- C++ -*-===//
 // Owns the one table of the functions that are generated for a pattern (docs/architecture.md, section 2): their names,
 // arguments and types, who has them, and the methods of device code that call them. What builds functions, checks
 // modules of them, writes their text and compiles them for this machine reads this table.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"

@@ -1,9 +1,7 @@
-//===- RangeFunction.cpp - ranges as device code --------------------------===//
 // Each piece gives its next tiles at or after `from`; a run begins at the first of them and ends where the set of
 // pieces that cover it changes. Nothing is stored or sorted, so a tile needs no memory for its ranges.
 // A piece with a list asks for its next cell in every cell of rows. On a device the lanes of a warp ask together, so
 // its loops go round equally often in all of them, the shorter ones over their last cell again.
-//===----------------------------------------------------------------------===//
 #include "codegen/Schedule/RangeFunction.h"
 #include "dialect/IR/ListCalls.h"
 

@@ -1,7 +1,5 @@
-//===- RangeFunction.h - ranges as device code ------------------*- C++ -*-===//
 // Builds the body of pattern_next_range for one branch from the ranges of the analysis, and of its transposed twin
 // alike: the ranges say which axis the tile has.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

@@ -1,4 +1,3 @@
-//===- ScoreFunction.cpp - what a pattern makes of a score ----------------===//
 #include "codegen/Schedule/ScoreFunction.h"
 #include "codegen/Schedule/FunctionBuilder.h"
 #include "dialect/IR/ScoreChain.h"

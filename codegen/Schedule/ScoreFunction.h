@@ -1,7 +1,5 @@
-//===- ScoreFunction.h - what a pattern makes of a score --------*- C++ -*-===//
 // Owns pattern_score, pattern_score_gradient and pattern_sink (docs/architecture.md, section 2), which a pattern with a
 // chain of score ops, with a sink has.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

@@ -1,7 +1,5 @@
-//===- WordBuilder.cpp - arithmetic of limits and words -------------------===//
 // A limit is the distance of a bound from the line's base, clamped at 0: as an unsigned number it is exact wherever
 // the bound lies.
-//===----------------------------------------------------------------------===//
 #include "codegen/Schedule/WordBuilder.h"
 #include "codegen/Schedule/PatternFunction.h"
 

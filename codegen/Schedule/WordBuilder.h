@@ -1,7 +1,5 @@
-//===- WordBuilder.h - arithmetic of limits and words -----------*- C++ -*-===//
 // Owns how sets of columns are written: as limits for as long as possible, so that a conjunction of several bounds is
 // one minimum and not several words.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "mlir/IR/Builders.h"

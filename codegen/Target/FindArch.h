@@ -1,8 +1,4 @@
-//===- FindArch.h - GPU architectures by name ---------------------------------===//
-//
 // Owns how an architecture is found and named, for code that asks for none of its limits.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,10 +1,6 @@
-//===- GpuArch.cpp - the rows -------------------------------------------------===//
-//
 // Limits: CUDA C++ Programming Guide, table "Technical specifications per compute capability".
 // Models: the vendor's data sheets. Where a data sheet gives rates with sparsity, half of that is
 // the dense rate kept here. Only tests/unit/gpu_arch_test.cpp repeats any of these numbers.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuArch.h"
 #include "codegen/Target/GpuModel.h"
 

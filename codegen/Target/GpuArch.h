@@ -1,11 +1,7 @@
-//===- GpuArch.h - GPU architectures as data ----------------------------------===//
-//
 // Owns every number that the code generator knows about a GPU: the limits and features of an
 // architecture, what a kernel may use. Nothing else in the project may mention an architecture by
 // its number: other code asks for a limit or a feature. A new architecture is one row in GpuArch.cpp
 // and one expectation in tests/unit/gpu_arch_test.cpp.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Target/FindArch.h"
@@ -21,7 +17,7 @@ struct GpuFeatures {
   bool hasCpAsync;    ///< cp.async from global to shared memory
   bool hasTma;        ///< tensor-map copies and mbarrier transactions
   bool hasWgmma;      ///< warpgroup matrix products from shared memory
-  bool hasFp8Mma;     ///< matrix products on e4m3 and e5m2
+  bool hasFp8Mma;     ///< matrix products on e4m3 and e5m2, and conversions of them
   bool hasVectorAdds; ///< additions to global memory of up to four floats at a time
 };
 

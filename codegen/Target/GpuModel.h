@@ -1,9 +1,5 @@
-//===- GpuModel.h - the rates of named GPUs as data ----------------------------===//
-//
 // Owns what the roofline assumes of a GPU. The rows stand in GpuArch.cpp, beside those of the
 // architectures that they stand for.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- Activations.cpp - what backward reads of a token -------------------===//
 #include "compiler/Cost/Activations.h"
 
 namespace heddle::cost {

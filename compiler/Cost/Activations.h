@@ -1,8 +1,6 @@
-//===- Activations.h - what backward reads of a token -----------*- C++ -*-===//
 // Owns how many bytes of a token and a layer are kept for the backward pass: of attention its input, q, k, v and out; of an
 // ffn its input and what the activation function takes and gives; of norms their input. Recompute keeps the input of a
 // layer, of products what attention gives too.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Problem.h"

@@ -1,4 +1,3 @@
-//===- LayerTime.cpp - what a layer takes ---------------------------------===//
 #include "compiler/Cost/StepTime.h"
 
 #include <algorithm>

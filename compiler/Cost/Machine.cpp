@@ -1,4 +1,3 @@
-//===- Machine.cpp - GPUs and what connects them --------------------------===//
 #include "compiler/Cost/Machine.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Cost/Rates.h"

@@ -1,7 +1,5 @@
-//===- Machine.h - GPUs and what connects them ------------------*- C++ -*-===//
 // Owns the link model: what collectives of a group of ranks take. Ranks of a group may lie in one host, or in several,
 // then as many of them in each as the group has there use as many links out of it at once.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- Memory.cpp - what a GPU holds --------------------------------------===//
 #include "compiler/Cost/Memory.h"
 #include "compiler/Cost/Activations.h"
 

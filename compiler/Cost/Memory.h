@@ -1,7 +1,5 @@
-//===- Memory.h - what a GPU holds ------------------------------*- C++ -*-===//
 // Owns the arithmetic of memory: bytes of one GPU by component, at the moments of a step in which one of them is largest.
 // Beside what is kept of activations (Activations.h) a recompute holds one layer whole.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/StepTime.h"

@@ -1,4 +1,3 @@
-//===- Model.cpp - a transformer as sizes ---------------------------------===//
 #include "compiler/Cost/Model.h"
 
 namespace heddle::cost {
@@ -50,7 +49,5 @@ ParameterCounts countParameters(const ModelSpec &model) {
   counts.active = common + expertLayers * expert * double(model.activeExperts);
   return counts;
 }
-
-double productFlopsOfToken(const ModelSpec &model) { return 6 * countParameters(model).active; }
 
 } // namespace heddle::cost

@@ -1,6 +1,4 @@
-//===- Model.h - a transformer as sizes -------------------------*- C++ -*-===//
 // Owns what a model is made of: how many parameters, which matrix products a token costs. Nothing here knows a GPU.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>
@@ -49,8 +47,5 @@ struct ParameterCounts {
   double active = 0; ///< that a token is multiplied with: the embedding is looked up, the head is a product
 };
 ParameterCounts countParameters(const ModelSpec &model);
-
-/// Operations forward and backward, without attention's scores: six for each active parameter.
-double productFlopsOfToken(const ModelSpec &model);
 
 } // namespace heddle::cost

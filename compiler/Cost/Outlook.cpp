@@ -1,4 +1,3 @@
-//===- Outlook.cpp - what a training run comes to -------------------------===//
 #include "compiler/Cost/Outlook.h"
 
 #include <algorithm>

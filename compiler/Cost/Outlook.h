@@ -1,11 +1,9 @@
-//===- Outlook.h - what a training run comes to -----------------*- C++ -*-===//
 // Owns what follows from the time of a step: rates, days, energy, money, and what failures cost.
 //   MFU        FLOPs of the model over the peak of 16-bit products: 6 for each active parameter, 3 * 2 (head_dim +
 //              value_dim) for each kept pair; what is computed twice does not count
 //   goodput    M between failures of any GPU, d a checkpoint, R a restart: a checkpoint each T = sqrt(2 d M) (Young), with
 //              Daly's higher terms; lost is d / T + (T / 2 + R) / M. Where a ring of P goes on without a lost rank, since
 //              others hold all that it held: d / T + (ring_minutes + a step + R / (P - 1)) / M
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/StepTime.h"

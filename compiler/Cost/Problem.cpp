@@ -1,4 +1,3 @@
-//===- Problem.cpp - words of a plan --------------------------------------===//
 #include "compiler/Cost/Problem.h"
 
 namespace heddle::cost {

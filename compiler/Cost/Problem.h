@@ -1,7 +1,5 @@
-//===- Problem.h - what is to be planned ------------------------*- C++ -*-===//
 // Owns the question: a model, its attention, a cluster, prices, and which ways of dividing the work may be taken. What is
 // left open is searched.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Machine.h"
@@ -76,6 +74,8 @@ struct LayoutChoices {
 struct Precision {
   bool isFp8 = false;                                                ///< of products; attention stays in 16 bits
   double parameterBytes = 2, gradientBytes = 4, optimizerBytes = 12; ///< of each parameter
+  /// Gradients of a micro-batch are written in 16 bits and then added to the others, by no product that does both.
+  bool addsGradientsApart = false;
 };
 
 struct Money {

@@ -1,9 +1,6 @@
-//===- Rates.cpp - what share of a data sheet is reached ------------------===//
 // The tables. bench/results is of H200s, docs/kernels.md says how its rates are measured.
-//===----------------------------------------------------------------------===//
 #include "compiler/Cost/Rates.h"
 
-#include <array>
 #include <cmath>
 #include <cstdio>
 

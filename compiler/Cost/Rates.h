@@ -1,7 +1,5 @@
-//===- Rates.h - what share of a data sheet is reached ----------*- C++ -*-===//
 // Owns every constant of the planner that was measured by somebody. Each has its source beside it in Rates.cpp, and all
 // predictions use the same ones: a run that is predicted badly is no reason for a constant of its own.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

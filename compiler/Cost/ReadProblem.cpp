@@ -1,4 +1,3 @@
-//===- ReadProblem.cpp - a plan from JSON ---------------------------------===//
 #include "compiler/Cost/ReadProblem.h"
 #include "compiler/Io/JsonPlace.h"
 #include "runtime/Core/ReadFile.h"
@@ -7,6 +6,10 @@
 
 namespace heddle::cost {
 namespace {
+
+/// Bounds beyond which a search would not end, or products of whole numbers not fit.
+constexpr int64_t kMostLayers = 10000, kMostExperts = 100000, kMostGpus = int64_t(1) << 20, kMostRanks = 1 << 14;
+constexpr double kMostBatchTokens = 1e18;
 
 Status readLatent(const JsonPlace &place, LatentSpec &latent) {
   return place.object({{"query", countInto(latent.query, 0)},
@@ -45,7 +48,7 @@ Status checkModel(const JsonPlace &place, ModelSpec &model) {
 }
 
 Status readModel(const JsonPlace &place, ModelSpec &model) {
-  HEDDLE_TRY(place.object({{"layers", countInto(model.layers)},
+  HEDDLE_TRY(place.object({{"layers", countInto(model.layers, 1, kMostLayers)},
                            {"width", countInto(model.width)},
                            {"heads", countInto(model.heads)},
                            {"kv_heads", countInto(model.kvHeads)},
@@ -53,7 +56,7 @@ Status readModel(const JsonPlace &place, ModelSpec &model) {
                            {"value_dim", countInto(model.valueDim)},
                            {"ffn", countInto(model.ffn)},
                            {"vocabulary", countInto(model.vocabulary)},
-                           {"experts", countInto(model.experts)},
+                           {"experts", countInto(model.experts, 1, kMostExperts)},
                            {"active_experts", countInto(model.activeExperts)},
                            {"shared_experts", countInto(model.sharedExperts, 0)},
                            {"expert_ffn", countInto(model.expertFfn)},
@@ -173,8 +176,8 @@ Status readCluster(const JsonPlace &place, Cluster &cluster) {
                               hasGpu = true;
                               return readGpu(at, cluster.gpu);
                             }},
-                           {"gpus", countInto(cluster.gpus)},
-                           {"gpus_per_host", countInto(cluster.perHost)},
+                           {"gpus", countInto(cluster.gpus, 1, kMostGpus)},
+                           {"gpus_per_host", countInto(cluster.perHost, 1, kMostGpus)},
                            {"inside", [&](const JsonPlace &at) { return readLink(at, cluster.inside); }},
                            {"between", [&](const JsonPlace &at) { return readLink(at, cluster.between); }},
                            {"beyond", [&](const JsonPlace &at) { return readLink(at, cluster.beyond); }},
@@ -215,9 +218,9 @@ template <class Enum> JsonReader namesInto(std::vector<Enum> &list, int count) {
   };
 }
 
-JsonReader countsInto(std::vector<int64_t> &list, int64_t least = 1) {
-  return [&list, least](const JsonPlace &place) {
-    return place.list([&](const JsonPlace &at) { return countInto(list.emplace_back(), least)(at); });
+JsonReader countsInto(std::vector<int64_t> &list, int64_t most, int64_t least = 1) {
+  return [&list, most, least](const JsonPlace &place) {
+    return place.list([&](const JsonPlace &at) { return countInto(list.emplace_back(), least, most)(at); });
   };
 }
 
@@ -231,16 +234,16 @@ JsonReader flagsInto(std::vector<bool> &list) {
 }
 
 Status readParallelism(const JsonPlace &place, LayoutChoices &choices) {
-  HEDDLE_TRY(place.object({{"tensor", countsInto(choices.tensor)},
-                           {"pipeline", countsInto(choices.pipeline)},
-                           {"virtual", countsInto(choices.virtualStages)},
+  HEDDLE_TRY(place.object({{"tensor", countsInto(choices.tensor, kMostRanks)},
+                           {"pipeline", countsInto(choices.pipeline, kMostRanks)},
+                           {"virtual", countsInto(choices.virtualStages, kMostRanks)},
                            {"schedule", namesInto(choices.schedule, kSchedules)},
-                           {"context", countsInto(choices.context)},
+                           {"context", countsInto(choices.context, kMostRanks)},
                            {"context_scheme", namesInto(choices.scheme, kContextSchemes)},
-                           {"data", countsInto(choices.data)},
-                           {"zero", countsInto(choices.zero, 0)},
-                           {"expert", countsInto(choices.expert)},
-                           {"micro_batch", countsInto(choices.microBatch)},
+                           {"data", countsInto(choices.data, kMostGpus)},
+                           {"zero", countsInto(choices.zero, kMostRanks, 0)},
+                           {"expert", countsInto(choices.expert, kMostGpus)},
+                           {"micro_batch", countsInto(choices.microBatch, kMostGpus)},
                            {"recompute", namesInto(choices.recompute, kRecomputes)},
                            {"sequence", flagsInto(choices.splitsSequence)},
                            {"offload_optimizer", flagsInto(choices.offloadsOptimizer)},
@@ -264,6 +267,7 @@ Status readPrecision(const JsonPlace &place, Precision &precision) {
     return place.object({{"products", [&](const JsonPlace &at) { return readPrecision(at, precision); }},
                          {"parameter_bytes", realInto(precision.parameterBytes, 0.5)},
                          {"gradient_bytes", realInto(precision.gradientBytes, 0.5)},
+                         {"gradients_apart", flagInto(precision.addsGradientsApart)},
                          {"optimizer_bytes", realInto(precision.optimizerBytes)}});
   const std::string name = place.value.get<std::string>();
   if (name != "bf16" && name != "fp16" && name != "fp8")
@@ -327,7 +331,7 @@ Result<CostFile> parseCostFile(const std::string &text, const std::string &label
                          {"model", [&](const JsonPlace &at) { return readModel(at, problem.model); }},
                          {"attention", [&](const JsonPlace &at) { return readAttention(at, problem.attention); }},
                          {"context", countInto(problem.context)},
-                         {"batch_tokens", realInto(problem.batchTokens, 1)},
+                         {"batch_tokens", realInto(problem.batchTokens, 1, kMostBatchTokens)},
                          {"train_tokens", realInto(problem.trainTokens, 1)},
                          {"precision", [&](const JsonPlace &at) { return readPrecision(at, problem.precision); }},
                          {"cluster", [&](const JsonPlace &at) { return readCluster(at, problem.cluster); }},

@@ -1,6 +1,4 @@
-//===- ReadProblem.h - a plan from JSON -------------------------*- C++ -*-===//
 // Owns the file of `heddle cost`: docs/cost.md lists its keys. Errors name the file and the place of what is wrong.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Problem.h"

@@ -1,4 +1,3 @@
-//===- Refusal.cpp - why a layout is none ---------------------------------===//
 #include "compiler/Cost/Search.h"
 
 namespace heddle::cost {

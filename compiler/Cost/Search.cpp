@@ -1,7 +1,5 @@
-//===- Search.cpp - all ways of dividing the work -------------------------===//
 // Loops are ordered so that what a layer takes, the expensive part, is computed once for all pipelines, ZeRO stages and
 // schedules that share it.
-//===----------------------------------------------------------------------===//
 #include "compiler/Cost/Search.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
-//===- Search.h - all ways of dividing the work -----------------*- C++ -*-===//
 // Owns which layouts are looked at, which of them are possible, and their order by tokens per second. Everything that the
 // plan leaves open is tried: tensor up to a host, every pipeline that divides the rest, and so on.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Memory.h"

@@ -1,9 +1,7 @@
-//===- StepTime.cpp - what a step takes -----------------------------------===//
 #include "compiler/Cost/StepTime.h"
 #include "compiler/Cost/Activations.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace heddle::cost {
@@ -28,6 +26,7 @@ public:
       backward[item] = layers * stage.layer.backward[item] + heads * stage.head.backward[item];
     }
     weightGradient = layers * stage.layer.weightGradient + heads * stage.head.weightGradient;
+    addAccumulation();
   }
 
   StepTime step() {
@@ -45,6 +44,15 @@ public:
 
 private:
   double &at(TimeItem item) { return time.seconds[size_t(item)]; }
+
+  double sweep(double bytes) const { return bytes / (problem.cluster.gpu.bandwidthGBps * 1e9 * efficiency().memory); }
+
+  /// The gradient of a micro-batch is read, the sum read and written. From ZeRO 2 on a rank adds up its share alone.
+  void addAccumulation() {
+    if (problem.precision.addsGradientsApart && batches > 1 && layout.zero < 2)
+      backward[size_t(TimeItem::sweeps)] +=
+          sweep(rankParameters(problem, layout).all() * (2 + 2 * problem.precision.gradientBytes));
+  }
 
   void addPipeline() {
     if (layout.pipeline == 1)
@@ -108,7 +116,7 @@ private:
     const Precision &precision = problem.precision;
     // Gradients are read for their norm and again, states read and written, parameters written.
     const double bytes = own * (2 * precision.gradientBytes + 2 * precision.optimizerBytes + precision.parameterBytes);
-    at(TimeItem::optimizer) = bytes / (problem.cluster.gpu.bandwidthGBps * 1e9 * efficiency().memory);
+    at(TimeItem::optimizer) = sweep(bytes);
     if (layout.offloadsOptimizer)
       at(TimeItem::offload) += own * 2 * precision.optimizerBytes / (problem.cluster.hostLinkGBps * 1e9);
   }

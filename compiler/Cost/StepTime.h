@@ -1,9 +1,9 @@
-//===- StepTime.h - what a step takes ---------------------------*- C++ -*-===//
 // Owns the arithmetic of time. A step is microBatches() micro-batches through the busiest stage of the pipeline, the
 // stages' waiting for the first and the last one, and what gradients and the optimiser add that nothing hides.
 //   a layer    products at the rate of their shape, attention from kept pairs over the kernels' rate, sweeps over
 //              memory, and collectives of the tensor, context and expert groups, as far as they are not hidden
-//   backward   twice the products, attention at its own rate, twice the sweeps, the same collectives
+//   backward   twice the products, attention at its own rate, twice the sweeps, the same collectives; where gradients are
+//              added up apart from the products, a sweep over them
 //   recompute  forward again: full, with its collectives; products, without attention and its keys; sweeps, norms, activation functions and what is projected from
 //              latents; selective, the scores alone where they were materialised
 //   bubble     of p stages with v parts each: (p - 1) / v of a micro-batch; zero-bubble (p - 1)(F + B - 2 W), dualpipe
@@ -11,7 +11,6 @@
 //   hidden     a collective of the tensor group leaves one of t chunks before the product it hides behind; keys of a ring
 //              what is longer than the attention of a step; gradients what is longer than the last backward, or from ZeRO 2 on
 //              than that of each micro-batch; gathered weights of ZeRO 3 what is longer than each forward and backward
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Problem.h"

@@ -1,4 +1,3 @@
-//===- GroupForms.cpp - which form of a plan takes least ------------------===//
 #include "compiler/Group/GroupForms.h"
 
 #include "runtime/Core/CountText.h"

@@ -1,7 +1,5 @@
-//===- GroupForms.h - which form of a plan takes least ----------*- C++ -*-===//
 // Owns the choice among forms of plans over ranks, for `heddle ring plan` and for plans whose form is "auto": it is made of
 // the pattern, its sizes, the layout and rates alone, so that ranks which are given the same choose alike.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Group/GroupTimes.h"

@@ -1,4 +1,3 @@
-//===- GroupTimes.cpp - predicted time of a plan over ranks ---------------===//
 #include "compiler/Group/GroupTimes.h"
 #include "compiler/Group/HeadTimes.h"
 

@@ -1,4 +1,3 @@
-//===- GroupTimes.h - predicted time of a plan over ranks -------*- C++ -*-===//
 // Owns what a call takes that follows a GroupPlan, at given rates. Messages, copies and launches come in the order of
 // runtime/Distributed (WalkRun::run, GroupShare): change them together.
 //
@@ -10,7 +9,6 @@
 // the launches beside it, and holds processors that these share: they end later by as long as it runs beside them, at most
 // by their longest tile. Launches aside last as others do, but take no more than their share of the processors from those
 // behind them, and cost no fixed time.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Group/RingCall.h"

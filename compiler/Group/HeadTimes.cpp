@@ -1,4 +1,3 @@
-//===- HeadTimes.cpp - predicted time where heads are exchanged -----------===//
 #include "compiler/Group/HeadTimes.h"
 
 #include <algorithm>

@@ -1,8 +1,6 @@
-//===- HeadTimes.h - predicted time where heads are exchanged ---*- C++ -*-===//
 // Owns what a call takes whose ranks compute all rows of some heads. Messages and copies come in the order of
 // GroupShare::runHeads: change them together. Nothing is hidden: heads leave, arrive, are computed in one launch, and go
 // home. Queries and what belongs to them are a message, keys and values another one.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Group/GroupTimes.h"

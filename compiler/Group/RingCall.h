@@ -1,6 +1,4 @@
-//===- RingCall.h - a call over ranks, and rates -----------------*- C++ -*-===//
 // Owns what predicted times of calls over ranks are asked for: sizes of the whole, and how fast kernels, memory and links are.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Target/GpuModel.h"

@@ -1,4 +1,3 @@
-//===- AtomicFile.h - a file that appears whole or not at all -------------------===//
 // Owns the way every artefact of the compiler reaches the disk: written in a PartFolder beside it,
 // flushed, renamed. A process killed at any point leaves the old file as it was.
 #pragma once

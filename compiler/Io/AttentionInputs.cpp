@@ -87,10 +87,16 @@ RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const 
 }
 
 RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType) {
-  RoleTensors results = emptyResultsOf(inputs.kind, inputs.sizes, CallElements(inputs.dtype(), outDType));
+  RoleTensors results = emptyResultsOf(inputs.kind, inputs.sizes, inputs.elements(outDType));
   for (const RoleSpec &role : rolesOf(inputs.kind, Access::both))
     results.of(role.role) = inputs.of(role.role);
   return results;
+}
+
+CallElements AttentionInputs::elements(std::optional<DType> outDType) const {
+  const CallElements alike(dtype(), outDType.value_or(this->outDType()));
+  const CallElements given = alike.withKeys(isGiven(Role::k) ? k.dtype : dtype());
+  return given.hasScaledKeys() ? given : alike;
 }
 
 std::vector<RoleSpec> AttentionInputs::given() const {
@@ -120,7 +126,7 @@ float AttentionInputs::descaleOf(Role role, int64_t batch, int64_t head) const {
 class FileChecks {
 public:
   explicit FileChecks(const AttentionInputs &inputs) : sizes(symbols), rules(inputs.kind) {
-    rules.elements = CallElements(inputs.dtype());
+    rules.elements = inputs.elements();
   }
 
   Status check(const RoleSpec &role, const HostTensor &tensor, const std::vector<int64_t> &shape) {
@@ -129,6 +135,8 @@ public:
       return sizes.check(role, {tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]});
     if (tensor.shape != shape)
       return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
+    if (const KindRole *known = rules.kind->find(role.role); known->presence == Presence::scale)
+      return checkScales(role, reinterpret_cast<const float *>(tensor.data.data()), tensor.elements());
     return {};
   }
 
@@ -171,6 +179,16 @@ static PageSizes pageSizesOf(const AttentionSizes &sizes) {
   return {sizes.sequences, sizes.pages, sizes.pageSize, sizes.maxPages, sizes.tables};
 }
 
+static Status checkTablesOf(const heddle_attention_args &args) {
+  const char *first = args.page_table ? "page_table" : "kv_indptr",
+             *second = args.cu_seqlens_k ? "cu_seqlens_k" : "kv_indptr";
+  if (bool(args.page_table) + bool(args.cu_seqlens_k) + bool(args.kv_indptr) > 1)
+    return Status::invalidArgument(std::string("expected a tensor '") + first + "' or '" + second + "', not both");
+  if (args.kv_indptr && !(args.kv_indices && args.kv_last_page_len))
+    return Status::invalidArgument("expected tensors 'kv_indices' and 'kv_last_page_len' beside 'kv_indptr'");
+  return {};
+}
+
 // Sequences as calls in host memory have them. The most keys of one count as the length of keys.
 static Status checkSequencesOf(AttentionInputs &inputs) {
   AttentionSizes &sizes = inputs.sizes;
@@ -182,15 +200,18 @@ static Status checkSequencesOf(AttentionInputs &inputs) {
   };
   args.page_table = integersOf(Role::pageTable), args.seqused_k = integersOf(Role::sequsedK);
   args.cu_seqlens_q = integersOf(Role::cuSeqlensQ), args.cu_seqlens_k = integersOf(Role::cuSeqlensK);
+  args.kv_indptr = integersOf(Role::kvIndptr), args.kv_indices = integersOf(Role::kvIndices);
+  args.kv_last_page_len = integersOf(Role::kvLastPageLen), args.shared_k = integersOf(Role::sharedK);
   giveSizes(inputs.kind, [&sizes](RoleExtent size) { return sizes.of(size); }, args);
   LaunchSymbols symbols;
   for (const SizeSpec &size : kSizes)
     symbols[symbolOf(size.size)] = sizes.of(size.size);
-  if (args.page_table && args.cu_seqlens_k)
-    return Status::invalidArgument("expected a tensor 'page_table' or 'cu_seqlens_k', not both");
+  HEDDLE_TRY(checkTablesOf(args));
   HEDDLE_TRY(checkSequences(inputs.kind.roles(), args, symbols));
   HEDDLE_TRY(checkSequenceValues(inputs.kind.roles(), args, symbols));
   sizes.seqlenK = symbols[LaunchSymbol::seqlenK];
+  if (args.kv_indptr)
+    return checkChainedTables(pageSizesOf(sizes), inputs.kvIndptr, inputs.kvIndices);
   return args.page_table ? checkPageTable(pageSizesOf(sizes), inputs.pageTable, inputs.sequsedK) : Status();
 }
 
@@ -236,9 +257,10 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
 }
 
 // From 1/2 to 1, in steps of 1/512.
-static void addScales(RoleTensors &tensors, const AttentionSizes &sizes, DType dtype, uint64_t seed, const Kind &kind) {
+static void addScales(RoleTensors &tensors, const AttentionSizes &sizes, const CallElements &elements, uint64_t seed,
+                      const Kind &kind) {
   for (const KindRole &role : kind.roles()) {
-    if (role.presence != Presence::scale || !traitsOf(dtype).isScaled())
+    if (role.presence != Presence::scale || !traitsOf(elements.of(specOf(scaledBy(role.role)).element)).isScaled())
       continue;
     const RoleSpec spec = specOf(role);
     const RandomStream stream(seed, spec.name);
@@ -251,22 +273,36 @@ static void addScales(RoleTensors &tensors, const AttentionSizes &sizes, DType d
 // Where keys lie, unless `also` says that it is in ragged rows, in pages.
 static bool isMade(const KindRole &role, const Kind &kind, const std::vector<Role> &also) {
   const auto isAlso = [&also](Role wanted) { return std::find(also.begin(), also.end(), wanted) != also.end(); };
-  if (!includes(role.access, Access::read) || kind.takesFromForward(role.role))
+  if (!includes(role.access, Access::read) || kind.takesFromForward(role.role) || role.role == Role::kvIndptr)
     return false;
   return role.presence == Presence::required || isAlso(role.role) ||
          (kind.hasPages() &&
           (role.role == Role::sequsedK || (role.role == Role::pageTable && !isAlso(Role::cuSeqlensK))));
 }
 
-static HostTensor randomTensor(const RoleSpec &role, const AttentionSizes &sizes, DType dtype, uint64_t seed,
-                               const std::function<void(double)> &show) {
+static HostTensor randomTensor(const RoleSpec &role, const AttentionSizes &sizes, const CallElements &elements,
+                               uint64_t seed, const std::function<void(double)> &show) {
   if (role.role == Role::pageTable)
     return randomPageTable(pageSizesOf(sizes), seed);
   if (role.role == Role::sequsedK)
     return randomLengths(pageSizesOf(sizes), seed);
   if (role.role == Role::cuSeqlensK)
     return evenOffsets(sizes.sequences, sizes.pageSize);
-  return randomNormalTensor(CallElements(dtype).of(role.element), sizes.shapeOf(role), seed, role.name, show);
+  if (role.element == RoleElement::i32)
+    return HostTensor::zeros(DType::i32, sizes.shapeOf(role));
+  return randomNormalTensor(elements.of(role.element), sizes.shapeOf(role), seed, role.name, show);
+}
+
+// What follows from tables and lengths.
+static void finishTables(RoleTensors &tensors, const PageSizes &sizes, const RandomInputs &random) {
+  if (tensors.isGiven(Role::sharedK))
+    tensors.sharedK = shareFirstPages(sizes, tensors.pageTable, tensors.sequsedK);
+  if (std::find(random.also.begin(), random.also.end(), Role::kvIndptr) == random.also.end())
+    return;
+  ChainedTables chain = chained(sizes, tensors.pageTable, tensors.sequsedK);
+  tensors.kvIndptr = std::move(chain.offsets), tensors.kvIndices = std::move(chain.entries);
+  tensors.kvLastPageLen = std::move(chain.lastLengths);
+  tensors.pageTable = {}, tensors.sequsedK = {};
 }
 
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType dtype, uint64_t seed, const Kind &kind,
@@ -287,6 +323,7 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType
   }
   HEDDLE_TRY(checkMemory("random inputs: " + names, all * dtypeBytes(dtype),
                          "choose a smaller batch, length, number of heads or head dim"));
+  const CallElements elements = CallElements(dtype).withKeys(random.keys.value_or(dtype));
   RoleTensors tensors;
   double made = 0;
   for (const RoleSpec &role : roles) {
@@ -295,10 +332,11 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType
       if (random.progress && all > 0)
         random.progress((made + share * own) / all);
     };
-    tensors.of(role.role) = randomTensor(role, sizes, dtype, seed, show);
+    tensors.of(role.role) = randomTensor(role, sizes, elements, seed, show);
     made += own;
   }
-  addScales(tensors, sizes, dtype, seed, kind);
+  addScales(tensors, sizes, elements, seed, kind);
+  finishTables(tensors, pageSizesOf(sizes), random);
   return makeAttentionInputs(std::move(tensors), kind);
 }
 

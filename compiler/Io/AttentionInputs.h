@@ -1,4 +1,3 @@
-//===- AttentionInputs.h - the tensors of one call ------------------------------===//
 // Owns the convention for tensor files of attention: each tensor under the name of its role, in the shape that
 // runtime/Core/Kinds.h gives it; q, k, v, out and their gradients of one dtype, or out in fp32. lse is a natural
 // logarithm.
@@ -10,6 +9,7 @@
 #include "runtime/Core/Status.h"
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +66,8 @@ struct AttentionInputs : RoleTensors {
   DType dtype() const { return of(kind.roles().front().role).dtype; }
   // The type of out, where nobody asks for another.
   DType outDType() const { return CallElements::outOf(dtype()); }
+  // Of the call, with out of that type; nothing: of outDType().
+  CallElements elements(std::optional<DType> out = {}) const;
   // What elements of q, k or v in that head are multiplied by; 1 where they have no scales.
   float descaleOf(Role role, int64_t batch, int64_t head) const;
   std::vector<RoleSpec> given() const; // of what the kind reads
@@ -84,8 +86,10 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
 // What random tensors are made beside those that every call of a kind reads, and who is told how far they are, from 0
 // to 1.
 struct RandomInputs {
-  std::vector<Role> also = {}; // optional roles; cuSeqlensK: keys of sequences lie in rows
+  std::vector<Role> also =
+      {}; // optional roles; cuSeqlensK: keys of sequences lie in rows; kvIndptr: tables behind each other
   std::function<void(double share)> progress = {};
+  std::optional<DType> keys = {}; // the type of k and v; nothing: that of q
 };
 
 // Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h; beside elements that are scaled, scales

@@ -1,4 +1,3 @@
-//===- ExtremeScores.h - inputs whose scores are far from random --------------===//
 // Owns the changes to q and k that put a softmax to the test: single scores far above or below the
 // others, and keys whose scores are -infinity.
 #pragma once

@@ -1,4 +1,3 @@
-//===- HostTensor.h - a dense tensor in host memory --------------------------===//
 // Owns the host side of every tensor that comes from or goes to a file. Elements are little-endian, row-major, without
 // padding.
 #pragma once

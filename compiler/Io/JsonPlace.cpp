@@ -1,4 +1,3 @@
-//===- JsonPlace.cpp - a value in a JSON file and where it stands ---------===//
 #include "compiler/Io/JsonPlace.h"
 #include "runtime/Core/ParseCount.h"
 
@@ -75,11 +74,12 @@ Status JsonPlace::list(const JsonReader &read) const {
   return {};
 }
 
-JsonReader countInto(int64_t &count, int64_t least) {
-  return [&count, least](const JsonPlace &place) {
-    constexpr int64_t kMost = int64_t(1) << 40;
+JsonReader countInto(int64_t &count, int64_t least, int64_t most) {
+  return [&count, least, most](const JsonPlace &place) {
     const std::optional<int64_t> read = place.count();
-    if (!read || *read < least || *read > kMost)
+    if (read && *read > most)
+      return place.expected("a whole number of at most " + std::to_string(most));
+    if (!read || *read < least)
       return place.expected(least > std::numeric_limits<int64_t>::min()
                                 ? "a whole number of at least " + std::to_string(least)
                                 : "a whole number");
@@ -88,16 +88,17 @@ JsonReader countInto(int64_t &count, int64_t least) {
   };
 }
 
-JsonReader realInto(double &real, double least) {
-  return [&real, least](const JsonPlace &place) {
+JsonReader realInto(double &real, double least, double most) {
+  return [&real, least, most](const JsonPlace &place) {
     const std::optional<int64_t> count = place.count();
     if (!place.value.is_number() && !count)
       return place.expected("a number");
     const double read = count ? double(*count) : place.value.get<double>();
-    if (!(read >= least && read <= 1e30)) {
-      char text[32];
-      std::snprintf(text, sizeof text, "%g", least);
-      return place.expected("a number of at least " + std::string(text));
+    if (!(read >= least && read <= most)) {
+      char text[48];
+      std::snprintf(text, sizeof text, "a number of at %s %g", read > most ? "most" : "least",
+                    read > most ? most : least);
+      return place.expected(text);
     }
     real = read;
     return Status();

@@ -1,7 +1,5 @@
-//===- JsonPlace.h - a value in a JSON file and where it stands -*- C++ -*-===//
 // Owns how plans are read: every value has the file and the way to it, which errors name ("plan.json: patterns[2].set"). An
 // object takes the keys that it is read with and no others.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"
@@ -9,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <functional>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,10 +35,10 @@ struct JsonPlace {
   std::optional<int64_t> count() const;
 };
 
-/// A count of at least `least`.
-JsonReader countInto(int64_t &count, int64_t least = 1);
-/// Likewise any number of at least `least`, not above 1e30.
-JsonReader realInto(double &real, double least = 0);
+/// A count from `least` to `most`.
+JsonReader countInto(int64_t &count, int64_t least = 1, int64_t most = int64_t(1) << 40);
+/// Likewise any number.
+JsonReader realInto(double &real, double least = 0, double most = 1e30);
 JsonReader flagInto(bool &flag);
 JsonReader textInto(std::string &text);
 JsonReader textsInto(std::vector<std::string> &texts);

@@ -1,4 +1,3 @@
-//===- Memory.h - whether there is room -----------------------------------------===//
 // Owns what is said where memory ends: before something large is made whose size is known, and after an allocation
 // failed.
 #pragma once

@@ -45,7 +45,11 @@ const void *OperandTensor::address() const {
   return data->empty() ? &nothing : data->data();
 }
 
-int64_t OperandTensor::integer(int64_t index) const { return loadElement<int64_t>(element, data->data(), index); }
+int64_t OperandTensor::integer(int64_t index) const {
+  if (element == DType::i32) // what nearly all of them are, and lists are read entry by entry
+    return reinterpret_cast<const int32_t *>(data->data())[index];
+  return loadElement<int64_t>(element, data->data(), index);
+}
 
 double OperandTensor::real(int64_t index) const { return loadElement<double>(element, data->data(), index); }
 

@@ -1,4 +1,3 @@
-//===- OperandTensor.h - a tensor that a pattern reads -----------------------===//
 // Owns the host side of tensor operands: what --operand reads, what tests and tuning make, what the oracle looks up.
 #pragma once
 

@@ -1,4 +1,3 @@
-//===- RandomTensor.h - seeded random tensors ---------------------------------===//
 // Owns the random numbers of demos, tests and verification. They are a pure function of (seed,
 // tensor name, element number), made with integer arithmetic only, so that every platform and every
 // number of threads gives the same bytes. Changing the function changes published numbers: don't.

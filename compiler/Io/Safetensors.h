@@ -1,4 +1,3 @@
-//===- Safetensors.h - tensor files -------------------------------------------===//
 // Owns the safetensors format: 8 bytes little-endian header size, a JSON header, the data. What is
 // read is checked completely before any element is handed out; what is written appears under its
 // name whole or not at all. Failures: notFound (no such file or tensor), io (the system refused),

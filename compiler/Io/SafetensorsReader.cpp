@@ -1,4 +1,3 @@
-//===- SafetensorsReader.cpp - checks a tensor file, then reads it -------------===//
 // Every size in a header is hostile until it was compared with the file's real size; products are
 // formed with overflow checks. Nothing is allocated by a number from the header alone.
 #include "compiler/Io/Memory.h"

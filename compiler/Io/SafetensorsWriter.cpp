@@ -1,4 +1,3 @@
-//===- SafetensorsWriter.cpp - writes a tensor file whole or not at all --------===//
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Io/Safetensors.h"
 #include <algorithm>

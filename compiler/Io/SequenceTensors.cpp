@@ -93,12 +93,47 @@ HostTensor pageTableOf(const PageSizes &sizes, const HostTensor &lengths, uint64
   return integers(shapeOf(sizes, {sizes.maxPages}), table);
 }
 
+HostTensor shareFirstPages(const PageSizes &sizes, HostTensor &table, const HostTensor &lengths) {
+  std::vector<int32_t> shared(size_t(sizes.sequences), 0);
+  for (int64_t s = 1; s < sizes.sequences; ++s) {
+    if (s % 3 == 0)
+      continue;
+    const int64_t pages = std::min(integerAt(lengths, s - 1), integerAt(lengths, s)) / sizes.pageSize;
+    const int64_t rowBytes = sizes.maxPages * int64_t(sizeof(int32_t));
+    std::memcpy(table.data.data() + s * rowBytes, table.data.data() + (s - 1) * rowBytes,
+                size_t(pages) * sizeof(int32_t));
+    shared[size_t(s)] = int32_t(pages * sizes.pageSize);
+  }
+  return integers({sizes.sequences}, shared);
+}
+
+ChainedTables chained(const PageSizes &sizes, const HostTensor &table, const HostTensor &lengths) {
+  std::vector<int32_t> offsets = {0}, entries, last;
+  for (int64_t s = 0; s < sizes.sequences; ++s) {
+    const int64_t keys = integerAt(lengths, s), pages = (keys + sizes.pageSize - 1) / sizes.pageSize;
+    for (int64_t n = 0; n < pages; ++n)
+      entries.push_back(integerAt(table, s * sizes.maxPages + n));
+    offsets.push_back(int32_t(entries.size()));
+    last.push_back(int32_t(pages ? keys - (pages - 1) * sizes.pageSize : 0));
+  }
+  return {integers({sizes.sequences + 1}, offsets), integers({int64_t(entries.size())}, entries),
+          integers({sizes.sequences}, last)};
+}
+
 Status checkPageTable(const PageSizes &sizes, const HostTensor &table, const HostTensor &lengths) {
   for (int64_t list = 0; list < listsOf(sizes); ++list)
     for (int64_t number = 0; number * sizes.pageSize < integerAt(lengths, list); ++number)
       if (const int64_t page = integerAt(table, list * sizes.maxPages + number); page < 0 || page >= sizes.pages)
         return badPage({list % sizes.sequences, sizes.tables > 1 ? list / sizes.sequences : -1}, number, page,
                        sizes.pages);
+  return {};
+}
+
+Status checkChainedTables(const PageSizes &sizes, const HostTensor &offsets, const HostTensor &entries) {
+  for (int64_t s = 0; s < sizes.sequences; ++s)
+    for (int64_t n = integerAt(offsets, s); n < integerAt(offsets, s + 1); ++n)
+      if (const int64_t page = integerAt(entries, n); page < 0 || page >= sizes.pages)
+        return badPage({s}, n - integerAt(offsets, s), page, sizes.pages, "kv_indices");
   return {};
 }
 

@@ -1,4 +1,3 @@
-//===- SequenceTensors.h - tables of pages and lengths --------------------------===//
 // Owns the integers of calls on keys in pages or in ragged rows, as files have them: random ones, and the check that they
 // name pages that there are.
 #pragma once
@@ -28,7 +27,19 @@ HostTensor evenOffsets(int64_t sequences, int64_t rows);
 // others name page 0.
 HostTensor pageTableOf(const PageSizes &sizes, const HostTensor &lengths, uint64_t seed);
 
+// i32 [sequences]: how many of its first keys each sequence has in the same pages as the one before it, all whole pages that
+// both have; the entries of `table` are made the same. Every third sequence shares nothing, and begins anew.
+HostTensor shareFirstPages(const PageSizes &sizes, HostTensor &table, const HostTensor &lengths);
+
+// Tables behind each other: offsets, entries, and keys of last pages (heddle.h, kv_indptr).
+struct ChainedTables {
+  HostTensor offsets, entries, lastLengths;
+};
+ChainedTables chained(const PageSizes &sizes, const HostTensor &table, const HostTensor &lengths);
+
 // Entries of pages that have keys name pages that there are. Lengths are within the table.
 Status checkPageTable(const PageSizes &sizes, const HostTensor &table, const HostTensor &lengths);
+// The same of tables behind each other, whose offsets are right.
+Status checkChainedTables(const PageSizes &sizes, const HostTensor &offsets, const HostTensor &entries);
 
 } // namespace heddle

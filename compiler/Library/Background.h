@@ -1,6 +1,4 @@
-//===- Background.h - work that nobody waits for ----------------*- C++ -*-===//
 // Owns a thread that does one piece of work after the other, and what callers hold of a piece: wait, cancel.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- CarriedTransport.cpp - ranks whose messages a caller carries -------===//
 #include "compiler/Library/CarriedTransport.h"
 
 namespace heddle {

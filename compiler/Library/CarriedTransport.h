@@ -1,5 +1,4 @@
-//===- CarriedTransport.h - ranks whose messages a caller carries -*- C++ -*-===//
-//===----------------------------------------------------------------------===//
+// Ranks whose messages a caller carries.
 #pragma once
 
 #include "compiler/Library/heddle_compiler.h"

@@ -1,7 +1,5 @@
-//===- CompiledPattern.h - a pattern that is compiled for calls -*- C++ -*-===//
 // Owns a parsed pattern for callers on any thread: what they are told of it, the sizes of their calls, and what is made
 // of it once and used often.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Cpu/CpuCall.h"

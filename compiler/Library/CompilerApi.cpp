@@ -1,4 +1,3 @@
-//===- CompilerApi.cpp - the compiler of the C interface ------------------===//
 #include "compiler/Session/DatabasePaths.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Library/EmbeddedCompiler.h"
@@ -188,7 +187,8 @@ Status checkSearchable(const heddle_compiler &compiler, const KernelQuestion &qu
   if (!question.hasSizes)
     return Status::invalidArgument("tune: batch, heads, kv_heads, seqlen_q and seqlen_k must all be given");
   const CallShape &shape = question.kernel;
-  if (!shape.kind.walksPattern() || shape.kind.hasPages() || shape.elements.out != shape.elements.q)
+  if (!shape.kind.walksPattern() || shape.kind.hasPages() || !shape.elements.areAlike() ||
+      shape.elements.out != CallElements::outOf(shape.elements.q))
     return Status::unsupported("tune: kind: searches are for \"forward\" and the kinds of gradients, with out in the "
                                "type of q");
   HEDDLE_TRY(EmbeddedCompiler::checkGradients(question));

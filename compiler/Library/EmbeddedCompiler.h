@@ -1,7 +1,5 @@
-//===- EmbeddedCompiler.h - kernels for a program, made when they are missing -*- C++ -*-===//
 // Owns the databases of a program and what it compiles and searches: each kernel is made once, filed, and found from
 // then on.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Session/KernelShape.h"

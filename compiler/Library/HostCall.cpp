@@ -1,4 +1,3 @@
-//===- HostCall.cpp - calls on this machine's processors ------------------===//
 #include "compiler/Library/HostCall.h"
 
 #include "codegen/Cpu/CpuKinds.h"
@@ -29,6 +28,7 @@ public:
     HEDDLE_TRY(readRoles());
     HEDDLE_TRY(checkScale(args.scale));
     HEDDLE_TRY(checkSequenceValues(*rules.roles, args, symbols));
+    HEDDLE_TRY(checkScaleValues());
     HEDDLE_TRY(checkOrigins({pattern.originRule(), 1}, args, symbols));
     call.qOrigin = int32_t(pattern.queryOrigin(args.q_origin, call.seqlenQ, call.seqlenK));
     call.kOrigin = int32_t(args.k_origin);
@@ -69,6 +69,7 @@ private:
     if (!dtype)
       return badArguments(std::string(first.name) + ": " + expectedElement(&ElementTraits::isOfCalls, code));
     rules.elements = call.elements = kind.elements(*dtype);
+    HEDDLE_TRY(checkElements(call.elements, rules.kind->takesScaledKeys()));
     call.adds = rules.kind->adds;
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
@@ -79,6 +80,15 @@ private:
         continue;
       const heddle_tensor &tensor = tensorOf(args, role.role);
       call.stride[size_t(role.role)] = CpuStrides{tensor.stride[0], tensor.stride[1], tensor.stride[2]};
+    }
+    return {};
+  }
+
+  Status checkScaleValues() const {
+    for (const KindRole &known : *rules.roles) {
+      const auto *scales = static_cast<const float *>(addressOf(args, known.role));
+      if (scales && known.presence == Presence::scale)
+        HEDDLE_TRY(checkScales(specOf(known), scales, elementsOf(specOf(known), symbols)));
     }
     return {};
   }

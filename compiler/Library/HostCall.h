@@ -1,6 +1,4 @@
-//===- HostCall.h - calls on this machine's processors ----------*- C++ -*-===//
 // Owns the way from the arguments of the C interface to a checked call of the CPU target.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Library/CompiledPattern.h"

@@ -1,4 +1,4 @@
-//===- HostGroupApi.cpp - plans over ranks, and ranks that are threads ----===//
+// Plans over ranks, and ranks that are threads, in the C interface.
 #include "compiler/Library/CarriedTransport.h"
 #include "compiler/Library/HostShard.h"
 #include "runtime/Api/GroupHandles.h"

@@ -1,4 +1,3 @@
-//===- HostShard.cpp - a rank that computes on processors -----------------===//
 #include "compiler/Library/HostShard.h"
 #include "compiler/Library/HostCall.h"
 

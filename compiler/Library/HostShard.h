@@ -1,5 +1,4 @@
-//===- HostShard.h - a rank that computes on processors ---------*- C++ -*-===//
-//===----------------------------------------------------------------------===//
+// A rank that computes on processors.
 #pragma once
 
 #include "compiler/Library/CompiledPattern.h"

@@ -2,7 +2,6 @@
 
 #include "runtime/Core/Thrown.h"
 
-#include <algorithm>
 #include <chrono>
 
 namespace heddle {

@@ -1,9 +1,7 @@
-//===- MadeKernels.h - what a compiler made and may be asked for again -*- C++ -*-===//
 // Owns the records of kernels that this process compiled, by key: each is made once, by the first who asks, while the
 // others wait for it. Where no database has them they are all there is, so they are kept, but within a bound: of more
 // bytes than that those go that nobody asked for longest, and are made again if somebody does. A kernel that is open
 // needs no record.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Api/KernelFinder.h"

@@ -1,4 +1,4 @@
-//===- PatternApi.cpp - patterns of the C interface, and attention on the CPU -===//
+// Patterns in the C interface, and calls on the CPU.
 #include "compiler/Library/CompiledPattern.h"
 #include "compiler/Library/HostCall.h"
 #include "runtime/Api/Handles.h"

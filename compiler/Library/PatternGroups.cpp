@@ -1,4 +1,3 @@
-//===- PatternGroups.cpp - plans of a pattern over ranks ------------------===//
 #include "compiler/Group/GroupForms.h"
 #include "compiler/Library/CompiledPattern.h"
 #include "compiler/Pattern/HeadDependence.h"

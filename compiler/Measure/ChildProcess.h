@@ -1,7 +1,5 @@
-//===- ChildProcess.h - a program that answers messages ---------*- C++ -*-===//
 // Owns how two processes of this machine talk: messages of any bytes, each behind its length, over a socket that is the
 // child's standard input; and the end of the child, which is killed when its owner lets go of it or dies.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Measure/RunningProgram.h"

@@ -1,4 +1,3 @@
-//===- DeviceProblem.cpp - one attention call on a GPU --------------------===//
 #include "compiler/Measure/DeviceProblem.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/xxhash.h"
@@ -142,7 +141,7 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
   DeviceProblem problem(device);
   problem.sizes = inputs.sizes;
   problem.kind = inputs.kind;
-  problem.elements = CallElements(inputs.dtype(), call.outDType.value_or(inputs.outDType()));
+  problem.elements = inputs.elements(call.outDType);
   AttentionArgs &args = problem.args = makeAttentionArgs();
   HEDDLE_TRY(problem.bindRoles(inputs));
   args.scale = call.scale;

@@ -1,7 +1,5 @@
-//===- DeviceProblem.h - one attention call on a GPU ------------*- C++ -*-===//
 // Owns the tensors of one call in device memory, the argument struct that describes them, and the comparison of what
 // a kernel wrote with the definition. Shared by run, tune and bench.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Device.h"

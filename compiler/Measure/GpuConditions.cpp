@@ -1,4 +1,3 @@
-//===- GpuConditions.cpp - NVML through its C interface -------------------===//
 #include "compiler/Measure/GpuConditions.h"
 
 #include <chrono>

@@ -1,7 +1,5 @@
-//===- GpuConditions.h - clock and power of a GPU ---------------*- C++ -*-===//
 // Owns what NVIDIA's management library, opened at run time, says of the circumstances of a measurement. It is noted
 // beside times, never used to correct them.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

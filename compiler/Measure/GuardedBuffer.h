@@ -1,4 +1,4 @@
-//===- GuardedBuffer.h - memory that shows who leaves it --------*- C++ -*-===//
+// Memory that shows who writes beyond it.
 #pragma once
 
 #include "runtime/Device/Device.h"

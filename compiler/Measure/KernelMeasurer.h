@@ -1,7 +1,5 @@
-//===- KernelMeasurer.h - candidates verified and timed ---------*- C++ -*-===//
 // Owns one call on a GPU as the candidates of a search see it: each is loaded, its result is compared with the
 // definition, its launches are timed. In this process, or in one of its own (MeasureProcess.h).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/ProblemKey.h"

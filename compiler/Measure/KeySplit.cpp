@@ -1,4 +1,3 @@
-//===- KeySplit.cpp - one call as two launches over its keys --------------===//
 #include "compiler/Measure/KeySplit.h"
 
 namespace heddle {

@@ -1,7 +1,5 @@
-//===- KeySplit.h - one call as two launches over its keys ------*- C++ -*-===//
 // Owns the carry between launches: the first writes fp32 results of the keys before the cut, the second continues the
 // softmax over the others. What a ring of GPUs or a paged cache does with every piece of keys that arrives.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Kernel.h"

@@ -1,4 +1,3 @@
-//===- LinkRank.cpp - messages that are compared and timed ----------------===//
 #include "compiler/Measure/LinkRank.h"
 
 #include <algorithm>

@@ -1,6 +1,4 @@
-//===- LinkRank.h - one rank of a measurement of links ----------*- C++ -*-===//
 // Owns what one GPU does while links are measured: messages whose bytes are compared, then some that are timed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Distributed/NcclTransport.h"

@@ -1,4 +1,3 @@
-//===- LinkTimes.cpp - ranks as threads and as processes ------------------===//
 #include "compiler/Measure/LinkTimes.h"
 
 #include "compiler/Io/AtomicFile.h"
@@ -121,18 +120,23 @@ struct MeetingFile {
 
 } // namespace
 
+/// The least share of the largest message's time that bytes must explain for a rate and a latency to be told apart.
+constexpr double kShareOfBytes = 1.0 / 16;
+
 void fitLinks(LinkTimes &times) {
   double one = 0, x = 0, xx = 0, y = 0, xy = 0; // weighted sums of 1, bytes and us
+  double largest = 0;
   for (const LinkSample &sample : times.samples) {
     const double weight = 1 / (sample.us * sample.us), bytes = double(sample.bytes);
+    largest = std::max(largest, bytes);
     one += weight, x += weight * bytes, xx += weight * bytes * bytes;
     y += weight * sample.us, xy += weight * bytes * sample.us;
   }
   const double spread = one * xx - x * x;
   double latency = spread > 0 ? (y * xx - x * xy) / spread : 0;
   latency = std::max(latency, 0.0);
-  if (xy <= latency * x) // larger messages took no longer: there is nothing to tell the two apart by
-    latency = 0;
+  if ((xy - latency * x) / xx * largest < kShareOfBytes / (1 - kShareOfBytes) * latency)
+    latency = 0; // larger messages took no longer than rounding and noise
   times.latencyUs = latency;
   times.gbps = xx / (xy - latency * x) * 1e-3;
 }

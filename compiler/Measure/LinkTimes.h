@@ -1,8 +1,6 @@
-//===- LinkTimes.h - what links between GPUs carry --------------*- C++ -*-===//
 // Owns the measurement of messages between GPUs, as a ring of ranks exchanges them: every GPU sends to the next one and
 // receives from the one before, all at once, over the transport that runs of ranks use. Bytes are compared before
 // anything is timed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"
@@ -29,7 +27,8 @@ struct LinkTimes {
   double latencyUs = 0, gbps = 0; ///< what explains them best: us = latency + bytes / rate
 };
 
-/// The least sum of squares of relative errors; latency is not negative. One sample has none.
+/// The least sum of squares of relative errors; latency is not negative, and at most 15 sixteenths of the largest
+/// message's time, or there is none. One sample has none.
 void fitLinks(LinkTimes &times);
 
 /// Messages of each of `sizes`, on all GPUs that the driver sees, a thread each. unavailable: fewer than two GPUs, no

@@ -1,4 +1,3 @@
-//===- MatrixRoof.cpp - cuBLAS through its C interface --------------------===//
 #include "compiler/Measure/MatrixRoof.h"
 #include "compiler/Io/RandomTensor.h"
 

@@ -1,7 +1,5 @@
-//===- MatrixRoof.h - the practical roof of a GPU ---------------*- C++ -*-===//
 // Owns the bf16 matrix product that attention rates are compared with: 8192 x 8192 x 8192 on random data through
 // cuBLAS, which is opened at run time. A card under a power limit makes ratios of one run meaningful, not rates.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Device.h"

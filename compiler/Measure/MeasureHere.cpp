@@ -1,4 +1,3 @@
-//===- MeasureHere.cpp - candidates on a GPU of this process --------------===//
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/GpuConditions.h"
 #include "compiler/Measure/KernelMeasurer.h"
@@ -111,7 +110,8 @@ private:
     HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) {
       return launchOnce(device, {file, shape, given, scale}, setup.forward);
     }));
-    const DeviceCall call{file, shape, inputs, scale};
+    const bool writesOut = setup.kind == Kind();
+    const DeviceCall call{file, shape, inputs, scale, writesOut ? std::optional(setup.elements.out) : std::nullopt};
     HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call));
     return CheckedCall{std::move(problem), oracle::referenceOf(definitionOf(call), rows)};
   }

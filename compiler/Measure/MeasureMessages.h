@@ -1,7 +1,5 @@
-//===- MeasureMessages.h - what a search asks and is told -------*- C++ -*-===//
 // Owns the form of the messages between a search and the process that measures for it: MessagePack, each a map. Both
 // ends are the same program, so the form has no versions.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Measure/KernelMeasurer.h"

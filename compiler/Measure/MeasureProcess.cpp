@@ -1,4 +1,3 @@
-//===- MeasureProcess.cpp - the side of the search ------------------------===//
 #include "compiler/Measure/MeasureProcess.h"
 #include "compiler/Measure/ChildProcess.h"
 #include "compiler/Measure/MeasureMessages.h"

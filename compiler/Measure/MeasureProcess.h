@@ -1,8 +1,6 @@
-//===- MeasureProcess.h - measuring in a process of its own -----*- C++ -*-===//
 // Owns the separation of a search from the kernels that it tries: they run in a child, which is killed when it does not
 // answer and started again after a kernel that never ends, breaks the context or takes the process down. The search,
 // and the database that it writes, are never in a process that runs a candidate.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Measure/KernelMeasurer.h"

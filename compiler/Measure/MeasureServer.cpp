@@ -1,4 +1,4 @@
-//===- MeasureServer.cpp - the side of the kernels ------------------------===//
+// The side of MeasureProcess.h that runs kernels.
 #include "compiler/Measure/ChildProcess.h"
 #include "compiler/Measure/MeasureMessages.h"
 #include "compiler/Measure/MeasureProcess.h"

@@ -1,4 +1,3 @@
-//===- OperandFile.h - tensors handed to another process --------*- C++ -*-===//
 #pragma once
 
 #include "compiler/Io/OperandTensor.h"

@@ -1,4 +1,3 @@
-//===- RepeatLaunch.cpp - the same launch many times ----------------------===//
 #include "compiler/Measure/DeviceProblem.h"
 
 #include <algorithm>

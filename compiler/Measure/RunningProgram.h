@@ -1,7 +1,5 @@
-//===- RunningProgram.h - a program that was started ------------*- C++ -*-===//
 // Owns the start of another program, the wait for its end within a limit, and its end where nobody waits any more. Any
 // thread may do each: no signal of this process is used.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

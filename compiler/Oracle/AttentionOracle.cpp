@@ -1,4 +1,3 @@
-//===- AttentionOracle.cpp - rows, pair by pair -----------------------------===//
 #include "compiler/Oracle/AttentionOracle.h"
 #include "compiler/Io/RandomTensor.h"
 #include "runtime/Core/ParallelFor.h"
@@ -173,9 +172,6 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   return result;
 }
 
-RowResult AttentionOracle::exactRow(RowId id) const { return attend<double>(id, keptBy(id), std::nullopt); }
-RowResult AttentionOracle::plainRow(RowId id) const { return attend<float>(id, keptBy(id), inputs.dtype); }
-
 AttentionOracle::Rows AttentionOracle::bothRows(RowId id, std::optional<unsigned> branch) const {
   const Kept kept = keptBy(id, branch);
   return {attend<double>(id, kept, std::nullopt), attend<float>(id, kept, inputs.dtype)};
@@ -241,19 +237,6 @@ VerifyReport compareRows(const ReferenceRows &reference, const std::function<Row
   report.allowedError = 2 * plainError + 2 * unit;
   report.ok = report.maxError <= report.allowedError && report.maxLseError <= report.allowedLseError;
   return report;
-}
-
-VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, const HostTensor &lse,
-                        const std::vector<RowId> &rows) {
-  const AttentionSizes &sizes = oracle.sizes();
-  return compareRows(referenceRows(oracle, rows, out.dtype), [&](const RowId &id) {
-    RowResult row;
-    int64_t first = ((id.batch * sizes.seqlenQ + id.row) * sizes.heads + id.head) * sizes.valueDim;
-    for (int64_t c = 0; c < sizes.valueDim; ++c)
-      row.out.push_back(out.get(first + c));
-    row.lse = lse.get((id.batch * sizes.heads + id.head) * sizes.seqlenQ + id.row);
-    return row;
-  });
 }
 
 std::vector<RowId> sampleRows(const AttentionSizes &sizes, int64_t count) {

@@ -1,8 +1,6 @@
-//===- AttentionOracle.h - attention from its definition -------------------===//
 // Owns what is right: single rows of attention in fp64 over the multiset of keys that PatternOracle keeps, the same
 // rows by plain attention in the precision of the inputs, and the rule that says how far a kernel may be off
 // (docs/verification.md). Nothing here is fast and nothing here knows tiles, ranges or pieces.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/AttentionInputs.h"
@@ -47,15 +45,14 @@ public:
   /// `problem` must have the sizes of `inputs`, which must outlive the oracle; `scale` multiplies q . k.
   AttentionOracle(attn::PatternOp pattern, const Problem &problem, const AttentionInputs &inputs, double scale);
 
-  /// Everything in fp64.
-  RowResult exactRow(RowId id) const;
-  /// The same row as plain attention computes it in the inputs' precision: products accumulated in fp32, softmax in
-  /// fp32, weights and output rounded to the inputs' type; of calls in tf32, operands of products to that.
-  RowResult plainRow(RowId id) const;
-  /// Both, with the keys found once; of one branch as if there were no other, and no sink.
   struct Rows {
-    RowResult exact, plain;
+    /// Everything in fp64.
+    RowResult exact;
+    /// As plain attention computes it in the inputs' precision: products accumulated in fp32, softmax in fp32, weights
+    /// and output rounded to the inputs' type; of calls in tf32, operands of products to that.
+    RowResult plain;
   };
+  /// Of one branch as if there were no other, and no sink.
   Rows bothRows(RowId id, std::optional<unsigned> branch = {}) const;
 
   const AttentionSizes &sizes() const { return inputs.sizes; }
@@ -92,8 +89,8 @@ private:
 
 struct VerifyReport {
   int64_t rowsChecked = 0;
-  double maxError = 0; ///< max |K - R| over the checked rows, K the result under test, R exactRow
-  /// 2 max |P - R| + 2 max U, P plainRow, U |(R + 0.3 - 0.3) - R| or, if it is more, R's fp32Unit
+  double maxError = 0; ///< max |K - R| over the checked rows, K the result under test, R Rows::exact
+  /// 2 max |P - R| + 2 max U, P Rows::plain, U |(R + 0.3 - 0.3) - R| or, if it is more, R's fp32Unit
   double allowedError = 0;
   double maxLseError = 0;
   double allowedLseError = 1e-3; ///< or 2 max lseUnit, if that is more
@@ -114,11 +111,6 @@ ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<Row
 
 /// Compares what `produced` yields for each reference row. A NaN counts as an infinite error.
 VerifyReport compareRows(const ReferenceRows &reference, const std::function<RowResult(const RowId &)> &produced);
-
-/// Compares rows of a result with the definition. `out` has the shape of q with value_dim, `lse` is
-/// [batch, heads, seqlen_q] in fp32. A NaN counts as an infinite error.
-VerifyReport verifyRows(const AttentionOracle &oracle, const HostTensor &out, const HostTensor &lse,
-                        const std::vector<RowId> &rows);
 
 /// At most `count` different rows, always the same ones for the same sizes: the first and the last row of the
 /// sequence first, then rows spread over heads, batch and sequence. All rows if there are no more than `count`.

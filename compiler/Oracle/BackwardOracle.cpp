@@ -1,4 +1,3 @@
-//===- BackwardOracle.cpp - what a backward pass may be off ---------------===//
 #include "compiler/Oracle/GradientOracle.h"
 #include "runtime/Core/ParallelFor.h"
 

@@ -1,4 +1,3 @@
-//===- DecodeOracle.cpp - sequences with keys of their own ----------------===//
 // Each sequence, or each kv head of one that has tables for each, is a forward call of its own on the rows of q and the keys
 // that its row of the table names, or its offsets.
 #include "compiler/Oracle/KindOracle.h"
@@ -42,7 +41,10 @@ public:
   int64_t keysOf(const Sequence &sequence, int64_t table) const {
     if (inputs.isGiven(Role::sequsedK))
       return int64_t(inputs.sequsedK.get(table * inputs.sizes.sequences + sequence.number));
-    return int64_t(inputs.cuSeqlensK.get(sequence.number + 1)) - int64_t(inputs.cuSeqlensK.get(sequence.number));
+    if (inputs.isGiven(Role::cuSeqlensK))
+      return countOf(inputs.cuSeqlensK, sequence);
+    const int64_t pages = countOf(inputs.kvIndptr, sequence);
+    return pages ? (pages - 1) * inputs.sizes.pageSize + int64_t(inputs.kvLastPageLen.get(sequence.number)) : 0;
   }
 
   /// Rows and keys by their numbers in the sequence.
@@ -55,17 +57,27 @@ public:
       const HostTensor &tensor = inputs.of(role);
       const RowSpan span = spanOf(specOf(role), tensor.shape, place);
       loadElements(tensor.dtype, tensor.data.data(), span.first, int(span.count), values);
+      const float descale = inputs.descaleOf(role, sequence.number, id.head);
+      for (int64_t c = 0; c < span.count; ++c)
+        values[c] *= descale;
     };
     return {sizes, inputs.dtype(), read, {}, inputs.precision};
   }
 
 private:
+  static int64_t countOf(const HostTensor &offsets, const Sequence &sequence) {
+    return int64_t(offsets.get(sequence.number + 1)) - int64_t(offsets.get(sequence.number));
+  }
+
   RowId placeOfKey(const Sequence &sequence, int64_t table, const RowId &id) const {
     const AttentionSizes &sizes = inputs.sizes;
     if (inputs.isGiven(Role::cuSeqlensK))
       return {0, id.head, int64_t(inputs.cuSeqlensK.get(sequence.number)) + id.row};
     const int64_t list = table * sizes.sequences + sequence.number, number = id.row / sizes.pageSize;
-    return {int64_t(inputs.pageTable.get(list * sizes.maxPages + number)), id.head, id.row % sizes.pageSize};
+    const double page = inputs.isGiven(Role::kvIndptr)
+                            ? inputs.kvIndices.get(int64_t(inputs.kvIndptr.get(sequence.number)) + number)
+                            : inputs.pageTable.get(list * sizes.maxPages + number);
+    return {int64_t(page), id.head, id.row % sizes.pageSize};
   }
 
   const AttentionInputs &inputs;
@@ -127,6 +139,10 @@ private:
 
 std::unique_ptr<const KindReference> decodeOracle(const KindCall &call, int64_t rows) {
   return std::make_unique<DecodeReference>(call, rows);
+}
+
+std::unique_ptr<const KindReference> cascadeOracle(const KindCall &call, int64_t rows) {
+  return decodeOracle(call, rows);
 }
 
 } // namespace heddle::oracle

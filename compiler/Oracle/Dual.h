@@ -1,7 +1,5 @@
-//===- Dual.h - numbers with a derivative ------------------------*- C++ -*-===//
 // Owns what the definitions of scores are evaluated in to know their derivatives: the rules of differentiation, op by
 // op. At a kink the side that is taken counts.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cmath>

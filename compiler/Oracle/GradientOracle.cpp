@@ -1,11 +1,8 @@
-//===- GradientOracle.cpp - rows of gradients, pair by pair ---------------===//
 // With P = exp(s - lse), dP = <dO, v>, delta = <dO, out> - d_lse and s' the derivative of the chain of scores:
 // dS = P (dP - delta) s', dQ = scale sum dS k, dK = scale sum dS q, dV = sum P dO; a pair that several branches keep
 // counts for each, and with gradient(detached) each has a delta of its own.
-//===----------------------------------------------------------------------===//
 #include "compiler/Oracle/GradientOracle.h"
 
-#include <cmath>
 #include <limits>
 #include <mutex>
 

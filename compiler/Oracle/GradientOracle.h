@@ -1,8 +1,6 @@
-//===- GradientOracle.h - gradients from their definition ------*- C++ -*-===//
 // Owns what is right of a backward pass: gradients of single queries and keys in fp64, pair by pair, the same as plain
 // attention computes them in the precision of the inputs, and the rule that says how far a result may be off
 // (docs/verification.md).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Oracle/KindOracle.h"

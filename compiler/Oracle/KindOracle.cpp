@@ -1,4 +1,3 @@
-//===- KindOracle.cpp - calls of every kind from their definitions --------===//
 #include "compiler/Oracle/KindOracle.h"
 #include "runtime/Core/CallChecks.h"
 

@@ -1,7 +1,5 @@
-//===- KindOracle.h - calls of every kind from their definitions -----------===//
 // Owns the list of the definitions: `<kind>Oracle` for each line of HEDDLE_KINDS, in fp64, and what they say of a
 // result.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Oracle/AttentionOracle.h"

@@ -1,6 +1,4 @@
-//===- PatternOracle.cpp - the definition of every op ----------------------===//
 // One case per op, in the words of the op's description (dialect/IR/MaskOps.td) and in nobody else's.
-//===----------------------------------------------------------------------===//
 #include "compiler/Oracle/PatternOracle.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

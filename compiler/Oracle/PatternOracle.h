@@ -1,7 +1,5 @@
-//===- PatternOracle.h - the definition of a pattern, pair by pair --------===//
 // Decides kept pairs by walking the pattern's ops and evaluating each op's definition on 64-bit integers. Shares no
 // code with the analysis or with buildPredicate: a disagreement is a bug in one of the three.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/OperandTensor.h"

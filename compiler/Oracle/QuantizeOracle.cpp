@@ -1,10 +1,8 @@
-//===- QuantizeOracle.cpp - e4m3 tensors from their definition ------------===//
 // descale(b, h) = max |x| / 448 over the finite x of the head, at least 2^-126, or 1 where that is 0; an element is the
 // e4m3 number nearest to x / descale, NaN where x is infinite or NaN. Errors of tensors are counted in half steps of
 // e4m3 at that place, of scales relative to them: what rounding in fp32 moves is allowed beside one half step. Where the
 // inputs have a place for k_mean, rows of k are less the mean that the call wrote, which is any near the mean of what is
 // finite; errors of it are relative to the head's largest magnitude.
-//===----------------------------------------------------------------------===//
 #include "compiler/Oracle/KindOracle.h"
 
 #include <algorithm>

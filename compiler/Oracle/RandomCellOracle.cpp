@@ -1,6 +1,4 @@
-//===- RandomCellOracle.cpp - keyed permutations by their definition --------===//
 // Follows docs/language.md, "Random cells", line by line in 64-bit arithmetic.
-//===----------------------------------------------------------------------===//
 #include "compiler/Oracle/PatternOracle.h"
 
 namespace heddle::oracle {

@@ -1,7 +1,5 @@
-//===- RowDotOracle.cpp - delta from its definition -----------------------===//
 // delta(b, h, i) = sum over d of out(b, i, h, d) * d_out(b, i, h, d). Allowed is what the rule of docs/verification.md
 // allows: twice the error of a plain sum in fp32, and twice what rounding changes.
-//===----------------------------------------------------------------------===//
 #include "compiler/Oracle/KindOracle.h"
 
 #include <algorithm>

@@ -1,6 +1,4 @@
-//===- ScoreMapOracle.cpp - the definition of a score_map -----------------===//
 // Evaluates the ops of a region one after the other: f32 as numbers of the wanted precision, the others by folding.
-//===----------------------------------------------------------------------===//
 #include "compiler/Oracle/ScoreOracle.h"
 #include "dialect/IR/RealWord.h"
 

@@ -1,6 +1,4 @@
-//===- ScoreOracle.cpp - the definition of a chain of scores --------------===//
 // One case per op, in the words of the op's description (dialect/IR/ScoreOps.td) and in nobody else's.
-//===----------------------------------------------------------------------===//
 #include "compiler/Oracle/ScoreOracle.h"
 #include "dialect/IR/RealWord.h"
 

@@ -1,7 +1,5 @@
-//===- ScoreOracle.h - the definition of a chain of scores ----------------===//
 // Evaluates score ops one after the other by their definitions. Shares no code with buildScore: a disagreement is a bug
 // in one of the two.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Oracle/Dual.h"

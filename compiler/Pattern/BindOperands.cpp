@@ -1,4 +1,3 @@
-//===- BindOperands.cpp - tensors for one call ----------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/Suggest.h"
 #include "compiler/Io/Memory.h"

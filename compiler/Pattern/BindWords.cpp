@@ -1,4 +1,3 @@
-//===- BindWords.cpp - the words of a pattern's arguments -----------------===//
 #include "compiler/Pattern/BindWords.h"
 #include "dialect/IR/RealWord.h"
 

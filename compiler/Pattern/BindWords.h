@@ -1,7 +1,5 @@
-//===- BindWords.h - the words of a pattern's arguments ---------*- C++ -*-===//
 // Owns what the arguments of a pattern are in a call: what is given, else defaults, within the bounds that the pattern
 // says.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

@@ -1,4 +1,3 @@
-//===- HeadDependence.cpp - heads that are not alike ----------------------===//
 #include "compiler/Pattern/HeadDependence.h"
 #include "dialect/IR/PatternOperands.h"
 

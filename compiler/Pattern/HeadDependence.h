@@ -1,6 +1,4 @@
-//===- HeadDependence.h - heads that are not alike --------------*- C++ -*-===//
 // Owns the answer to whether a pattern means the same for every head, so that a part of the heads is a call of its own.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Variant.h"

@@ -1,4 +1,3 @@
-//===- PatternDiagnostics.cpp - what MLIR says of a text ------------------===//
 #include "compiler/Pattern/PatternDiagnostics.h"
 #include "runtime/Core/SafeText.h"
 

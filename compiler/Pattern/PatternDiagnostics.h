@@ -1,8 +1,6 @@
-//===- PatternDiagnostics.h - what MLIR says of a text ----------*- C++ -*-===//
 // Owns how diagnostics of an author's text are rendered: "file:line:column: error: ...", the source line and a mark
 // below it. What comes out may be printed anywhere: control characters are escaped, of a long line only what is near
 // the mark is shown, and there is a bound.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "mlir/IR/Diagnostics.h"

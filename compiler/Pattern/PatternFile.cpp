@@ -1,4 +1,3 @@
-//===- PatternFile.cpp - a pattern from text ------------------------------===//
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/BindWords.h"
 #include "codegen/Choose/RatesOf.h"

@@ -1,7 +1,5 @@
-//===- PatternFile.h - a pattern from text ----------------------*- C++ -*-===//
 // Owns the way from a .mlir file to a verified, analysed pattern with bound run-time sizes. Diagnostics of the
 // author's text (file:line:column, with the source line) are part of the returned Status.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/StageTimes.h"

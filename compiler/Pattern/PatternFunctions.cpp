@@ -1,4 +1,3 @@
-//===- PatternFunctions.cpp - the generated functions of a file -----------===//
 #include "compiler/Pattern/PatternFunctions.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 #include "compiler/Pattern/PatternFile.h"

@@ -1,7 +1,5 @@
-//===- PatternFunctions.h - the generated functions of a file ---*- C++ -*-===//
 // Owns the way from a pattern file to what the CPU target and the text emitter are made from, for users who need
 // nothing else of the schedule.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Emit/PatternInfo.h"

@@ -1,4 +1,3 @@
-//===- PatternSource.cpp - which pattern a word means ---------------------===//
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Pattern/Suggest.h"
 #include "runtime/Core/SafeText.h"

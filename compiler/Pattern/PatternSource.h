@@ -1,7 +1,5 @@
-//===- PatternSource.h - which pattern a word means -------------*- C++ -*-===//
 // Owns the library inside the program, the files of patterns/, and the one rule by which every verb and plan finds a
 // pattern: a file of that name if there is one, else the pattern of the library that is called so.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Skeletons/Shared/EmbeddedSources.h"

@@ -1,7 +1,5 @@
-//===- PatternText.cpp - what may be handed to the parser -----------------===//
 // Knows of MLIR's syntax only what opens and closes, strings and comments. Signs count as well: an affine expression
 // descends for each.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/PatternSource.h"
 
 #include <algorithm>

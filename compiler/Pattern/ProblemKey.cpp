@@ -1,4 +1,3 @@
-//===- ProblemKey.cpp - which tuned kernel a problem asks for -------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "codegen/Choose/RatesOf.h"
 #include "dialect/IR/ScoreChain.h"

@@ -1,7 +1,5 @@
-//===- ProblemKey.h - which tuned kernel a problem asks for -----*- C++ -*-===//
 // Owns the way from concrete sizes to the problem and the bucket that winners are filed under. Buckets count tiles of
 // 128 x 128, so that they do not depend on a configuration.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"

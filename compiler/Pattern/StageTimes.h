@@ -1,6 +1,4 @@
-//===- StageTimes.h - how long each stage took ------------------*- C++ -*-===//
 // Owns the wall-clock times of a compilation by stage, in the order in which the stages ran.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <chrono>

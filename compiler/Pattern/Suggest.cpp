@@ -1,4 +1,3 @@
-//===- Suggest.cpp - what was probably meant ------------------------------===//
 #include "compiler/Pattern/Suggest.h"
 
 #include <algorithm>

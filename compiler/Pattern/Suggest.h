@@ -1,4 +1,3 @@
-//===- Suggest.h - what was probably meant ----------------------*- C++ -*-===//
 #pragma once
 
 #include <string>

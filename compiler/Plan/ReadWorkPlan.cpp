@@ -1,4 +1,3 @@
-//===- ReadWorkPlan.cpp - a plan from JSON --------------------------------===//
 #include "compiler/Io/JsonPlace.h"
 #include "compiler/Plan/WorkPlan.h"
 #include "runtime/Core/Kinds.h"

@@ -1,4 +1,3 @@
-//===- SweepJournal.cpp - what became of the items of a sweep -------------===//
 #include "compiler/Plan/SweepJournal.h"
 #include "runtime/Core/Plausible.h"
 #include "runtime/Core/ReadFile.h"

@@ -1,7 +1,5 @@
-//===- SweepJournal.h - what became of the items of a sweep -----*- C++ -*-===//
 // Owns the file beside a shard's database: a line of JSON for each item that came to an end, flushed to the disk before
 // the next one begins. A line that a kill cut short is no line.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- WorkPlan.cpp - combinations of a plan ------------------------------===//
 #include "compiler/Plan/WorkPlan.h"
 #include "runtime/Core/Kinds.h"
 

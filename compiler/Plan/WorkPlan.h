@@ -1,7 +1,5 @@
-//===- WorkPlan.h - many kernels in one file --------------------*- C++ -*-===//
 // Owns plan files: JSON that names patterns, head dims, types, architectures and problems, and stands for all their
 // combinations. `heddle pack` compiles a plan, `heddle sweep` tunes it. docs/plans.md has the format.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/CallShape.h"

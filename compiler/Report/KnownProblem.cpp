@@ -1,4 +1,3 @@
-//===- KnownProblem.cpp - a call that rows of a database are of -----------===//
 #include "compiler/Report/KnownProblem.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Session/CompileSession.h"

@@ -1,7 +1,5 @@
-//===- KnownProblem.h - a call that rows of a database are of ---*- C++ -*-===//
 // Owns what can be said of rows once somebody gives the text of their pattern, of which a database has the digest:
 // rates, the roof, estimates and the default follow from it and the lengths.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Session/KernelShape.h"

@@ -1,6 +1,4 @@
-//===- Report.cpp - what databases say, for people ------------------------===//
 // The page reads these names (Page/sections.js); change both together.
-//===----------------------------------------------------------------------===//
 #include "compiler/Report/Report.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Session/CompileSession.h"

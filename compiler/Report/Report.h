@@ -1,7 +1,5 @@
-//===- Report.h - what databases say, for people ----------------*- C++ -*-===//
 // Owns the data of `heddle report`: every workload of a database with its winner, its trials and what is known of them,
 // beside the winners of another one. What is not known is null and said why; nothing is guessed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Report/KnownProblem.h"

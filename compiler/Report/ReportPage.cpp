@@ -1,9 +1,13 @@
-//===- ReportPage.cpp - a report as one page of HTML ----------------------===//
 #include "compiler/Report/Report.h"
-#include "compiler/Report/PageFiles.h"
+#include "codegen/Skeletons/Shared/EmbeddedSources.h"
 
 #include <cassert>
 #include <string_view>
+
+namespace heddle {
+const std::vector<EmbeddedFile> &reportPageFiles();
+const std::vector<EmbeddedFile> &reportChartFiles();
+} // namespace heddle
 
 namespace heddle::report {
 

@@ -1,11 +1,9 @@
-//===- SlowKernels.cpp - what running processes found slow ----------------===//
 #include "compiler/Report/SlowKernels.h"
 #include "runtime/Core/ReadFile.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 
 namespace heddle::report {

@@ -1,7 +1,5 @@
-//===- SlowKernels.h - what running processes found slow --------*- C++ -*-===//
 // Owns files in which processes left their drifts (heddle_stats.h): the JSON of heddle.stats(), or lines of JSON, each of
 // one heddle_drift.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

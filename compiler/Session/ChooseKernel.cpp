@@ -1,4 +1,3 @@
-//===- ChooseKernel.cpp - the kernel that a call gets ---------------------===//
 #include "compiler/Session/ChooseKernel.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Session/PreparedPattern.h"

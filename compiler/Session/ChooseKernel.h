@@ -1,7 +1,5 @@
-//===- ChooseKernel.h - the kernel that a call gets -------------*- C++ -*-===//
 // Owns the order in which a call finds its kernel: changes to the default are compiled now, else the winner of the
 // databases serves, else the default is compiled.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/ProblemKey.h"

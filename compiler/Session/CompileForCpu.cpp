@@ -1,4 +1,3 @@
-//===- CompileForCpu.cpp - a pattern file for this machine ----------------===//
 #include "compiler/Session/CompileForCpu.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "compiler/Pattern/PatternFunctions.h"

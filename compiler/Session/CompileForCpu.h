@@ -1,7 +1,5 @@
-//===- CompileForCpu.h - a pattern file for this machine --------*- C++ -*-===//
 // Owns the way from a pattern file to machine code of this machine's processors, for callers that only pass it on, and
 // from the sizes of a call to what that is asked.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Cpu/CpuCall.h"

@@ -1,4 +1,3 @@
-//===- CompileSession.cpp - the stages after the pattern file -------------===//
 #include "compiler/Session/CompileSession.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelConfig.h"

@@ -1,8 +1,6 @@
-//===- CompileSession.h - from an analysed pattern to kernel records -*- C++ -*-===//
 // Owns the order of the stages behind the pattern file: schedule, emission (once per pattern), then request,
 // configuration, source and NVRTC (once per variant). The second half knows no MLIR: a tuner prepares a pattern
 // once and compiles many variants of it from several threads.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Emit/PatternInfo.h"

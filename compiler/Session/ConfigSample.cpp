@@ -1,11 +1,8 @@
-//===- ConfigSample.cpp - feasible configurations of a skeleton -----------===//
 #include "compiler/Session/ConfigSample.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "tuner/Space/Shuffle.h"
-
-#include <algorithm>
 
 namespace heddle {
 

@@ -1,7 +1,5 @@
-//===- ConfigSample.h - feasible configurations of a skeleton ---*- C++ -*-===//
 // Owns the list of what the tuner may search for one pattern, as text that --config takes. There may be millions: they
 // are kept by number, and become text one after the other.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Skeletons/Shared/ConfigSpace.h"

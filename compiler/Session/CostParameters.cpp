@@ -1,8 +1,6 @@
-//===- CostParameters.cpp - the cost model's parameters as data -----------===//
 // Fits to tests/data/tuner/h200_*.csv, of each family by itself; tests/unit/cost_training_test.cpp holds one against the
 // other and prints what a new fit gives. The terms are relative to the data sheet's rates, so that
 // other GPUs are predicted with their own row.
-//===----------------------------------------------------------------------===//
 #include "compiler/Session/ScheduleCost.h"
 
 #include <algorithm>

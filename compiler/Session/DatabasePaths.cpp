@@ -1,4 +1,3 @@
-//===- DatabasePaths.cpp - where kernels are kept -------------------------===//
 #include "compiler/Session/DatabasePaths.h"
 
 #include "runtime/Store/StoreStack.h"

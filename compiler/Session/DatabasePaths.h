@@ -1,6 +1,4 @@
-//===- DatabasePaths.h - where kernels are kept -----------------*- C++ -*-===//
 // Owns what is meant where nobody names a database: the user's own file, and those that are only read.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Store/Store.h"

@@ -1,6 +1,4 @@
-//===- KernelShape.h - what is fixed beside the pattern -------*- C++ -*-===//
 // Owns the call and the architecture that a kernel is compiled for, and what its default may know of calls.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Target/FindArch.h"

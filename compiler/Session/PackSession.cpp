@@ -1,4 +1,3 @@
-//===- PackSession.cpp - every kernel of a plan into a store --------------===//
 #include "compiler/Session/PackSession.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Pattern/ProblemKey.h"

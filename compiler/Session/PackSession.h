@@ -1,6 +1,4 @@
-//===- PackSession.h - every kernel of a plan into a store ------*- C++ -*-===//
 // Owns the compilation of a plan's kernels, all processors at work, into an open store: what `heddle pack` ships.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Plan/WorkPlan.h"

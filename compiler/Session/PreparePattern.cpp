@@ -1,4 +1,4 @@
-//===- PreparePattern.cpp - the half of a compilation that needs MLIR -----===//
+// The half of a compilation that needs MLIR.
 #include "codegen/Config/PatternRates.h"
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/PatternInfo.h"

@@ -1,4 +1,3 @@
-//===- PreparedPattern.cpp - a pattern without MLIR -----------------------===//
 #include "compiler/Session/PreparedPattern.h"
 #include "codegen/Config/PatternRates.h"
 

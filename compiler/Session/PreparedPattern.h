@@ -1,6 +1,4 @@
-//===- PreparedPattern.h - a pattern without MLIR -------------*- C++ -*-===//
 // Owns what is kept of a pattern between its preparation, once, and the compilation of its variants.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/StageTimes.h"

@@ -1,4 +1,3 @@
-//===- Publish.cpp - kernels into the store -------------------------------===//
 #include "compiler/Session/Publish.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"

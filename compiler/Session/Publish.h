@@ -1,6 +1,4 @@
-//===- Publish.h - kernels into the store -----------------------*- C++ -*-===//
 // Owns how a compiled kernel that nobody tuned is filed: as the default for its architecture, and its pattern's name.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Session/CompileSession.h"

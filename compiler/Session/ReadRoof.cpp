@@ -1,12 +1,14 @@
-//===- ReadRoof.cpp - how fast a GPU reads its memory ---------------------===//
 #include "compiler/Session/ReadRoof.h"
 #include "codegen/Nvrtc/Compiler.h"
-#include "compiler/Session/SessionSources.h"
+#include "codegen/Skeletons/Shared/EmbeddedSources.h"
 #include "runtime/Device/DeviceState.h"
 
 #include <algorithm>
 
 namespace heddle {
+
+const std::vector<EmbeddedFile> &sessionSources(); // read_kernel.cuh
+
 namespace {
 
 constexpr const char *kWhat = "read of memory";

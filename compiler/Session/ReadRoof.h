@@ -1,7 +1,5 @@
-//===- ReadRoof.h - how fast a GPU reads its memory -------------*- C++ -*-===//
 // Owns the read of device memory that rates of calls over caches are compared with: about 1 GiB, in order, every byte once,
 // by a kernel that is compiled now. Ratios of one run are meaningful, rates are those of a GPU on a day.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Device.h"

@@ -1,4 +1,3 @@
-//===- ScheduleCost.cpp - the estimated time of a configuration -----------===//
 #include "compiler/Session/ScheduleCost.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"

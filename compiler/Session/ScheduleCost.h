@@ -1,8 +1,6 @@
-//===- ScheduleCost.h - the estimated time of a configuration ---*- C++ -*-===//
 // Owns what a cost model is told of a configuration: times of its tensor, exponential, memory and launch work on an
 // ideal GPU of the data sheet's rates, by tile class, and the choices that lengthen them. The parameters are data, in
 // CostParameters.cpp; tests/recorded makes them from recorded trials.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "tuner/Model/CostModel.h"

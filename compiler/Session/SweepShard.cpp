@@ -1,4 +1,3 @@
-//===- SweepShard.cpp - the items of one shard, one after the other -------===//
 #include "compiler/Session/SweepShard.h"
 
 #include <chrono>

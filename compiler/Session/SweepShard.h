@@ -1,7 +1,5 @@
-//===- SweepShard.h - the items of one shard, one after the other -*- C++ -*-===//
 // Owns the order of a sweep on one machine: each GPU takes the next item of the shard that nobody finished, in a
 // process of its own, and its end is written down before the next one begins.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Plan/SweepJournal.h"
@@ -10,7 +8,6 @@
 
 #include <atomic>
 #include <functional>
-#include <optional>
 
 namespace heddle {
 

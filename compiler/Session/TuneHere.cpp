@@ -1,4 +1,3 @@
-//===- TuneHere.cpp - searches on this machine's GPUs ---------------------===//
 #include "compiler/Session/TuneHere.h"
 
 namespace heddle {

@@ -1,7 +1,5 @@
-//===- TuneHere.h - searches on this machine's GPUs -------------*- C++ -*-===//
 // Owns where `heddle tune` and `heddle sweep run` search. Tests link another place in its stead (tests/recorded), which
 // answers from tables of what was measured.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Session/TuneSession.h"

@@ -1,4 +1,3 @@
-//===- TunePrior.cpp - which points a search tries first ------------------===//
 #include "compiler/Session/TunePrior.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Skeletons/Shared/Skeleton.h"

@@ -1,7 +1,5 @@
-//===- TunePrior.h - which points a search tries first ----------*- C++ -*-===//
 // Owns the choice of the estimate that a search begins with: the cost model where it was fitted for the kernels that
 // are searched and the analysis can count their work, else the number of changes from the default.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Store/Store.h"
@@ -10,7 +8,6 @@
 #include "compiler/Session/TuneSpace.h"
 
 #include <functional>
-#include <optional>
 
 namespace heddle {
 

@@ -1,4 +1,3 @@
-//===- TuneProcess.cpp - a tune in a process of its own -------------------===//
 #include "compiler/Session/SweepShard.h"
 #include "compiler/Measure/RunningProgram.h"
 #include "runtime/Core/Digest.h"

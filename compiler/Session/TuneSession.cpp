@@ -1,4 +1,3 @@
-//===- TuneSession.cpp - the fastest kernel for one problem ---------------===//
 #include "compiler/Session/TuneSession.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/MeasureProcess.h"

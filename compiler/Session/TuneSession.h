@@ -1,7 +1,5 @@
-//===- TuneSession.h - the fastest kernel for one problem -------*- C++ -*-===//
 // Owns what the tuner needs of attention: the search space of a skeleton, compilation of a point, its verification
 // against the definition and its timing on the GPU; and the publication of the winner.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Session/CompileSession.h"

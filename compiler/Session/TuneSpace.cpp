@@ -1,4 +1,3 @@
-//===- TuneSpace.cpp - the configurations of a pattern as a tuner's space ---===//
 #include "compiler/Session/TuneSpace.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"

@@ -1,7 +1,5 @@
-//===- TuneSpace.h - the configurations of a pattern as a tuner's space -*- C++ -*-===//
 // Owns the translation between a skeleton's configurations and the points of a search space. Knows no device and no
 // MLIR.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Session/CompileSession.h"

@@ -1,9 +1,7 @@
-//===- WarmStart.cpp - what won nearby ------------------------------------===//
 #include "compiler/Session/TunePrior.h"
 #include "runtime/Core/FieldText.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace heddle {
 namespace {

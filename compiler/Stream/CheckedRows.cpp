@@ -1,4 +1,3 @@
-//===- CheckedRows.cpp - rows of a streamed call against the definition ---===//
 #include "compiler/Stream/CheckedRows.h"
 #include "runtime/Core/ParallelFor.h"
 

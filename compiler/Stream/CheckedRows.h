@@ -1,7 +1,5 @@
-//===- CheckedRows.h - rows of a streamed call against the definition -*- C++ -*-===//
 // Owns the comparison of sampled rows of a sequence of any length with the definition in fp64: the analysis says which keys
 // a row may keep, the definition decides each of them, and is asked of others, too, that the analysis leaves out.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Oracle/KindOracle.h"

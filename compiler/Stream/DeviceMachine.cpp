@@ -1,4 +1,3 @@
-//===- DeviceMachine.cpp - pieces on a GPU --------------------------------===//
 #include "compiler/Stream/DeviceMachine.h"
 #include "runtime/Device/DeviceState.h"
 

@@ -1,5 +1,3 @@
-//===- DeviceMachine.h - pieces on a GPU ------------------------*- C++ -*-===//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Stream/HostStaging.h"

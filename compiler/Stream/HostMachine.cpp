@@ -1,4 +1,3 @@
-//===- HostMachine.cpp - pieces on this machine's processors --------------===//
 #include "compiler/Stream/HostMachine.h"
 #include "compiler/Io/Memory.h"
 

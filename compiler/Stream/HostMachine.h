@@ -1,5 +1,3 @@
-//===- HostMachine.h - pieces on this machine's processors ------*- C++ -*-===//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Library/HostShard.h"

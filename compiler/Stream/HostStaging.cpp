@@ -1,4 +1,3 @@
-//===- HostStaging.cpp - what rows go through between disk and GPU --------===//
 #include "compiler/Stream/HostStaging.h"
 #include "runtime/Device/DeviceState.h"
 

@@ -1,7 +1,5 @@
-//===- HostStaging.h - what rows go through between disk and GPU *- C++ -*-===//
 // Owns two pieces of the host's memory that take turns: one is read or written by this program while the GPU copies the
 // other one.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Stream/PinnedMemory.h"

@@ -1,4 +1,3 @@
-//===- PiecesFile.cpp - results that leave piece by piece -----------------===//
 #include "compiler/Stream/PiecesFile.h"
 
 namespace heddle {

@@ -1,5 +1,4 @@
-//===- PiecesFile.h - results that leave piece by piece ---------*- C++ -*-===//
-//===----------------------------------------------------------------------===//
+// Results that leave piece by piece.
 #pragma once
 
 #include "compiler/Io/Safetensors.h"

@@ -1,6 +1,4 @@
-//===- PinnedMemory.cpp - host memory that a GPU copies itself ------------===//
 // The kernel's own call places pages (mbind): it is one call, and libnuma would print what it cannot do.
-//===----------------------------------------------------------------------===//
 #include "compiler/Stream/PinnedMemory.h"
 #include "runtime/Device/DeviceState.h"
 

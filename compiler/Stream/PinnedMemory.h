@@ -1,7 +1,5 @@
-//===- PinnedMemory.h - host memory that a GPU copies itself ----*- C++ -*-===//
 // Owns memory of the host that is pinned for a GPU, on the node of the machine's memory that is nearest to it: what another
 // node holds goes over the link between processors.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Device.h"

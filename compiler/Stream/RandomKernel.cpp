@@ -1,12 +1,14 @@
-//===- RandomKernel.cpp - random rows on a GPU ----------------------------===//
 #include "compiler/Stream/RandomKernel.h"
 #include "codegen/Nvrtc/Compiler.h"
-#include "compiler/Stream/StreamSources.h"
+#include "codegen/Skeletons/Shared/EmbeddedSources.h"
 #include "runtime/Device/DeviceState.h"
 
 #include <algorithm>
 
 namespace heddle {
+
+const std::vector<EmbeddedFile> &streamSources(); // random_kernel.cuh and what it includes
+
 namespace {
 
 constexpr const char *kWhat = "random rows";

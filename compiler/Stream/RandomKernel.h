@@ -1,6 +1,4 @@
-//===- RandomKernel.h - random rows on a GPU --------------------*- C++ -*-===//
 // Owns the kernel that makes the numbers of RandomRows in device memory.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Nvrtc/KernelSource.h"

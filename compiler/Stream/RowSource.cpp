@@ -1,4 +1,3 @@
-//===- RowSource.cpp - rows from files, and rows that are made ------------===//
 #include "compiler/Stream/RowSource.h"
 #include "runtime/Core/ParallelFor.h"
 #include "runtime/Core/Positions.h"

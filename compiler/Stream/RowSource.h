@@ -1,7 +1,5 @@
-//===- RowSource.h - tensors that lie in no memory --------------*- C++ -*-===//
 // Owns where the rows of q, k and v of a streamed call come from: a tensor file that is read where rows are asked for, or
 // numbers that are made then. Both are [batch, rows, heads, dim] of the whole sequence.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/AttentionInputs.h"

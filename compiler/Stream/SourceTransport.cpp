@@ -1,4 +1,3 @@
-//===- SourceTransport.cpp - what others would send, read -----------------===//
 #include "compiler/Stream/SourceTransport.h"
 
 namespace heddle {

@@ -1,7 +1,5 @@
-//===- SourceTransport.h - what others would send, read ---------*- C++ -*-===//
 // Owns the one end of a group in which rank 0 alone computes: what the plan says that rank 1 sends is read from where the
 // rows lie.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Stream/StreamMachine.h"

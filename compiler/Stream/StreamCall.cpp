@@ -1,4 +1,3 @@
-//===- StreamCall.cpp - a call that goes through its sequence -------------===//
 #include "compiler/Stream/StreamCall.h"
 #include "compiler/Stream/SourceTransport.h"
 #include "dialect/Geometry/GroupPlanner.h"

@@ -1,8 +1,6 @@
-//===- StreamCall.h - a call that goes through its sequence -----*- C++ -*-===//
 // Owns how a forward call over a sequence that fits into no memory is computed piece by piece: each piece is rank 0 of a
 // plan over ranks (GroupForm::Piece), all other rows are read where the plan wants them, and results leave before the next
 // piece begins. So patterns, windows and the carry are those of calls over ranks.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"

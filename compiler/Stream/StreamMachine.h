@@ -1,7 +1,5 @@
-//===- StreamMachine.h - where the pieces of a call are computed -*- C++ -*-===//
 // Owns the interface between a call that goes through a sequence piece by piece and the machine that computes it: memory,
 // rows that come into it, and results that leave it.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Stream/RowSource.h"

@@ -1,4 +1,3 @@
-//===- BenchLaunch.cpp - what is measured of a workload -------------------===//
 #include "compiler/Tools/BenchLaunch.h"
 
 #include <algorithm>

@@ -1,6 +1,4 @@
-//===- BenchLaunch.h - what is measured of a workload -----------*- C++ -*-===//
 // Owns the choice of a workload's kernel and the times of launches in turn.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Measure/DeviceProblem.h"

@@ -1,4 +1,3 @@
-//===- BenchRow.cpp - one measured workload -------------------------------===//
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/SafeStream.h"
@@ -6,7 +5,6 @@
 
 #include <iostream>
 #include <cmath>
-#include <cstdio>
 
 namespace heddle::cli {
 namespace {

@@ -1,7 +1,5 @@
-//===- BenchRow.h - one measured workload -----------------------*- C++ -*-===//
 // Owns the measurement of one workload: lookup, launches in turn with the matrix product, comparison with the
 // definition.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Measure/MatrixRoof.h"

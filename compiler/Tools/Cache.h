@@ -1,7 +1,5 @@
-//===- Cache.h - the operations of heddle cache -----------------*- C++ -*-===//
 // Owns what the operations of `heddle cache` share: the list of them, and how rows look as text and as JSON.
 // One operation or a few close ones a file; cache.cpp lists them.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Tools/Options.h"

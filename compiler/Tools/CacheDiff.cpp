@@ -1,6 +1,4 @@
-//===- CacheDiff.cpp - heddle cache diff ----------------------------------===//
 // Says which keys only one of two databases has and whose winner differs, by how much.
-//===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Store/Store.h"

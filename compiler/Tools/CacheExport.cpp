@@ -1,6 +1,4 @@
-//===- CacheExport.cpp - heddle cache export ------------------------------===//
 // Writes the winners that are meant, with what belongs to them, to a file of its own that is fit to ship.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/Suggest.h"
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"

@@ -1,7 +1,5 @@
-//===- CacheMerge.cpp - heddle cache merge and import ---------------------===//
 // Adds the rows of other databases to one: merge for files among themselves, import for the user's own, which says
 // what will change and asks before it does. Nothing is written unless every source can be read whole.
-//===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Messages.h"
 

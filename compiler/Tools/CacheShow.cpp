@@ -1,6 +1,4 @@
-//===- CacheShow.cpp - heddle cache show ----------------------------------===//
 // Prints one winner whole: what it is for, its configuration, resources, provenance, and the trials it came from.
-//===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"
 

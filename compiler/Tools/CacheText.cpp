@@ -1,4 +1,3 @@
-//===- CacheText.cpp - rows of a database as text and JSON ----------------===//
 #include "compiler/Tools/Cache.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Skeletons/Shared/Registry.h"

@@ -1,4 +1,3 @@
-//===- CallOptions.cpp - a call as one line of options --------------------===//
 #include "compiler/Tools/CallOptions.h"
 #include "compiler/Tools/Verb.h"
 
@@ -42,6 +41,8 @@ std::string CallOptions::text() const {
     add("--dtype", shape.dtype);
   if (!shape.outDtype.empty())
     add("--out-dtype", shape.outDtype);
+  if (!shape.keyDtype.empty())
+    add("--kv-dtype", shape.keyDtype);
   if (shape.precision != usual.shape.precision)
     add("--precision", precisionName(shape.precision));
   if (!config.skeleton.empty())

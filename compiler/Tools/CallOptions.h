@@ -1,6 +1,4 @@
-//===- CallOptions.h - a call as one line of options ------------*- C++ -*-===//
 // Owns the options that say which call of which pattern is meant, as text too: tables and reports name calls by it.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Tools/Options.h"

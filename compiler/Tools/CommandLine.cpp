@@ -1,7 +1,5 @@
-//===- CommandLine.cpp - heddle <verb> ------------------------------------===//
 // Owns the command line as a whole: the table of verbs, what every verb takes (help, how much it says), what a usage
 // error looks like, and that a result that could not be written is an error.
-//===----------------------------------------------------------------------===//
 
 #include "compiler/Pattern/Suggest.h"
 #include "compiler/Io/Memory.h"

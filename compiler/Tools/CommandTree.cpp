@@ -1,4 +1,3 @@
-//===- CommandTree.cpp - what the command line takes, as data -------------===//
 #include "compiler/Tools/CommandTree.h"
 #include "compiler/Tools/Options.h"
 

@@ -1,6 +1,4 @@
-//===- CommandTree.h - what the command line takes, as data -----*- C++ -*-===//
 // Owns the walk over the declarations of all verbs, from which help, completion and the manual page are made.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <string>

@@ -1,4 +1,3 @@
-//===- CompileStages.cpp - the stages that heddle compile can stop at -----===//
 #include "compiler/Tools/CompileStages.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/ResourceUsage.h"

@@ -1,6 +1,4 @@
-//===- CompileStages.h - the stages that heddle compile can stop at ---*- C++ -*-===//
 // Owns the list of stages behind --emit, what each one's artefact is, and the facts that --json reports of it.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Session/CompileSession.h"

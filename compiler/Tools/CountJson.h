@@ -1,5 +1,3 @@
-//===- CountJson.h - numbers beyond 64 bits in JSON -------------*- C++ -*-===//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Tools/Output.h"

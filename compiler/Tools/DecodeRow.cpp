@@ -1,4 +1,3 @@
-//===- DecodeRow.cpp - one measured batch over a cache in pages -----------===//
 #include "compiler/Tools/DecodeRow.h"
 #include "compiler/Io/SequenceTensors.h"
 #include "compiler/Tools/SafeStream.h"
@@ -62,6 +61,20 @@ Status checkRows(const Workload &workload, const std::vector<int64_t> &lengths) 
   return Status::invalidArgument("--keys=rows: keys and values have more than 2 GiB; give fewer or shorter sequences");
 }
 
+/// Of inputs that have lengths, in the form that they have already.
+void giveTables(AttentionInputs &inputs, const PageSizes &lie, HostTensor table) {
+  if (inputs.isGiven(Role::sharedK))
+    inputs.sharedK = shareFirstPages(lie, table, inputs.sequsedK);
+  if (!inputs.isGiven(Role::kvIndptr)) {
+    inputs.pageTable = std::move(table);
+    return;
+  }
+  ChainedTables chain = chained(lie, table, inputs.sequsedK);
+  inputs.sizes.maxPages = chain.entries.elements();
+  inputs.kvIndptr = std::move(chain.offsets), inputs.kvIndices = std::move(chain.entries);
+  inputs.kvLastPageLen = std::move(chain.lastLengths);
+}
+
 Result<Batch> makeBatch(const Workload &workload, const LengthRange &range, const KeyLayout &layout) {
   constexpr uint64_t kSeed = 2; // as for other kinds
   const ProblemShape &shape = workload.shape;
@@ -79,11 +92,13 @@ Result<Batch> makeBatch(const Workload &workload, const LengthRange &range, cons
   } else {
     lie.pages = sizes.pages = pagesInCache(workload, batch.lengths, sizes.pageSize);
   }
-  HEDDLE_ASSIGN(batch.inputs,
-                randomAttentionInputs(sizes, workload.elements.q, kSeed, workload.kind, {layout.roles(), {}}));
+  HEDDLE_ASSIGN(batch.inputs, randomAttentionInputs(sizes, workload.elements.q, kSeed, workload.kind,
+                                                    {layout.roles(), {}, workload.elements.k}));
   batch.inputs.sequsedK = lengths;
-  (isInRows ? batch.inputs.cuSeqlensK : batch.inputs.pageTable) =
-      isInRows ? offsetsOf(lengths) : pageTableOf(lie, lengths, kSeed);
+  if (isInRows)
+    batch.inputs.cuSeqlensK = offsetsOf(lengths);
+  else
+    giveTables(batch.inputs, lie, pageTableOf(lie, lengths, kSeed));
   return batch;
 }
 
@@ -214,6 +229,7 @@ Json rowsJson(const std::vector<DecodeRow> &rows, const std::string &device) {
                     {"head_dim", row.workload.headDim},
                     {"value_dim", row.workload.valueDim},
                     {"dtype", dtypeName(row.workload.elements.q)},
+                    {"kv_dtype", dtypeName(row.workload.elements.k)},
                     {"median_us", row.us},
                     {"kept_bytes", row.keptBytes},
                     {"gbps", row.gigabytesPerSecond()},

@@ -1,7 +1,5 @@
-//===- DecodeRow.h - one measured batch over a cache in pages ---*- C++ -*-===//
 // Owns the measurement of calls of kind decode: a batch of random lengths over pages in random order, in turn with a read
 // of memory, compared with the definition. Such calls are bound by memory, so what counts are bytes of keys and values.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Session/ReadRoof.h"

@@ -1,7 +1,5 @@
-//===- Examples.cpp - what people type ------------------------------------===//
 // The examples of every help text and of the manual page, as data. tests/lit/cli/examples.test runs each one in this
 // order, in a folder of its own: an earlier one may make what a later one reads.
-//===----------------------------------------------------------------------===//
 #include "compiler/Tools/CommandTree.h"
 #include "compiler/Session/KernelShape.h"
 

@@ -1,4 +1,3 @@
-//===- Failure.cpp - errors on stderr and exit codes ----------------------===//
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/SafeText.h"

@@ -1,4 +1,3 @@
-//===- KeyLayout.cpp - how the keys of sequences lie ----------------------===//
 #include "compiler/Tools/KeyLayout.h"
 #include "compiler/Tools/Options.h"
 #include "runtime/Core/SequenceChecks.h"
@@ -9,8 +8,10 @@
 
 namespace heddle::cli {
 
-static const std::map<std::string, KeyPlaces> kNames = {
-    {"pages", KeyPlaces::pages}, {"lists", KeyPlaces::lists}, {"rows", KeyPlaces::rows}};
+static const std::map<std::string, KeyPlaces> kNames = {{"pages", KeyPlaces::pages},
+                                                        {"lists", KeyPlaces::lists},
+                                                        {"rows", KeyPlaces::rows},
+                                                        {"indices", KeyPlaces::indices}};
 
 const char *keyPlacesName(KeyPlaces places) {
   for (const auto &[name, value] : kNames)
@@ -23,8 +24,8 @@ void KeyLayout::add(CLI::App &command) {
   command
       .add_option("--keys", places,
                   "Of --kind=decode, how keys lie: in pages, in pages of which each kv head has a list of its own "
-                  "(lists), or in ragged rows (rows) [pages]")
-      ->type_name("pages|lists|rows")
+                  "(lists), in ragged rows (rows), or in pages of tables behind each other (indices) [pages]")
+      ->type_name("pages|lists|rows|indices")
       ->transform(CLI::Transformer(kNames).description(""));
   addCount(command, "--page-size", pageSize, "N", "Of --kind=decode: keys of a page; pages lie in random order")
       ->check(CLI::Range(int64_t(1), kMostKeysOfPage))
@@ -45,6 +46,8 @@ AttentionSizes KeyLayout::sizesWith(AttentionSizes sizes) const {
 }
 
 std::vector<Role> KeyLayout::roles() const {
+  if (places == KeyPlaces::indices)
+    return {Role::kvIndptr};
   return places == KeyPlaces::rows ? std::vector<Role>{Role::cuSeqlensK} : std::vector<Role>{};
 }
 

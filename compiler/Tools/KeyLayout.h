@@ -1,6 +1,4 @@
-//===- KeyLayout.h - how the keys of sequences lie --------------*- C++ -*-===//
 // Owns --keys and --page-size of verbs that make calls of kind decode.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/AttentionInputs.h"
@@ -11,8 +9,9 @@ class App;
 
 namespace heddle::cli {
 
-/// In pages of one table for all kv heads, of a list for each of them, or in ragged rows.
-enum class KeyPlaces : uint8_t { pages, lists, rows };
+/// In pages of one table for all kv heads, of a list for each of them, in ragged rows, or in pages of tables behind each
+/// other.
+enum class KeyPlaces : uint8_t { pages, lists, rows, indices };
 const char *keyPlacesName(KeyPlaces places);
 
 struct KeyLayout {

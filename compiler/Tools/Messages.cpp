@@ -1,4 +1,3 @@
-//===- Messages.cpp - words on stderr -------------------------------------===//
 #include "compiler/Tools/Messages.h"
 #include "runtime/Core/SafeText.h"
 

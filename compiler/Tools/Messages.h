@@ -1,7 +1,5 @@
-//===- Messages.h - words on stderr -----------------------------*- C++ -*-===//
 // Owns how much a command says beside its result and its errors: --quiet and --verbose, which every verb takes, before
 // its words as well as behind them.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,4 @@
-//===- Operations.cpp - verbs with subcommands ----------------------------===//
+// Verbs with subcommands.
 #include "compiler/Tools/Verb.h"
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,3 @@
-//===- OptionWords.cpp - checks of option values --------------------------===//
 #include "compiler/Tools/OptionWords.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Skeletons/Shared/Registry.h"

@@ -1,7 +1,5 @@
-//===- OptionWords.h - options and checks of their values -------*- C++ -*-===//
 // Owns how options with a value are declared, and what is refused while options are parsed, so that a wrong word is a usage error before any work, and says what
 // was probably meant: names of every kind, counts, numbers.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,3 @@
-//===- Options.cpp - options that several verbs share ---------------------===//
 #include "compiler/Tools/Options.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "compiler/Pattern/ProblemKey.h"
@@ -11,7 +10,6 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
-#include <filesystem>
 #include <iostream>
 #include <cmath>
 
@@ -170,8 +168,11 @@ void ShapeOptions::add(CLI::App &command, bool withPages) {
       ->check(CLI::IsMember(elementNames(&ElementTraits::isComputed)))
       ->capture_default_str();
   addValue(command, "--out-dtype", outDtype, "TYPE",
-           std::string("Element type of out: that of q, or ") + dtypeName(kAccumulator) + " [as q]")
+           std::string("Element type of out: that of q, or ") + dtypeName(kAccumulator) +
+               "; of e4m3 bf16, fp16 or fp32 [as q; of e4m3 bf16]")
       ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)));
+  addValue(command, "--kv-dtype", keyDtype, "TYPE", "Element type of k and v, if it is e4m3 beside q of bf16 or fp16")
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isScaled)));
   addPrecisionOption(command, precision);
 }
 
@@ -182,19 +183,22 @@ void ShapeOptions::addQueries(CLI::App &command) {
 }
 
 Status ShapeOptions::check() const {
-  if (outDtype.empty() || outDtype == dtype || outDtype == dtypeName(kAccumulator))
+  const DType q = *parseDType(dtype);
+  const CallElements elements(q, parseDType(outDtype).value_or(CallElements::outOf(q)));
+  if (checkElements(elements, /*takesScaledKeys=*/true).isOk())
     return {};
-  return Status::invalidArgument("expected --out-dtype=" + dtype + " or " + dtypeName(kAccumulator) + ", got " +
-                                 outDtype);
+  const std::string choice = traitsOf(q).isScaled() ? elementList(&ElementTraits::isOfWarps)
+                                                    : dtype + " or " + std::string(dtypeName(kAccumulator));
+  return Status::invalidArgument("expected --out-dtype=" + choice + ", got " + outDtype);
 }
 
 Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &arch) const {
   KernelShape shape;
   HEDDLE_ASSIGN(shape.kind, gradientsOf.addedTo(kind, file));
   shape.arch = &arch;
-  const DType inputs = *parseDType(dtype);
-  shape.elements =
-      CallElements(inputs, outDtype == dtypeName(kAccumulator) ? kAccumulator : CallElements::outOf(inputs), precision);
+  const DType q = *parseDType(dtype);
+  shape.elements = CallElements(q, parseDType(outDtype).value_or(CallElements::outOf(q)), precision)
+                       .withKeys(parseDType(keyDtype).value_or(q));
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
   shape.queries = queries;

@@ -1,6 +1,4 @@
-//===- Options.h - options that several verbs share -------------*- C++ -*-===//
 // Owns the spelling and help of common options, so that every verb that takes one takes it alike.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/ProblemKey.h"
@@ -78,7 +76,7 @@ CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision);
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
   Kind kind = {};
-  std::string dtype = dtypeName(kDefaultDType), outDtype;
+  std::string dtype = dtypeName(kDefaultDType), outDtype, keyDtype;
   Precision precision = Precision::exact;
   GradientsOption gradientsOf;
   /// `withPages`: --kind=decode, too.

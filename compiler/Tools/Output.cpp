@@ -1,4 +1,3 @@
-//===- Output.cpp - artefacts to files and stdout -------------------------===//
 #include "compiler/Tools/Output.h"
 #include "compiler/Views/KeptPairs.h"
 #include "compiler/Io/AtomicFile.h"
@@ -12,7 +11,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <optional>
 #include <unistd.h>
 
 namespace heddle::cli {

@@ -1,6 +1,4 @@
-//===- Output.h - artefacts to files and stdout -----------------*- C++ -*-===//
 // Owns where bytes go: a file appears whole or not at all, and binary never reaches a terminal.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Oracle/KindOracle.h"

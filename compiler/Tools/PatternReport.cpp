@@ -1,4 +1,3 @@
-//===- PatternReport.cpp - what kernels make of a pattern -----------------===//
 #include "compiler/Tools/PatternReport.h"
 #include "codegen/Schedule/AttentionSchedule.h"
 
@@ -9,7 +8,6 @@
 #include "runtime/Core/CountText.h"
 #include "dialect/IR/RealWord.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace heddle::cli {

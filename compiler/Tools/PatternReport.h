@@ -1,7 +1,5 @@
-//===- PatternReport.h - what kernels make of a pattern ---------*- C++ -*-===//
 // Owns the description of an analysed pattern, as text and as JSON: sizes, head groups, rates, and which parts are
 // evaluated pair by pair and why.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"

@@ -1,4 +1,3 @@
-//===- Registry.cpp - the list of verbs -----------------------------------===//
 #include "compiler/Measure/MeasureProcess.h"
 #include "compiler/Tools/Verb.h"
 

@@ -1,4 +1,3 @@
-//===- RingLinks.cpp - what the links of this machine carry ---------------===//
 #include "compiler/Tools/RingLinks.h"
 
 #include "compiler/Measure/LinkTimes.h"

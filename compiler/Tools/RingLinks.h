@@ -1,6 +1,4 @@
-//===- RingLinks.h - heddle ring links --------------------------*- C++ -*-===//
 // Owns the operation of `heddle ring` that measures what `heddle ring plan --links` is told.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Tools/Verb.h"

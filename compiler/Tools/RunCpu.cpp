@@ -1,4 +1,3 @@
-//===- RunCpu.cpp - one attention call on this machine's processors ---------===//
 #include "codegen/Cpu/CpuKinds.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Tools/Messages.h"
@@ -52,7 +51,7 @@ private:
 
 CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
   CpuCall cpu;
-  cpu.elements = CallElements(call.inputs.dtype());
+  cpu.elements = call.inputs.elements(call.outDType());
   cpu.adds = call.inputs.kind.adds;
   for (const RoleSpec &role : call.inputs.given())
     cpu.give(role.role, call.inputs.of(role.role).data.data());
@@ -87,12 +86,10 @@ void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu)
 
 } // namespace
 
-RunResult emptyResult(const RunCall &call) {
-  const DType outDType = call.outFloat32 ? kAccumulator : call.inputs.outDType();
-  return {resultsBefore(call.inputs, outDType), {}, 0, {}, {}};
-}
+RunResult emptyResult(const RunCall &call) { return {resultsBefore(call.inputs, call.outDType()), {}, 0, {}, {}}; }
 
 Result<RunResult> runOnCpu(const RunCall &call) {
+  HEDDLE_TRY(checkElements(call.inputs.elements(call.outDType()), call.inputs.kind.takesScaledKeys()));
   std::shared_ptr<const JitPattern> pattern;
   if (call.inputs.kind.walksPattern()) {
     HEDDLE_ASSIGN(pattern, compileForCpu(call.file, call.inputs.kind.walk()));

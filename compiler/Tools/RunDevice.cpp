@@ -1,6 +1,4 @@
-//===- RunDevice.cpp - one attention call on a GPU ----------------------------===//
 // Owns the choice of the kernel (database first, else compiled now) and the copies around its launches.
-//===----------------------------------------------------------------------===//
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/KeySplit.h"
 #include "compiler/Session/ChooseKernel.h"
@@ -15,24 +13,22 @@
 namespace heddle::cli {
 namespace {
 
-KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, bool outFloat32) {
+KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, DType out) {
   KernelShape shape;
   shape.arch = &arch;
   shape.kind = call.inputs.kind;
-  const DType dtype = call.inputs.dtype();
-  const bool isOfFloatOut = dtype == kAccumulator && !shape.kind.find(Role::q); // a forward call's fp32
-  shape.elements =
-      CallElements(isOfFloatOut ? kDefaultDType : dtype,
-                   outFloat32 || isOfFloatOut ? kAccumulator : call.inputs.outDType(), call.inputs.precision);
+  const bool isOfFloatOut = call.inputs.dtype() == kAccumulator && !shape.kind.find(Role::q); // a forward call's fp32
+  shape.elements = isOfFloatOut ? CallElements(kDefaultDType, kAccumulator) : call.inputs.elements(out);
+  shape.elements.precision = call.inputs.precision;
   shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
   shape.queries = call.shape.seqlenQ;
   return shape;
 }
 
-Result<ChosenKernel> kernelFor(const RunCall &call, const StoreStack &stores, const Device &device, bool outFloat32) {
+Result<ChosenKernel> kernelFor(const RunCall &call, const StoreStack &stores, const Device &device, DType out) {
   HEDDLE_ASSIGN(const GpuArch *arch, archOf(device));
-  return chooseKernel({call.file, call.shape, kernelShapeOf(call, *arch, outFloat32), call.config,
+  return chooseKernel({call.file, call.shape, kernelShapeOf(call, *arch, out), call.config,
                        /*cutsBlocks=*/call.splitKeys.has_value()},
                       stores, device);
 }
@@ -81,7 +77,7 @@ double largestDifference(const HostTensor &a, const HostTensor &b) {
 /// The call again, as two launches; `result` holds what one launch gave, and then what the two did.
 Status runSplit(const RunCall &call, const StoreStack &stores, const Kernel &kernel, DeviceProblem &problem,
                 RunResult &result) {
-  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(call, stores, kernel.device(), /*outFloat32=*/true));
+  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(call, stores, kernel.device(), kAccumulator));
   HEDDLE_ASSIGN(Kernel first, Kernel::load(kernel.device(), chosen.record));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(KeySplit split, KeySplit::create(first, kernel, args, *call.splitKeys));
@@ -101,7 +97,7 @@ Status addFromForwardOnDevice(const RunCall &call, const DatabaseOptions &databa
   HEDDLE_ASSIGN(StoreStack stores, database.openForLookup());
   return addFromForward(inputs, [&](const AttentionInputs &given) -> Result<RoleTensors> {
     const RunCall forward{call.file, given, call.shape, call.scale};
-    HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(forward, stores, device, /*outFloat32=*/false));
+    HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(forward, stores, device, forward.outDType()));
     return launchOnce(device, {call.file, call.shape, given, call.scale}, chosen.record);
   });
 }
@@ -114,15 +110,14 @@ Result<RunResult> runOnDevice(const RunCall &call, const DatabaseOptions &databa
     HEDDLE_ASSIGN(stores, database.openForLookup());
   }
   HEDDLE_ASSIGN(Device device, Device::open());
-  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(call, stores, device, call.outFloat32));
+  HEDDLE_ASSIGN(ChosenKernel chosen, kernelFor(call, stores, device, call.outDType()));
   if (!isQuiet())
     std::cerr << "heddle: kernel " << chosen.origin << '\n';
   HEDDLE_ASSIGN(Kernel kernel, Kernel::load(device, chosen.record));
   RunResult result = emptyResult(call);
   result.kernel = chosen.origin + ", " + device.info().identity.deviceName;
   HEDDLE_ASSIGN(DeviceProblem problem,
-                DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale,
-                                               call.outFloat32 ? kAccumulator : call.inputs.outDType()}));
+                DeviceProblem::create(device, {call.file, call.shape, call.inputs, call.scale, call.outDType()}));
   HEDDLE_ASSIGN(AttentionArgs args, problem.argumentsFor(kernel));
   HEDDLE_ASSIGN(PreparedLaunch launch, kernel.prepare(args));
   HEDDLE_ASSIGN(const std::optional<Repetition> repetition, repetitionOf(call, chosen.record));

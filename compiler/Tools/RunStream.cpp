@@ -1,4 +1,3 @@
-//===- RunStream.cpp - heddle run --stream ----------------------------------===//
 #include "compiler/Tools/RunStream.h"
 #include "codegen/Target/GpuArch.h"
 #include "codegen/Target/GpuModel.h"

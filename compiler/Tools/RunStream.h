@@ -1,7 +1,5 @@
-//===- RunStream.h - heddle run --stream ------------------------*- C++ -*-===//
 // Owns the options of calls whose sequence fits into no memory, and what such a call says: what its plan expects beside what
 // was measured.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/AttentionInputs.h"

@@ -1,6 +1,4 @@
-//===- RunTarget.h - one attention call on a target -------------*- C++ -*-===//
 // Owns the way from checked inputs to out and lse in host memory, on the CPU and on a GPU.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/ProblemKey.h"
@@ -17,10 +15,12 @@ struct RunCall {
   const AttentionInputs &inputs;
   ProblemShape shape;
   float scale;
-  bool outFloat32 = false;               ///< out is fp32, whatever the inputs are; CUDA only
+  std::optional<DType> out = {};         ///< the type of out; nothing: that of the inputs
   std::string config = {};               ///< changes to the default: compiled now, whatever the database has
   std::optional<int64_t> splitKeys = {}; ///< two launches, the second over the keys from here on; CUDA only
   std::optional<int64_t> repeat = {};    ///< so many launches that must agree bit by bit; CUDA only
+
+  DType outDType() const { return out.value_or(inputs.outDType()); }
 };
 
 /// Largest differences between two launches over a split of the keys and one launch.

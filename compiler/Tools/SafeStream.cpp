@@ -1,4 +1,3 @@
-//===- SafeStream.cpp - a stream that a terminal may have -----------------===//
 #include "compiler/Tools/SafeStream.h"
 #include "runtime/Core/SafeText.h"
 

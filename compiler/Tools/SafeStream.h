@@ -1,7 +1,5 @@
-//===- SafeStream.h - a stream that a terminal may have ---------*- C++ -*-===//
 // Puts safeText between std::cout or std::cerr and where they write: whatever a verb prints of names, source lines and
 // databases, no control character of theirs gets through. Bytes of artefacts go around it (writeArtifact).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <ostream>

@@ -1,4 +1,3 @@
-//===- StreamOptions.cpp - options of heddle run --stream ------------------===//
 #include "compiler/Tools/RunStream.h"
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/Positions.h"

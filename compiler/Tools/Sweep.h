@@ -1,6 +1,4 @@
-//===- Sweep.h - the operations of heddle sweep -----------------*- C++ -*-===//
 // Owns what the operations of `heddle sweep` share. sweep.cpp has those that read and merge; SweepRun.cpp tunes.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Plan/WorkPlan.h"

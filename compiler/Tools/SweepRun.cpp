@@ -1,4 +1,3 @@
-//===- SweepRun.cpp - heddle sweep run ------------------------------------===//
 #include "compiler/Session/SweepShard.h"
 #include "compiler/Tools/Cache.h"
 #include "compiler/Tools/Messages.h"

@@ -1,7 +1,5 @@
-//===- Verb.h - one subcommand of the command line --------------*- C++ -*-===//
 // Owns the seam between main and the verbs: a verb adds its options to a CLI11 command and returns what to do.
 // Results go to stdout, progress and diagnostics to stderr. Listed in Registry.cpp.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

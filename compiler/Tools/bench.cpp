@@ -1,13 +1,12 @@
-//===- bench.cpp - heddle bench -------------------------------------------===//
 // Measures the stored kernels of patterns beside the bf16 matrix product of the same run, or, over keys in pages, beside a
 // read of memory, verifies what they computed, and prints one row per workload.
-//===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuArch.h"
 #include "compiler/Measure/MatrixRoof.h"
 #include "compiler/Session/TuneSession.h"
 #include "compiler/Tools/ProcessStats.h"
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Tools/DecodeRow.h"
+#include "compiler/Tools/Fp8Row.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Options.h"
@@ -15,7 +14,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <iostream>
 #include <thread>
 
 namespace heddle::cli {
@@ -30,11 +28,11 @@ struct BenchOptions {
   ConfigOptions config;
   DatabaseOptions database;
   Kind kind = {};
-  std::string dtype = dtypeName(kDefaultDType), tuneBudget;
+  std::string dtype = dtypeName(kDefaultDType), keyDtype, tuneBudget;
   Precision precision = Precision::exact;
   GradientsOption gradientsOf;
   int64_t rows = 32, repetitions = 20;
-  bool json = false;
+  bool json = false, isFp8 = false;
 };
 
 /// Tuned now if asked for; the store is closed again before another process reads it.
@@ -84,15 +82,18 @@ public:
     }
     const std::string &name = device.info().identity.deviceName;
     if (options.json) {
-      Json json = options.kind.hasPages() ? rowsJson(decodeRows, name) : rowsJson(rows, name);
+      Json json = options.isFp8             ? rowsJson(fp8Rows, name)
+                  : options.kind.hasPages() ? rowsJson(decodeRows, name)
+                                            : rowsJson(rows, name);
       json["stats"] = processStats();
       printJson(std::move(json));
     }
-    const auto isRight = [](const auto &row) { return row.isRight(); };
-    const bool allRight =
-        std::all_of(rows.begin(), rows.end(), isRight) && std::all_of(decodeRows.begin(), decodeRows.end(), isRight);
-    return allRight ? Ok
-                    : fail(Status::invalidArgument("a result differs from the definition by more than is allowed"));
+    const auto areRight = [](const auto &all) {
+      return std::all_of(all.begin(), all.end(), [](const auto &row) { return row.isRight(); });
+    };
+    return areRight(rows) && areRight(decodeRows) && areRight(fp8Rows)
+               ? Ok
+               : fail(Status::invalidArgument("a result differs from the definition by more than is allowed"));
   }
 
 private:
@@ -110,7 +111,8 @@ private:
   Status runFile(const PatternFile &file) {
     CallShape call;
     const DType dtype = *parseDType(options.dtype);
-    call.elements = CallElements(dtype, CallElements::outOf(dtype), options.precision);
+    call.elements = CallElements(dtype, CallElements::outOf(dtype), options.precision)
+                        .withKeys(parseDType(options.keyDtype).value_or(dtype));
     HEDDLE_ASSIGN(call.kind, options.gradientsOf.addedTo(options.kind, file));
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {
@@ -143,6 +145,11 @@ private:
 
   Status runWorkload(const PatternFile &file, const Workload &workload) {
     HEDDLE_TRY(tuneFirst(options, file, workload, device));
+    if (options.isFp8) {
+      HEDDLE_ASSIGN(Fp8Row row, measureFp8(setupOf(file, workload), roof ? &*roof : nullptr));
+      show(std::move(row), fp8Rows);
+      return {};
+    }
     HEDDLE_ASSIGN(BenchRow row, measure(setupOf(file, workload), roof ? &*roof : nullptr));
     show(std::move(row), rows);
     return {};
@@ -171,7 +178,24 @@ private:
   std::optional<ReadRoof> read; ///< of calls over pages
   std::vector<BenchRow> rows;
   std::vector<DecodeRow> decodeRows;
+  std::vector<Fp8Row> fp8Rows;
 };
+
+/// Forward calls, whose types say themselves what they are. Usage errors.
+Status checkFp8(BenchOptions &options) {
+  if (!options.isFp8)
+    return {};
+  const std::string e4m3 = dtypeName(DType::e4m3);
+  const char *refused = options.kind != Kind()                                               ? "--kind"
+                        : options.dtype != dtypeName(kDefaultDType) && options.dtype != e4m3 ? "--dtype"
+                        : !options.keyDtype.empty()                                          ? "--kv-dtype"
+                                                                                             : nullptr;
+  if (refused)
+    return Status::invalidArgument(std::string(refused) +
+                                   ": --fp8 measures forward calls of e4m3 beside those of bf16");
+  options.dtype = e4m3;
+  return {};
+}
 
 /// What belongs to calls over pages, and what does not. Usage errors.
 Status checkPages(BenchOptions &options) {
@@ -216,6 +240,11 @@ Action addBench(CLI::App &command) {
   command.add_option("--dtype", options->dtype, "element type of q, k, v and out")
       ->capture_default_str()
       ->check(CLI::IsMember(elementNames(&ElementTraits::isComputed)));
+  command
+      .add_option("--kv-dtype", options->keyDtype, "element type of k and v, if it is e4m3 beside q of bf16 or fp16")
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isScaled)));
+  command.add_flag("--fp8", options->isFp8,
+                   "forward calls of e4m3, alone and behind the kernel that quantises, beside those of bf16");
   addPrecisionOption(command, options->precision);
   options->problem.add(command, /*withSeqlen=*/false);
   options->pages.add(command);
@@ -230,8 +259,9 @@ Action addBench(CLI::App &command) {
       ->check(CLI::PositiveNumber);
   addJsonOption(command, options->json);
   return [options] {
-    if (const Status fits = checkPages(*options); !fits.isOk())
-      return failUsage(fits);
+    for (Status (*check)(BenchOptions &) : {checkFp8, checkPages})
+      if (const Status fits = check(*options); !fits.isOk())
+        return failUsage(fits);
     if (!options->tuneBudget.empty())
       if (Result<double> budget = parseSeconds(options->tuneBudget); !budget)
         return failUsage(budget.status());

@@ -1,7 +1,5 @@
-//===- cache.cpp - heddle cache -------------------------------------------===//
 // Looks into, tidies and passes on kernel databases: the list of operations, and those that list and tidy. Only
 // prune, merge and import change one.
-//===----------------------------------------------------------------------===//
 #include "compiler/Tools/Cache.h"
 #include "runtime/Core/CountText.h"
 

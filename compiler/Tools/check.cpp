@@ -1,6 +1,4 @@
-//===- check.cpp - heddle check -------------------------------------------===//
 // Parses, verifies and analyses patterns, all that can be said without sizes and without a GPU.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"

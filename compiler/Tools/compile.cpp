@@ -1,6 +1,4 @@
-//===- compile.cpp - heddle compile ---------------------------------------===//
 // Takes a pattern to a stage of the compilation and writes what that stage made.
-//===----------------------------------------------------------------------===//
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Tools/CompileStages.h"
 #include "compiler/Tools/Verb.h"

@@ -1,8 +1,6 @@
-//===- completion.cpp - heddle completion ---------------------------------===//
 // Scripts by which shells complete verbs, options, their values and the names of patterns. A script asks the program
 // what may stand where the cursor is: the first line of the answer is FILES if a file may, every other one a word and,
 // behind a tab, what it means.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/CommandTree.h"
 #include "compiler/Tools/OptionWords.h"

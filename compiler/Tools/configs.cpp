@@ -1,7 +1,5 @@
-//===- configs.cpp - heddle configs ---------------------------------------===//
 // Lists the configurations that --config takes for a pattern: one line each, the first ones or a random sample. With
 // --arch it needs no GPU.
-//===----------------------------------------------------------------------===//
 #include "compiler/Session/ConfigSample.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Session/PreparedPattern.h"

@@ -1,6 +1,4 @@
-//===- cost.cpp - heddle cost ---------------------------------------------===//
 // Plans the training of a model on a cluster: all ways of dividing the work, their time, memory and money. Needs no GPU.
-//===----------------------------------------------------------------------===//
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"

@@ -1,6 +1,4 @@
-//===- diff.cpp - heddle diff --------------------------------------------------===//
 // Counts the pairs that only one of two patterns keeps for given sizes, and draws them. Needs no GPU.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Tools/CountJson.h"
 #include "compiler/Tools/Messages.h"

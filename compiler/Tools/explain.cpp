@@ -1,6 +1,4 @@
-//===- explain.cpp - heddle explain ------------------------------------------===//
 // Counts pairs, tiles, operations and bytes of a pattern for given sizes. Needs no GPU.
-//===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"

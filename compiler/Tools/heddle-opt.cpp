@@ -1,6 +1,4 @@
-//===- heddle-opt.cpp - the dialect at work, for lit ----------------------===//
 // Parses, verifies, runs passes and prints: the tool behind tests/lit.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 #include "dialect/Transforms/Passes.h"
 

@@ -1,6 +1,4 @@
-//===- help.cpp - heddle help ---------------------------------------------===//
 // What is no verb: 'heddle help VERB' is 'heddle VERB --help' (CommandLine.cpp).
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Cache.h"

@@ -1,4 +1,3 @@
-//===- main.cpp - the program heddle --------------------------------------===//
 #include "compiler/Tools/Verb.h"
 
 int main(int argc, char **argv) { heddle::cli::runCommandLine(argc, argv); }

@@ -1,6 +1,4 @@
-//===- make_inputs.cpp - heddle make-inputs -----------------------------------===//
 // Writes seeded random q, k, v, on demand with extreme scores: the same options give the same bytes on every machine.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AttentionInputs.h"
 #include "compiler/Io/ExtremeScores.h"
@@ -32,7 +30,7 @@ struct MakeInputsOptions {
   KeyLayout layout = {KeyPlaces::pages, kPageSize};
   std::vector<std::string> with;
   Kind kind = {};
-  std::string dtype = dtypeName(kDefaultDType), output, patternFile, patternName;
+  std::string dtype = dtypeName(kDefaultDType), keyDtype, output, patternFile, patternName;
   uint64_t seed = 0;
   double scale = 1;
   ScoreSpikes spikes{0, 1e4};
@@ -96,8 +94,9 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options,
                                    const std::vector<Role> &also) {
   ProgressLine progress;
-  auto made = randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, options.kind,
-                                    {also, [&](double share) { progress.show(share, "random elements"); }});
+  auto made = randomAttentionInputs(
+      sizes, *parseDType(options.dtype), options.seed, options.kind,
+      {also, [&](double share) { progress.show(share, "random elements"); }, parseDType(options.keyDtype)});
   progress.finish();
   HEDDLE_ASSIGN(AttentionInputs inputs, std::move(made));
   if (options.scale != 1)
@@ -196,6 +195,9 @@ Action addMakeInputs(CLI::App &command) {
       ->check(counts)
       ->capture_default_str();
   addCount(command, "--value-dim", options->valueDim, "D", "Channels of v [as --head-dim]")->check(counts);
+  addValue(command, "--kv-dtype", options->keyDtype, "TYPE",
+           "Element type of k and v, if it is e4m3 beside q of bf16 or fp16")
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isScaled)));
   addValue(command, "--dtype", options->dtype, "TYPE", "Element type: " + elementList(&ElementTraits::isOfCalls))
       ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)))
       ->capture_default_str();

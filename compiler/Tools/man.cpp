@@ -1,6 +1,4 @@
-//===- man.cpp - heddle man -----------------------------------------------===//
 // The manual page, in the language of troff's man macros, from the declarations of the verbs.
-//===----------------------------------------------------------------------===//
 #include "compiler/Tools/CommandTree.h"
 #include "compiler/Tools/Verb.h"
 

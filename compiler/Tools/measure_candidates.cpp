@@ -1,6 +1,4 @@
-//===- measure_candidates.cpp - heddle measure-candidates -----------------===//
 // The other process of a search (MeasureProcess.h). Nobody types it.
-//===----------------------------------------------------------------------===//
 #include "compiler/Measure/MeasureProcess.h"
 #include "compiler/Tools/Verb.h"
 

@@ -1,6 +1,4 @@
-//===- pack.cpp - heddle pack ---------------------------------------------===//
 // Compiles every kernel of a plan into one file, for applications that must not compile at run time.
-//===----------------------------------------------------------------------===//
 #include "compiler/Session/KernelShape.h"
 #include "compiler/Session/PackSession.h"
 #include "compiler/Tools/Cache.h"
@@ -61,7 +59,7 @@ Status addWinners(Store &store, const PackingOptions &options, const WorkPlan &p
   for (const PackedKernel &kernel : kernels)
     filter.patterns.push_back(kernel.record.pattern), filter.kinds.push_back(kernel.record.kind);
   for (size_t i = 0, count = filter.kinds.size(); i < count; ++i)
-    filter.kinds.push_back(KindText{KindText::parse(filter.kinds[i])->kind, true}.str());
+    filter.kinds.push_back(KindText{KindText::parse(filter.kinds[i])->kind, kAccumulator}.str());
   for (size_t i = 0; i < options.tuned.size(); ++i) {
     DatabaseOptions database = options.permissions;
     database.given = options.tuned[i];

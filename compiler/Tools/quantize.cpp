@@ -1,6 +1,5 @@
-//===- quantize.cpp - heddle quantize --------------------------------------===//
 // Writes the q, k and v of a tensor file as e4m3, with a scale for each head, as a file that calls read.
-//===----------------------------------------------------------------------===//
+#include "compiler/Io/QuantizedInputs.h"
 #include "compiler/Io/Safetensors.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
@@ -19,23 +18,13 @@ struct QuantizeOptions {
   DatabaseOptions database;
 };
 
-/// As a forward call reads it.
-AttentionInputs lowInputs(RunResult result, const AttentionSizes &sizes) {
-  AttentionInputs low;
-  low.sizes = sizes;
-  low.q = std::move(result.quantizedQ), low.k = std::move(result.quantizedK), low.v = std::move(result.quantizedV);
-  low.descaleQ = std::move(result.descaleQ), low.descaleK = std::move(result.descaleK);
-  low.descaleV = std::move(result.descaleV);
-  return low;
-}
-
 Result<AttentionInputs> quantized(const QuantizeOptions &options) {
   HEDDLE_ASSIGN(const AttentionInputs inputs, readAttentionInputs(options.inputs, {KindBase::quantize}));
   HEDDLE_ASSIGN(const std::unique_ptr<PatternFile> file, (PatternOptions{"full", ""}.load())); // as good as any other
   const RunCall call{*file, inputs, shapeOf(inputs.sizes), 1};
   Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
   HEDDLE_TRY(result.status());
-  return lowInputs(result.take(), inputs.sizes);
+  return inputsOfQuantized(result.take(), inputs.sizes);
 }
 
 int runQuantize(const QuantizeOptions &options) {

@@ -1,6 +1,4 @@
-//===- report.cpp - heddle report -----------------------------------------===//
 // Writes what a database says as one page for people, or as JSON. Databases are only read.
-//===----------------------------------------------------------------------===//
 #include "compiler/Report/Report.h"
 #include "compiler/Plan/WorkPlan.h"
 #include "compiler/Tools/CallOptions.h"

@@ -1,7 +1,5 @@
-//===- ring.cpp - heddle ring ---------------------------------------------===//
 // Plans one attention call whose sequence lies on many ranks: the layout, what ranks send each other, predicted times.
 // Needs no GPU, but for the rates of links.
-//===----------------------------------------------------------------------===//
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Tools/CountJson.h"
 #include "compiler/Tools/Messages.h"

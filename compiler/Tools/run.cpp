@@ -1,7 +1,5 @@
-//===- run.cpp - heddle run ----------------------------------------------------===//
 // Computes a call of any kind, attention unless --kind says otherwise, on the tensors of a file and writes what it
 // gives; on demand compares sampled rows with the definition in fp64.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Io/AtomicFile.h"
 #include "compiler/Measure/DeviceProblem.h"
@@ -45,8 +43,10 @@ struct RunOptions {
 
 /// What only a GPU's kernels do, and where a cut through the keys is possible.
 Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, int64_t seqlenK) {
+  const KindRole *out = options.kind.find(Role::out);
+  const bool setsOut = !options.outDType.empty() && !(out && includes(out->access, Access::write));
   const char *forDevices = options.splitKeys                       ? "--split-keys"
-                           : !options.outDType.empty()             ? "--out-dtype"
+                           : setsOut                               ? "--out-dtype"
                            : options.precision != Precision::exact ? "--precision"
                            : !options.config.empty()               ? "--config"
                            : options.repeat                        ? "--repeat"
@@ -73,9 +73,8 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
 }
 
 oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
-  const DType outDType = call.outFloat32 ? kAccumulator : call.inputs.outDType();
-  return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, outDType}), result, rows,
-                            result.argumentGradients);
+  return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, call.outDType()}), result,
+                            rows, result.argumentGradients);
 }
 
 /// "out [1, 8, 2, 64] and lse"
@@ -268,14 +267,9 @@ int runRun(const RunOptions &options) {
   if (!writable.isOk())
     return fail(writable);
   double scale = options.scale.value_or(1 / std::sqrt(double(std::max<int64_t>(inputs->sizes.headDim, 1))));
-  const RunCall call{**file,
-                     *inputs,
-                     *shape,
-                     static_cast<float>(scale),
-                     options.outDType == dtypeName(kAccumulator),
-                     options.config,
-                     options.splitKeys,
-                     options.repeat};
+  const RunCall call{
+      **file,         *inputs,           *shape,        static_cast<float>(scale), parseDType(options.outDType),
+      options.config, options.splitKeys, options.repeat};
   if (Status added = completeInputs(options, call, *inputs); !added.isOk())
     return fail(added);
   return execute(options, call);
@@ -309,8 +303,9 @@ Action addRun(CLI::App &command) {
       ->check(realBetween(-1e30, 1e30));
   options->sizes.add(command);
   options->origin.add(command);
-  addValue(command, "--out-dtype", options->outDType, "DTYPE", "Type of out on a GPU [that of q]")
-      ->check(CLI::IsMember({dtypeName(kAccumulator)}));
+  addValue(command, "--out-dtype", options->outDType, "DTYPE",
+           "Type of out: that of q, or fp32; of e4m3 bf16, fp16 or fp32 [that of q; of e4m3 bf16]")
+      ->check(CLI::IsMember(elementNames(&ElementTraits::isOfWarps)));
   addPrecisionOption(command, options->precision);
   addValue(
       command, "--config", options->config, "FIELDS",

@@ -1,6 +1,4 @@
-//===- show.cpp - heddle show --------------------------------------------------===//
 // Draws which pairs or tiles a pattern keeps, as SVG or in the terminal.
-//===----------------------------------------------------------------------===//
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"

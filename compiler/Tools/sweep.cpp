@@ -1,6 +1,4 @@
-//===- sweep.cpp - heddle sweep -------------------------------------------===//
 // Tunes every problem of a plan, in as many shards as there are machines; each shard writes files of its own.
-//===----------------------------------------------------------------------===//
 #include "compiler/Tools/Sweep.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Plan/SweepJournal.h"

@@ -1,6 +1,4 @@
-//===- tune.cpp - heddle tune ---------------------------------------------===//
 // Finds the fastest kernel for one problem on this machine's GPU and publishes it.
-//===----------------------------------------------------------------------===//
 #include "compiler/Measure/ChildProcess.h"
 #include "compiler/Session/TuneHere.h"
 #include "compiler/Tools/ProcessStats.h"

@@ -1,4 +1,3 @@
-//===- Cliff.cpp - why tiles hold mostly what is dropped ---------------------===//
 #include "compiler/Views/Cliff.h"
 #include "compiler/Views/CliffCauses.h"
 #include "compiler/Views/PieceWords.h"

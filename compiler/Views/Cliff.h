@@ -1,8 +1,6 @@
-//===- Cliff.h - why tiles hold mostly what is dropped -----------------------===//
 // Owns the question why a pattern visits more than twice the tiles that its kept pairs would fill, and what would help.
 // The answer comes from pieces, lattices and sizes alone, never from a name. It is that of the piece whose visited
 // tiles hold most dropped pairs, and of that piece the cause that leaves the least share of a tile kept.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Counts.h"

@@ -1,4 +1,3 @@
-//===- CliffCauses.cpp - what leaves tiles mostly empty ----------------------===//
 #include "compiler/Views/CliffCauses.h"
 #include "compiler/Views/PieceWords.h"
 #include "runtime/Core/CountText.h"

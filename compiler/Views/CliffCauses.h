@@ -1,6 +1,4 @@
-//===- CliffCauses.h - what leaves tiles mostly empty ------------------------===//
 // Owns the table of causes of cliffs, and how much of its tiles each of them leaves to one piece of a pattern.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Counts.h"

@@ -1,6 +1,4 @@
-//===- Closure.cpp - how far layers carry -----------------------------------===//
 // One set of bits per node, one pass over the graph per layer.
-//===----------------------------------------------------------------------===//
 #include "compiler/Views/Quality.h"
 
 #include <algorithm>

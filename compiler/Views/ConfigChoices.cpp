@@ -1,4 +1,3 @@
-//===- ConfigChoices.cpp - the configurations that serve a request -----------===//
 #include "compiler/Views/ConfigChoices.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelConfig.h"

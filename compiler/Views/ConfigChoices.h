@@ -1,7 +1,5 @@
-//===- ConfigChoices.h - the configurations that serve a request -------------===//
 // Owns the list behind `heddle explain --configs`: for each skeleton what is feasible and which rules refuse the rest.
 // Everything is text here: who prints it need not know the fields of a configuration.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

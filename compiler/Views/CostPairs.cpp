@@ -1,4 +1,3 @@
-//===- CostPairs.cpp - what a plan of training asks of patterns -----------===//
 #include "compiler/Views/CostPairs.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Cost/Search.h"

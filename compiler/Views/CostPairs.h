@@ -1,7 +1,5 @@
-//===- CostPairs.h - what a plan of training asks of patterns ---*- C++ -*-===//
 // Owns what the analysis adds to a cost problem: kept pairs of one sequence, rates, the workspace of gradients, and how
 // ranks that share a sequence divide it, as `heddle ring plan` does.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Problem.h"

@@ -1,13 +1,10 @@
-//===- CostPicture.cpp - memory as bars, a step as a line -----------------===//
 // One scale of blues and one of greys to browns, told apart by lightness and by the words beside them.
-//===----------------------------------------------------------------------===//
 #include "compiler/Views/CostPlan.h"
 #include "compiler/Views/CostTimeline.h"
 #include "compiler/Views/SvgText.h"
 #include "runtime/Core/CountText.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace heddle::views {

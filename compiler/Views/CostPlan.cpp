@@ -1,11 +1,16 @@
-//===- CostPlan.cpp - a plan of training ----------------------------------===//
 #include "compiler/Views/CostPlan.h"
-#include "compiler/Cost/Published.h"
+#include "codegen/Skeletons/Shared/EmbeddedSources.h"
 #include "compiler/Io/JsonPlace.h"
 #include "compiler/Views/CostPairs.h"
 
 #include <cmath>
 #include <cstdio>
+
+namespace heddle {
+/// The files of examples/cost/published: plans as `heddle cost` takes them; or, of several runs, what they share, and in
+/// "runs" what each has of its own, over it (RFC 7386).
+const std::vector<EmbeddedFile> &publishedRuns();
+} // namespace heddle
 
 namespace heddle::views {
 

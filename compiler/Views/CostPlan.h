@@ -1,7 +1,5 @@
-//===- CostPlan.h - a plan of training for people ---------------*- C++ -*-===//
 // Owns what `heddle cost` shows: the best layouts with their time, memory and outlook, why others are none, and published
 // runs beside what is predicted of them.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Cost/Outlook.h"

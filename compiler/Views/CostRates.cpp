@@ -1,4 +1,3 @@
-//===- CostRates.cpp - rates of attention from a database -----------------===//
 #include "compiler/Views/CostRates.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Pattern/ProblemKey.h"

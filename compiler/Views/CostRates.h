@@ -1,7 +1,5 @@
-//===- CostRates.h - rates of attention from a database ---------*- C++ -*-===//
 // Owns how fast kernels that were tuned on a GPU are on a pattern: of its winners there the one whose rows keep most nearly
 // as many keys, by its stored time and the pairs that its own problem keeps.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"

@@ -1,4 +1,3 @@
-//===- CostText.cpp - a plan of training in words -------------------------===//
 #include "compiler/Views/CostPlan.h"
 #include "runtime/Core/CountText.h"
 

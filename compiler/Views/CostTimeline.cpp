@@ -1,6 +1,4 @@
-//===- CostTimeline.cpp - who computes what when --------------------------===//
 // Every stage has an order of its own, and starts what is next in it as soon as what that needs is there.
-//===----------------------------------------------------------------------===//
 #include "compiler/Views/CostTimeline.h"
 
 #include <algorithm>

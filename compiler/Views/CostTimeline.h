@@ -1,6 +1,4 @@
-//===- CostTimeline.h - who computes what when ------------------*- C++ -*-===//
 // Owns the order of a pipeline's work: which micro-batch every stage computes at which time of a step.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,3 @@
-//===- DiffPicture.cpp - drawing where two patterns disagree ------------------===//
 #include "compiler/Views/PatternDiff.h"
 #include "dialect/Geometry/RowRuns.h"
 

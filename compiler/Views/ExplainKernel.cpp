@@ -1,4 +1,3 @@
-//===- ExplainKernel.cpp - what kernels of a pattern need --------------------===//
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Target/FindArch.h"

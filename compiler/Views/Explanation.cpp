@@ -1,4 +1,3 @@
-//===- Explanation.cpp - what a pattern costs --------------------------------===//
 #include "compiler/Views/Explanation.h"
 #include "codegen/Target/GpuModel.h"
 #include "compiler/Views/PieceWords.h"

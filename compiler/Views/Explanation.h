@@ -1,7 +1,5 @@
-//===- Explanation.h - what a pattern costs ---------------------------------===//
 // Owns the numbers of `heddle explain`: pairs, tiles, operations, bytes and the time that a named GPU needs at
 // least. Everything comes from the analysis; no kernel is compiled and no GPU is needed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/AttentionInputs.h"

@@ -1,4 +1,3 @@
-//===- ExplanationJson.cpp - an explanation as one JSON object --------------===//
 #include "compiler/Views/Explanation.h"
 #include "compiler/Views/ExplanationPrint.h"
 

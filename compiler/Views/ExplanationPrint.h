@@ -1,7 +1,5 @@
-//===- ExplanationPrint.h - an explanation for people and programs ----------===//
 // Owns the two forms of `heddle explain`. Field names of the JSON object are relied on by other programs: add, never
 // rename. Integers beyond 64 bits are decimal strings, and then `big_integers` is true.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Views/Explanation.h"

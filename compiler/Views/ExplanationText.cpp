@@ -1,4 +1,3 @@
-//===- ExplanationText.cpp - an explanation for people ------------------------===//
 #include "compiler/Views/Explanation.h"
 #include "compiler/Views/ExplanationPrint.h"
 #include "runtime/Core/CountText.h"

@@ -1,4 +1,3 @@
-//===- KeptPairs.cpp - how many pairs a pattern keeps -------------------------===//
 #include "compiler/Views/KeptPairs.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"

@@ -1,6 +1,4 @@
-//===- KeptPairs.h - how many pairs a pattern keeps --------------*- C++ -*-===//
 // Owns the choice between closed forms, lists that are read, and pairs that are tried one by one.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"

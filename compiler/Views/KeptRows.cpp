@@ -1,4 +1,3 @@
-//===- KeptRows.cpp - the pairs of a pattern, row by row ----------------------===//
 #include "compiler/Views/KeptRows.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "codegen/Emit/PatternInfo.h"

@@ -1,6 +1,4 @@
-//===- KeptRows.h - the pairs of a pattern, row by row ------------------------===//
 // Owns the way to ask the compiled predicate of a pattern for every pair of a problem.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"

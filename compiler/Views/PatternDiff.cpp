@@ -1,4 +1,3 @@
-//===- PatternDiff.cpp - counting where two patterns disagree -----------------===//
 #include "compiler/Views/PatternDiff.h"
 #include "dialect/Geometry/RowRuns.h"
 #include "runtime/Core/CountText.h"

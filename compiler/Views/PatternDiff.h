@@ -1,8 +1,6 @@
-//===- PatternDiff.h - where two patterns disagree ----------------------------===//
 // Owns what `heddle diff` says: how many pairs only one of two patterns keeps, and a picture of them. A pair counts
 // once, however many branches keep it. Both come from runs of keys of rows that evaluate alike (RowRuns.h); of parts
 // without a closed form every pair is asked, once for heads that are alike in both patterns.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Views/KeptPairs.h"

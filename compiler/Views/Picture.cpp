@@ -1,4 +1,3 @@
-//===- Picture.cpp - cells from pairs and from tiles -------------------------===//
 #include "compiler/Views/Picture.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Views/KeptRows.h"

@@ -1,8 +1,6 @@
-//===- Picture.h - a pattern as a grid of cells ------------------------------===//
 // Owns what `heddle show` draws: for each group of heads that look alike a grid of cells over queries and keys.
 // Small problems show every pair. Larger ones show cells of whole tiles; what a cell says is sound: nothing is kept
 // in a skipped cell, everything in a full one.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"

@@ -1,4 +1,3 @@
-//===- PictureText.cpp - a picture in the terminal -----------------------------===//
 #include "compiler/Views/Picture.h"
 #include "runtime/Core/CountText.h"
 

@@ -1,6 +1,4 @@
-//===- Quality.cpp - what a pattern loses against dense attention -----------===//
 // The graph of a layer, the balance of its tiles, and what is printed. Weights are RowQuality's.
-//===----------------------------------------------------------------------===//
 #include "compiler/Views/Quality.h"
 #include "compiler/Views/Explanation.h"
 #include "dialect/Geometry/TileVisitor.h"

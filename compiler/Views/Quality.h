@@ -1,7 +1,5 @@
-//===- Quality.h - what a pattern loses against dense attention --*- C++ -*-===//
 // Owns the numbers of `heddle explain --quality`. The reference is attention with the same scores over all keys, or,
 // for a pattern that keeps no key behind its query, over all keys up to the query. All of batch element 0.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Io/AttentionInputs.h"

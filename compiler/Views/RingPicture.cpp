@@ -1,7 +1,5 @@
-//===- RingPicture.cpp - who asks whom for keys, as SVG -------------------===//
 // A matrix of ranks: one hue from light to dark, so that lightness alone tells the classes apart. Places follow from the
 // text, as in PictureSvg.cpp.
-//===----------------------------------------------------------------------===//
 #include "compiler/Views/ExplanationPrint.h"
 #include "compiler/Views/Picture.h"
 #include "compiler/Views/RingPlan.h"

@@ -1,4 +1,3 @@
-//===- RingPlan.cpp - one attention call on many ranks --------------------===//
 #include "compiler/Views/RingPlan.h"
 #include "compiler/Pattern/HeadDependence.h"
 #include "dialect/Geometry/NamedLayout.h"

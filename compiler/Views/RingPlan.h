@@ -1,7 +1,5 @@
-//===- RingPlan.h - one attention call on many ranks ------------*- C++ -*-===//
 // Owns what `heddle ring plan` answers: the layout, what ranks ask of each other, and predicted times, from the analysis
 // and given rates alone.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Pattern/PatternFile.h"

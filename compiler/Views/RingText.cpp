@@ -1,4 +1,3 @@
-//===- RingText.cpp - a plan of ranks for people --------------------------===//
 #include "compiler/Views/ExplanationPrint.h"
 #include "compiler/Views/Picture.h"
 #include "compiler/Views/RingPlan.h"

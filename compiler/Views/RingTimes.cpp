@@ -1,4 +1,3 @@
-//===- RingTimes.cpp - predicted times of distributed calls ---------------===//
 #include "compiler/Views/RingTimes.h"
 #include "runtime/Core/CountText.h"
 

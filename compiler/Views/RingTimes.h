@@ -1,4 +1,3 @@
-//===- RingTimes.h - predicted times of distributed calls -------*- C++ -*-===//
 // Owns the arithmetic of `heddle ring plan`: what a plan of ranks takes at given rates, in three schemes. Nothing here is
 // measured; kernels run at one rate whatever their size, and links do not disturb each other.
 //
@@ -14,7 +13,6 @@
 //   ulysses     all-to-all of q, k and v, one kernel on heads / P heads of the whole sequence, all-to-all of out (backward:
 //               of q, k, v, out and d_out, then of dq, dk and dv). Each takes (P - 1) / P of a rank's bytes and a latency.
 //               Kernels of all ranks take the mean of all pairs. Only if P divides the heads of k and v.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "compiler/Group/RingCall.h"

@@ -1,6 +1,4 @@
-//===- RowQuality.cpp - rows of a pattern beside dense rows -----------------===//
 // Both softmaxes of a row share their scores: fp64, but for what a chain makes of them, which is fp32.
-//===----------------------------------------------------------------------===//
 #include "compiler/Views/Quality.h"
 #include "compiler/Io/RandomTensor.h"
 

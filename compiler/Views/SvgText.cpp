@@ -1,4 +1,3 @@
-//===- SvgText.cpp - text of which the width is known ---------------------===//
 #include "compiler/Views/SvgText.h"
 
 #include "llvm/Support/JSON.h"

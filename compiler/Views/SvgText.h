@@ -1,7 +1,5 @@
-//===- SvgText.h - text of which the width is known -------------*- C++ -*-===//
 // Owns how wide words are in pictures, before anybody renders them: they are set in a monospaced font, whose letters
 // all advance alike, and lines are broken at the width that there is. And the page that all pictures stand on.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <string>

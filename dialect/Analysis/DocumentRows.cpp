@@ -1,4 +1,3 @@
-//===- DocumentRows.cpp - where the documents of rows begin ---------------===//
 #include "dialect/Analysis/DocumentRows.h"
 
 using namespace mlir;

@@ -1,5 +1,3 @@
-//===- DocumentRows.h - where the documents of rows begin -------*- C++ -*-===//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

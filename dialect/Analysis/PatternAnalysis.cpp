@@ -1,4 +1,3 @@
-//===- PatternAnalysis.cpp - variants and their ranges --------------------===//
 #include "dialect/Analysis/PatternAnalysis.h"
 #include "dialect/Geometry/Piece.h"
 #include "dialect/IR/PatternOperands.h"

@@ -1,7 +1,5 @@
-//===- PatternAnalysis.h - a whole pattern, analysed ------------*- C++ -*-===//
 // Owns the way from an attn.pattern to ranges: it enumerates the variants (choices of head group), asks the
 // mask ops for pieces, and builds the ranges of each branch, forward and transposed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Variant.h"

@@ -1,4 +1,3 @@
-//===- BranchCount.cpp - sums over the tiles of a branch ------------------===//
 #include "dialect/Geometry/BranchCount.h"
 #include "dialect/Geometry/CellWalk.h"
 #include "dialect/Geometry/Period.h"

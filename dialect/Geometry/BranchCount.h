@@ -1,7 +1,5 @@
-//===- BranchCount.h - the tiles of one branch ------------------*- C++ -*-===//
 // Owns the sum over the tiles of one branch, from which tiles (Counts.cpp) and pairs (PairCounter.cpp) are counted: the
 // bound where lists are too long to be read, and the axis that is asked.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/BranchEvaluator.h"

@@ -1,4 +1,3 @@
-//===- BranchEvaluator.cpp - programs of one branch ------------------------===//
 #include "dialect/Geometry/BranchEvaluator.h"
 
 #include <stdexcept>

@@ -1,7 +1,5 @@
-//===- BranchEvaluator.h - ranges of one branch, in any domain --*- C++ -*-===//
 // Owns the evaluation of BranchRanges for one tile of rows: loops over the cells that the tile crosses, joins the
 // visited ranges and intersects the full ones. Shared by single tiles (PlainDomain) and sums (SweepDomain).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/ExprProgram.h"

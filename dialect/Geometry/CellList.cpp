@@ -1,4 +1,3 @@
-//===- CellList.cpp - where the vtable of rules lives ----------------------===//
 #include "dialect/Geometry/CellList.h"
 
 namespace heddle::attn {

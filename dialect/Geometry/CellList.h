@@ -1,8 +1,6 @@
-//===- CellList.h - key cells that a query cell names -----------*- C++ -*-===//
 // Owns what the analysis and the generated code know of a list: a rule that gives, for the number of a query's cell,
 // the numbers of key cells. The host asks it for whole lists; generated code calls functions by the rule's name, which
 // exist for the host (hostFunctions) and for devices (a file of codegen/Skeletons).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"

@@ -1,6 +1,4 @@
-//===- CellWalk.h - the cells that a tile crosses ---------------*- C++ -*-===//
 // Owns the loops of BranchEvaluator over cells; those of the innermost loop that evaluate alike are evaluated once.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/BranchEvaluator.h"

@@ -1,4 +1,3 @@
-//===- ConsecutiveTiles.cpp - which key tiles visit a query tile -----------===//
 #include "dialect/Geometry/ConsecutiveTiles.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
-//===- ConsecutiveTiles.h - which key tiles visit a query tile ---*- C++ -*-===//
 // Owns the question whether the key tiles of a class that visit a query tile follow each other, whatever the sizes: what
 // they add to it can then be added in their order, each waiting for the one before it (sm90_dq_order.cuh).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Variant.h"

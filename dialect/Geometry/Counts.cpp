@@ -1,4 +1,3 @@
-//===- Counts.cpp - sums over tiles ---------------------------------------===//
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/BranchCount.h"
 

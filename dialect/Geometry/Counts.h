@@ -1,7 +1,5 @@
-//===- Counts.h - exact numbers of pairs and tiles --------------*- C++ -*-===//
 // Owns counting: tiles that a schedule visits, tiles that it may run without a mask, and kept pairs, as exact
 // integers for concrete sizes. Cost follows the bends of the pattern, not its length (ExprProgram.h, SweepDomain).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"

@@ -1,4 +1,3 @@
-//===- CsrCells.cpp - lists of key cells from tensors ----------------------===//
 #include "dialect/Geometry/CellList.h"
 
 #include <map>

@@ -1,7 +1,5 @@
-//===- Documents.h - where the documents of rows begin ----------*- C++ -*-===//
 // Owns how a mask says that the query rows lie in documents, one behind the other: a hint for who lays rows into tiles.
 // What a pattern keeps does not depend on it.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"

@@ -1,4 +1,3 @@
-//===- EmptyPieces.cpp - pieces without a pair ----------------------------===//
 #include "dialect/Geometry/Piece.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- ExprProgram.cpp - flattening and the sweep domain ------------------===//
 #include "dialect/Geometry/ExprProgram.h"
 
 #include <algorithm>
@@ -17,9 +16,8 @@ unsigned ExprProgram::add(const IntExpr &expr) {
 
 unsigned ExprProgram::addNode(const IntExpr &expr) {
   const IntExpr::Node *node = expr.get();
-  for (unsigned i = 0; i < instructions.size(); ++i)
-    if (instructions[i].node == node)
-      return i;
+  if (const auto known = slotOf.find(node); known != slotOf.end())
+    return known->second;
   Instruction instruction{node, {0, 0, 0}};
   if (node->op != IntExpr::Constant && node->op != IntExpr::Symbolic)
     for (unsigned i = 0; i < 3; ++i)
@@ -27,7 +25,7 @@ unsigned ExprProgram::addNode(const IntExpr &expr) {
         instruction.operands[i] = addNode(node->operands[i]);
   roots.push_back(expr);
   instructions.push_back(instruction);
-  return instructions.size() - 1;
+  return slotOf[node] = unsigned(instructions.size() - 1);
 }
 
 bool ExprProgram::uses(Symbol::Kind kind) const {

@@ -1,7 +1,5 @@
-//===- ExprProgram.h - expressions, evaluated --------------------*- C++ -*-===//
 // Owns evaluation: expressions are flattened once into a list of instructions without repetition and run in any
 // domain of numbers. The domains are plain integers (one tile) and sweeps (a whole run of tiles at once).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"
@@ -10,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <unordered_map>
 
 namespace heddle::attn {
 
@@ -49,8 +48,9 @@ private:
   }
 
   std::vector<Instruction> instructions;
-  std::vector<unsigned> outputs; ///< what `add` returned
-  std::vector<IntExpr> roots;    ///< keep the nodes alive
+  std::unordered_map<const IntExpr::Node *, unsigned> slotOf; ///< the instruction that evaluates a node
+  std::vector<unsigned> outputs;                              ///< what `add` returned
+  std::vector<IntExpr> roots;                                 ///< keep the nodes alive
 };
 
 int64_t floorDivide(int64_t a, int64_t b);

@@ -1,4 +1,3 @@
-//===- Grain.cpp - divisors of the borders of pieces ----------------------===//
 #include "dialect/Geometry/Grain.h"
 
 #include <algorithm>

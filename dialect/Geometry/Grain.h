@@ -1,7 +1,5 @@
-//===- Grain.h - blocks that a pattern keeps or drops whole -----*- C++ -*-===//
 // Owns the question how large the squares are in which a pattern keeps all pairs or none. A kernel whose tiles lie in
 // such squares never asks for a pair: a tile that it visits is kept.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Variant.h"

@@ -1,4 +1,3 @@
-//===- GroupBlanks.cpp - columns of windows that nobody fills -------------===//
 #include "dialect/Geometry/GroupBlanks.h"
 
 #include "runtime/Core/TileReach.h"

@@ -1,6 +1,4 @@
-//===- GroupBlanks.h - columns of windows that nobody fills -----*- C++ -*-===//
 // Owns which columns of a rank's windows must be zero, as kernels may look at them though no row keeps them.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IndexRange.h"

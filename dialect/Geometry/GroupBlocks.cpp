@@ -1,4 +1,3 @@
-//===- GroupBlocks.cpp - rows of ranks, and the columns they keep ---------===//
 #include "dialect/Geometry/GroupBlocks.h"
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/TravelRuns.h"

@@ -1,7 +1,5 @@
-//===- GroupBlocks.h - rows of ranks, and the columns they keep -*- C++ -*-===//
 // Owns how the ranges of ranks are cut into blocks, whose rows meet their columns in the same launches, and what the rows
 // of each keep.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/GroupPlanner.h"

@@ -1,6 +1,4 @@
-//===- GroupPlanner.cpp - from a pattern to a plan over ranks -------------===//
 // A range of rows is visited once, against all columns; windows and messages are cut from what it keeps.
-//===----------------------------------------------------------------------===//
 #include "dialect/Geometry/GroupPlanner.h"
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/GroupBlanks.h"

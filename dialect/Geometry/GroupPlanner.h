@@ -1,7 +1,5 @@
-//===- GroupPlanner.h - from a pattern to a plan over ranks -----*- C++ -*-===//
 // Owns how the shares of an attention call over ranks are made: which columns a rank's rows meet, in which windows they
 // lie, and in which step they travel. What follows the plan is runtime/Distributed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Shard.h"

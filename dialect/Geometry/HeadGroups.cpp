@@ -1,4 +1,3 @@
-//===- HeadGroups.cpp - heads that a pattern treats alike ------------------===//
 #include "dialect/Geometry/Variant.h"
 #include "dialect/Geometry/ExprProgram.h"
 #include "dialect/Geometry/Period.h"

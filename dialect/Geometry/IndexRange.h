@@ -1,5 +1,3 @@
-//===- IndexRange.h - consecutive rows or columns ---------------*- C++ -*-===//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,3 @@
-//===- IntExpr.cpp - construction and folding -----------------------------===//
 #include "dialect/Geometry/IntExpr.h"
 
 #include <algorithm>

@@ -1,8 +1,6 @@
-//===- IntExpr.h - integer expressions of the analysis ----------*- C++ -*-===//
 // Owns the expressions in which pieces and ranges are written: one definition that the host evaluates
 // (64 bit), that counts are summed over (Sweep.h), and that codegen/Schedule turns into arith (32 bit).
 // Nodes are immutable and shared; construction folds constants and drops repeated operands of min and max.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Positions.h"

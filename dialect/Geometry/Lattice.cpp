@@ -1,4 +1,3 @@
-//===- Lattice.cpp - the Chinese remainder theorem, symbolically ----------===//
 #include "dialect/Geometry/Lattice.h"
 
 #include <numeric>

@@ -1,8 +1,6 @@
-//===- Lattice.h - congruences of a tile ------------------------*- C++ -*-===//
 // Solves the lattices of a piece for one tile of rows: rows of a tile share a residue class, so congruences
 // on the row become conditions, and congruences on the column and on the difference meet in one class
 // (Chinese remainder theorem with static moduli and symbolic residues).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Piece.h"

@@ -1,4 +1,3 @@
-//===- LatticeColumns.cpp - unions of runs on lattices --------------------===//
 #include "dialect/Geometry/LatticeColumns.h"
 #include "dialect/Geometry/ExprProgram.h"
 

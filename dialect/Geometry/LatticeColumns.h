@@ -1,6 +1,4 @@
-//===- LatticeColumns.h - sets of columns on lattices -----------*- C++ -*-===//
 // Owns sets of columns that are runs on lattices, as visits of shards give them, and how many columns such a set has.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IndexRange.h"

@@ -1,4 +1,3 @@
-//===- NamedLayout.cpp - layouts by the names that people give ------------===//
 #include "dialect/Geometry/NamedLayout.h"
 #include "dialect/Geometry/PairCounter.h"
 #include "runtime/Core/ParseCount.h"

@@ -1,4 +1,4 @@
-//===- NamedLayout.h - layouts by the names that people give ----*- C++ -*-===//
+// Layouts by the names that people give.
 #pragma once
 
 #include "dialect/Geometry/ShardLayout.h"

@@ -1,4 +1,4 @@
-//===- NearCells.cpp - cells at a stride from the query's own --------------===//
+// Cells at a stride from the query's own.
 #include "dialect/Geometry/CellList.h"
 #include "dialect/Geometry/ExprProgram.h"
 

@@ -1,4 +1,3 @@
-//===- PairCounter.cpp - inclusion-exclusion over pieces ------------------===//
 #include "dialect/Geometry/PairCounter.h"
 #include "dialect/Geometry/BranchCount.h"
 

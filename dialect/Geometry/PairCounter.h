@@ -1,8 +1,6 @@
-//===- PairCounter.h - kept pairs of many rectangles ------------*- C++ -*-===//
 // Owns the closed form of the number of kept pairs: pieces and what they share, by inclusion-exclusion, summed as tiles
 // of one row and one column. A rectangle is two more bounds on each piece, so its count is of the whole call's pattern:
 // where sizes, ends and lists say what is kept, they are those of the call.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IndexRange.h"

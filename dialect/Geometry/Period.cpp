@@ -1,4 +1,3 @@
-//===- Period.cpp - the choice of a period ---------------------------------===//
 #include "dialect/Geometry/Period.h"
 
 #include <numeric>

@@ -1,7 +1,5 @@
-//===- Period.h - how sums over many tiles repeat ----------------*- C++ -*-===//
 // Owns the order in which numbers [0, count) are summed: in turns of a period, by rectangles of steps and turns that
 // evaluate alike (SweepDomain), and the choice of the period.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- Piece.cpp - intersection and transposition -------------------------===//
 #include "dialect/Geometry/Piece.h"
 
 #include <algorithm>

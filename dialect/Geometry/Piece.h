@@ -1,10 +1,8 @@
-//===- Piece.h - closed forms of masks --------------------------*- C++ -*-===//
 // Owns the vocabulary of the analysis. A piece is a set of (query position, key position) pairs: boxes on
 // both axes, a band on k - q, and lattices (congruences on q, on k, and on k - q), repeated over cells (the
 // segments and documents of nested pullbacks; a cell's index is a symbol that the bounds use). Pieces are closed under
 // intersection. Positions are global: a pullback only changes the frame in which a leaf writes its bounds. A piece may
 // also keep only the key cells that a list names for the query's cell (CellList.h).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/CellList.h"

@@ -1,6 +1,4 @@
-//===- ProblemSizes.h - one call, in numbers --------------------*- C++ -*-===//
 // Owns the sizes and tensors for which expressions are evaluated, and how far an evaluation may go.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/TensorData.h"

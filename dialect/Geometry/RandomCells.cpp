@@ -1,4 +1,4 @@
-//===- RandomCells.cpp - Feistel networks with cycle walking ---------------===//
+// Feistel networks with cycle walking.
 #include "dialect/Geometry/CellList.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- Ranges.cpp - visited and full columns of a tile --------------------===//
 #include "dialect/Geometry/Ranges.h"
 #include "dialect/Geometry/Piece.h"
 #include "dialect/Geometry/Lattice.h"

@@ -1,8 +1,6 @@
-//===- Ranges.h - what a tile of rows visits --------------------*- C++ -*-===//
 // Owns the formulas that turn pieces into ranges of columns for a tile of rows. They are expressions over
 // TileFirst and TileLast (positions of the first and last existing row of the tile), the cells that the tile
 // crosses, sizes and parameters. The host evaluates them (Counts.h), the device runs them (codegen/Schedule).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Piece.h"

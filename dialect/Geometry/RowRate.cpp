@@ -1,7 +1,5 @@
-//===- RowRate.cpp - tiles of rows in classes, estimated ------------------===//
 // What the estimate is made of: a lattice that classes do not keep is walked in all its columns, and a tile of more
 // classes than its band needs spans as many times more positions.
-//===----------------------------------------------------------------------===//
 #include "dialect/Geometry/RowRate.h"
 #include "dialect/Geometry/Lattice.h"
 

@@ -1,7 +1,5 @@
-//===- RowRate.h - into how many classes rows are split ---------*- C++ -*-===//
 // Owns the choice of the residue classes that the rows of a variant are split into: their common multiple where that is
 // small, else the rate at which tiles are fewest, by an estimate.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Piece.h"

@@ -1,4 +1,3 @@
-//===- RowRuns.cpp - rows of two patterns, swept together -----------------===//
 #include "dialect/Geometry/RowRuns.h"
 #include "dialect/Geometry/CellWalk.h"
 #include "dialect/Geometry/Counts.h"

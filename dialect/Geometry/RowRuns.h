@@ -1,8 +1,6 @@
-//===- RowRuns.h - what rows of two patterns keep ---------------*- C++ -*-===//
 // Owns the keys that single rows of two patterns keep, for many rows at once: rows that evaluate alike keep runs of keys
 // whose ends are affine in the row. Cost follows the bends of the patterns, not their length. It is exact, also for
 // unions of many pieces, which are never merged here, and knows how many branches keep a pair.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/ExprProgram.h"

@@ -1,7 +1,5 @@
-//===- RowTiles.h - tiles of rows, for concrete sizes -----------*- C++ -*-===//
 // Owns where the tiles of a residue class of rows lie, and what symbols stand for in one call: shared by sums over
 // tiles and by single ones.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"

@@ -1,4 +1,3 @@
-//===- Shard.cpp - shards as tiles ----------------------------------------===//
 #include "dialect/Geometry/Shard.h"
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/ExprProgram.h"
@@ -123,23 +122,6 @@ std::vector<int64_t> ShardVisitor::headValues(int64_t head) const {
       values.insert(values.end(), more.begin(), more.end());
     }
   return values;
-}
-
-ShardVisit ShardVisitor::visitHeads(IndexRange rows, IndexRange columns) const {
-  ShardVisit all;
-  all.keepsAll = !groups.empty();
-  RunsByClass classes;
-  for (const HeadGroup &group : groups) {
-    const ShardVisit one = visit(group.first, rows, columns);
-    all.isExact &= one.isExact;
-    all.keepsAll &= one.keepsAll;
-    for (const LatticeColumns &lattice : one.columns) {
-      std::vector<TileRun> &runs = classes[{lattice.rate, lattice.residue}];
-      runs.insert(runs.end(), lattice.runs.begin(), lattice.runs.end());
-    }
-  }
-  all.columns = latticeColumns(std::move(classes));
-  return all;
 }
 
 Status checkShared(const PatternAnalysis &analysis, const ProblemSizes &sizes, const ShardLayout &layout,

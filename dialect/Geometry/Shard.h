@@ -1,7 +1,5 @@
-//===- Shard.h - what one rank's rows keep of another's columns --*- C++ -*-===//
 // Owns the answer for a whole rectangle: of consecutive rows, as many as a rank has, and consecutive columns of another
 // rank, which columns some row keeps. Where none is kept nothing has to be sent, and only these have to be.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IndexRange.h"
@@ -30,8 +28,6 @@ public:
 
   /// Of one head.
   ShardVisit visit(int64_t head, IndexRange rows, IndexRange columns) const;
-  /// What any head keeps; all is kept if every head keeps it.
-  ShardVisit visitHeads(IndexRange rows, IndexRange columns) const;
   /// Columns that every one of the rows keeps in every branch of the head; not all of them where pieces overlap, or lie
   /// on lattices.
   std::vector<TileRun> wholeColumns(int64_t head, IndexRange rows) const;

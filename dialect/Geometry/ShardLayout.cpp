@@ -1,4 +1,3 @@
-//===- ShardLayout.cpp - rows dealt out to ranks --------------------------===//
 #include "dialect/Geometry/ShardLayout.h"
 #include "runtime/Core/CountText.h"
 

@@ -1,6 +1,4 @@
-//===- ShardLayout.h - which rows each rank has -----------------*- C++ -*-===//
 // Owns the layouts of a sequence over ranks. Queries and keys lie alike: the rows of a rank are rows of both.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IndexRange.h"

@@ -1,7 +1,5 @@
-//===- ShardPlan.cpp - steps between ranks --------------------------------===//
 // A range of rows is visited once, against all columns; columns of ranks are cut from what it keeps. Pairs of ranges are
 // counted in closed form only where the visit shows neither nothing nor everything.
-//===----------------------------------------------------------------------===//
 #include "dialect/Geometry/ShardPlan.h"
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/PairCounter.h"

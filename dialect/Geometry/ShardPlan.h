@@ -1,9 +1,7 @@
-//===- ShardPlan.h - what ranks ask of each other ---------------*- C++ -*-===//
 // Owns the plan of one attention call whose rows lie on several ranks: for each ordered pair of ranks, which columns of
 // the second some row of the first keeps, in how many heads they travel, and how many pairs that step computes. Forward,
 // rows are queries and columns the keys that travel (k, v), whose gradients go home the same way. Transposed, rows are
 // keys and columns the queries that travel (q, d_out, lse, delta), while dK and dV stay.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Shard.h"

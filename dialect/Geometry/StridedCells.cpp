@@ -1,4 +1,3 @@
-//===- StridedCells.cpp - every n-th cell ----------------------------------===//
 #include "dialect/Geometry/CellList.h"
 
 #include <algorithm>

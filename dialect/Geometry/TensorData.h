@@ -1,6 +1,4 @@
-//===- TensorData.h - what tensors hold -------------------------*- C++ -*-===//
 // Owns the host's view of the integer tensors that masks read: counts are exact where they are given.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- TileVisitor.cpp - single tiles of rows -----------------------------===//
 #include "dialect/Geometry/TileVisitor.h"
 #include "dialect/Geometry/CellWalk.h"
 #include "dialect/Geometry/Counts.h"

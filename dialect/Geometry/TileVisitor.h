@@ -1,6 +1,4 @@
-//===- TileVisitor.h - single tiles of rows ---------------------*- C++ -*-===//
 // Owns what one tile of rows visits, for concrete sizes.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"

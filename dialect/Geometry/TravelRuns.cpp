@@ -1,4 +1,3 @@
-//===- TravelRuns.cpp - sets of columns as runs, each column once ---------===//
 #include "dialect/Geometry/TravelRuns.h"
 #include "dialect/Geometry/ExprProgram.h"
 

@@ -1,6 +1,4 @@
-//===- TravelRuns.h - sets of columns as runs, each column once -*- C++ -*-===//
 // Owns how a set of columns on lattices that may overlap becomes what travels: runs at a stride without a common column.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/LatticeColumns.h"

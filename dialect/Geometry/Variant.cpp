@@ -1,4 +1,3 @@
-//===- Variant.cpp - a whole pattern as pieces and ranges -----------------===//
 #include "dialect/Geometry/Variant.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
-//===- Variant.h - a whole pattern as pieces and ranges ---------*- C++ -*-===//
 // Owns what dialect/Analysis makes of a pattern, and what counts and schedules are made from: the pieces and the ranges
 // of each branch, forward and transposed, for each choice of head groups.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/ProblemSizes.h"

@@ -1,6 +1,4 @@
-//===- AlgebraOps.cpp - sets of masks -------------------------------------===//
 // Verifiers, folders and interface methods of and, or, not and heads.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
 

@@ -1,4 +1,3 @@
-//===- Attn.cpp - dialect registration ------------------------------------===//
 #include "dialect/IR/Attn.h"
 
 #include "mlir/IR/DialectImplementation.h"

@@ -1,6 +1,4 @@
-//===- Attn.h - the attn dialect --------------------------------*- C++ -*-===//
 // Declares the dialect, its types, attributes, interface and ops.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Documents.h"

@@ -1,4 +1,3 @@
-//===- CsrFunctions.cpp - lists in tensors, in generated functions ---------===//
 #include "dialect/IR/ListCalls.h"
 #include "dialect/Geometry/CellList.h"
 #include "dialect/IR/Operands.h"

@@ -1,6 +1,4 @@
-//===- CsrOp.cpp - key cells that tensors list ------------------------------===//
 // Verifier and interface methods of csr, and what its tensors must hold.
-//===----------------------------------------------------------------------===//
 #include "dialect/Geometry/CellList.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"

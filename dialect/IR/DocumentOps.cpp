@@ -1,7 +1,5 @@
-//===- DocumentOps.cpp - masks inside documents ---------------------------===//
 // Verifier, pieces and predicate of documents: cells whose starts are entries of tensors. What the tensors must hold is
 // in DocumentTensors.cpp.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/DocumentTensors.h"
 
 using namespace mlir;

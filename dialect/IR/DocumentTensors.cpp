@@ -1,4 +1,3 @@
-//===- DocumentTensors.cpp - offsets of documents, checked and made -------===//
 #include "dialect/IR/DocumentTensors.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
-//===- DocumentTensors.h - where documents lie ------------------*- C++ -*-===//
 // Owns what the ops share that read documents from tensors: what the tensors must hold, and how generated code finds
 // the document of a row and the place of a pair in it.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

@@ -1,6 +1,4 @@
-//===- LeafOps.cpp - masks that name pairs directly -----------------------===//
 // Verifiers and interface methods of full, causal, window, rows, cols, box, prefix, stride and predicate.
-//===----------------------------------------------------------------------===//
 #include "dialect/Geometry/Lattice.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"

@@ -1,7 +1,5 @@
-//===- Limits.cpp - how large a pattern may be ----------------------------===//
 // A mask that is used twice is built twice, so a chain of n ops can stand for 2^n: everything is counted as often as it
 // is used before anything is built. Masks come before their uses, so one pass in the order of the text suffices.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/Limits.h"
 #include "dialect/Geometry/Lattice.h"
 

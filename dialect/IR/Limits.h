@@ -1,7 +1,5 @@
-//===- Limits.h - how large a pattern may be --------------------*- C++ -*-===//
 // Owns the bounds that keep analysis and emission short and their numbers within range, whatever a file says. They lie
 // far beyond what patterns of use need.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

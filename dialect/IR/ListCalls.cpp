@@ -1,4 +1,3 @@
-//===- ListCalls.cpp - declarations and calls ------------------------------===//
 #include "dialect/IR/ListCalls.h"
 #include "dialect/Geometry/CellList.h"
 

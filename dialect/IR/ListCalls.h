@@ -1,4 +1,3 @@
-//===- ListCalls.h - calls of a list's functions ----------------*- C++ -*-===//
 // Owns the convention between a ListRule and generated code. The functions of a rule are declared in the module of
 // pattern functions and called by name; a declaration says which device function it stands for, the CPU path looks its
 // address up in hostFunctions(); a rule without a device file is defined in the module. All arguments but tensors are
@@ -8,7 +7,6 @@
 //   <name>_has(..., cell)    -> i1   `cell` is in the list
 //   <name>_length(...)       -> i32  entries of the list, which may name a cell twice
 //   <name>_entry(..., index) -> i32  one of them; may be a cell that does not exist
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,6 +1,4 @@
-//===- ListOps.cpp - masks that name key cells of a query cell --------------===//
 // Verifier and interface methods of random.
-//===----------------------------------------------------------------------===//
 #include "dialect/Geometry/CellList.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/ListCalls.h"

@@ -1,4 +1,3 @@
-//===- MaskForm.cpp - sizes, residues and places --------------------------===//
 #include "dialect/IR/MaskForm.h"
 
 #include <numeric>

@@ -1,8 +1,6 @@
-//===- MaskForm.h - what masks say of how they are made ---------*- C++ -*-===//
 // Owns the answers of mask ops to those who write masks anew or take them apart (dialect/Transforms): how a mask is
 // made of its operands, the coordinates of a pullback, a leaf as a set over half planes and intervals. No such code
 // knows ops by name, so an op that does not answer is refused when its dialect is loaded.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"

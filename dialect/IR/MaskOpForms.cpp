@@ -1,6 +1,4 @@
-//===- MaskOpForms.cpp - mask ops that have no form -----------------------===//
 // Refuses mask ops that leave open how they are made: all of a dialect when it is loaded, each when it is verified.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 
 #include "llvm/Support/ErrorHandling.h"

@@ -1,4 +1,3 @@
-//===- MaskPieces.cpp - pieces that ops share -----------------------------===//
 #include "dialect/IR/MaskPieces.h"
 #include "dialect/Geometry/Piece.h"
 

@@ -1,6 +1,4 @@
-//===- MaskPieces.h - pieces that ops share ---------------------*- C++ -*-===//
 // Owns what ops say in pieces where no closed form, or too many of them, describe what they keep.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/Piece.h"

@@ -1,4 +1,3 @@
-//===- Offset.cpp - offset rules ------------------------------------------===//
 #include "dialect/IR/Sizes.h"
 #include "dialect/Geometry/Lattice.h"
 

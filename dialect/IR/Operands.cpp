@@ -1,4 +1,3 @@
-//===- Operands.cpp - tensors that a pattern reads ------------------------===//
 #include "dialect/IR/Operands.h"
 
 #include "mlir/AsmParser/AsmParser.h"

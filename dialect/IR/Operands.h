@@ -1,8 +1,6 @@
-//===- Operands.h - tensors that a pattern reads ----------------*- C++ -*-===//
 // Owns what an argument of type memref is: its elements, the meaning of its dimensions, and how it and its length
 // reach the generated functions. A tensor has one number with the run-time sizes, its place among the arguments of the
 // pattern; the word of that number holds its length, the one extent that no size of the call gives, or nothing.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"

@@ -1,4 +1,3 @@
-//===- PatternOperands.cpp - tensors among a pattern's arguments ----------===//
 #include "dialect/IR/PatternOperands.h"
 
 using namespace mlir;

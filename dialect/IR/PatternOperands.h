@@ -1,6 +1,4 @@
-//===- PatternOperands.h - tensors among a pattern's arguments --*- C++ -*-===//
 // Owns what a pattern as a whole says of its tensors (Operands.h): who reads them, and what their dimensions mean.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

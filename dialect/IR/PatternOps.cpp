@@ -1,4 +1,4 @@
-//===- PatternOps.cpp - attn.pattern and attn.softmax ---------------------===//
+// The ops attn.pattern and attn.softmax.
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/Limits.h"
 #include "dialect/IR/PatternOperands.h"

@@ -1,4 +1,3 @@
-//===- PredicateFrame.cpp - arithmetic for predicates ---------------------===//
 #include "dialect/IR/PredicateFrame.h"
 #include "dialect/Geometry/Piece.h"
 #include "dialect/IR/Operands.h"

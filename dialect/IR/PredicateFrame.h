@@ -1,7 +1,5 @@
-//===- PredicateFrame.h - where a predicate is built ------------*- C++ -*-===//
 // Owns what buildPredicate needs: the local coordinates of one pair as i32 values, and the few arithmetic
 // helpers that every op uses. Divisions round toward minus infinity, as in the analysis.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"

@@ -1,6 +1,4 @@
-//===- PullbackOps.cpp - masks in local coordinates -----------------------===//
 // Verifiers and interface methods of segment, dilate and blocks. Each maps the frame and adds its guard.
-//===----------------------------------------------------------------------===//
 #include "dialect/Geometry/CellList.h"
 #include "dialect/Geometry/Lattice.h"
 #include "dialect/IR/Attn.h"

@@ -1,7 +1,5 @@
-//===- RealWord.h - an f32 in the slot of a run-time size -------*- C++ -*-===//
 // Run-time numbers travel where run-time sizes do, as one 32-bit word each: an f32 as its bits, sign-extended like
 // every i32 on its way through 64-bit integers.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

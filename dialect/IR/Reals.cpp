@@ -1,4 +1,3 @@
-//===- Reals.cpp - numbers that are static or run-time --------------------===//
 #include "dialect/IR/Reals.h"
 
 using namespace mlir;

@@ -1,7 +1,5 @@
-//===- Reals.h - numbers that are static or run-time ------------*- C++ -*-===//
 // Owns the notation of an f32 operand that is a number or an argument of the pattern: parser, printer, verification and
 // the views of it.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

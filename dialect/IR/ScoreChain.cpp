@@ -1,4 +1,3 @@
-//===- ScoreChain.cpp - what a chain makes of a score ---------------------===//
 #include "dialect/IR/ScoreChain.h"
 
 using namespace mlir;

@@ -1,4 +1,3 @@
-//===- ScoreChain.h - what a chain makes of a score -------------*- C++ -*-===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

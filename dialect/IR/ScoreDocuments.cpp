@@ -1,4 +1,3 @@
-//===- ScoreDocuments.cpp - the positions that scores count ---------------===//
 #include "dialect/IR/ScoreDocuments.h"
 #include "dialect/IR/ScoreChain.h"
 

@@ -1,8 +1,6 @@
-//===- ScoreDocuments.h - the positions that scores count -------*- C++ -*-===//
 // Owns which positions a chain of scores reads: those inside the documents that the pattern's masks lie in, as masks
 // inside documents see them. attn.scaled names the documents where that makes a difference, so that what becomes of the
 // masks does not change scores.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/DocumentTensors.h"

@@ -1,4 +1,3 @@
-//===- ScoreFrame.cpp - where a chain of scores is built ------------------===//
 #include "dialect/IR/ScoreFrame.h"
 
 using namespace mlir;

@@ -1,7 +1,5 @@
-//===- ScoreFrame.h - where a chain of scores is built ----------*- C++ -*-===//
 // Owns what buildScore and buildDerivative need: the pair that a score belongs to, and short names for arithmetic in
 // f32.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Operands.h"

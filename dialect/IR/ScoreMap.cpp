@@ -1,7 +1,5 @@
-//===- ScoreMap.cpp - scores that change by a region ----------------------===//
 // Verifier and interface methods of attn.score_map. Its derivative is found op by op, forward: every value of the
 // region has a tangent, its derivative with respect to the score; integers and conditions have none.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -1,6 +1,4 @@
-//===- ScoreOps.cpp - scores that change by a formula ---------------------===//
 // Verifiers and interface methods of scaled, softcap and alibi.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/DocumentTensors.h"
 #include "dialect/IR/Reals.h"
 

@@ -1,4 +1,4 @@
-//===- Sink.cpp - a key without a value -------------------------------------===//
+// A sink is a key without a value.
 #include "dialect/IR/Sizes.h"
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/Reals.h"

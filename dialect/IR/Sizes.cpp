@@ -1,4 +1,3 @@
-//===- Sizes.cpp - sizes that are static or run-time ----------------------===//
 #include "dialect/IR/Sizes.h"
 
 using namespace mlir;

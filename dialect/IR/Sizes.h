@@ -1,7 +1,5 @@
-//===- Sizes.h - sizes that are static or run-time --------------*- C++ -*-===//
 // Owns the notation `[%left, 0]` (also `count 3 seed %s`): parser, printer, verification, and the views of one size as
 // an expression (analysis) or a value (predicates). A run-time size is an argument of the pattern.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "mlir/IR/OpImplementation.h"

@@ -1,4 +1,3 @@
-//===- TensorReads.cpp - integers of a tensor, in generated functions -----===//
 #include "dialect/IR/Operands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,7 +1,5 @@
-//===- TensorScores.cpp - scores that change by a tensor ------------------===//
 // Verifiers and interface methods of bias and relative. Kernels score whole tiles, also the rows and keys beyond the
 // ends of the sequence that a tile has room for, so every index is cut to what the tensor has.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/Sizes.h"
 

@@ -1,6 +1,4 @@
-//===- TreeOp.cpp - draft tokens -------------------------------------------===//
 // Verifier and interface methods of tree.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/Attn.h"
 #include "dialect/IR/MaskPieces.h"
 #include "dialect/IR/Operands.h"

@@ -1,4 +1,3 @@
-//===- Whole.cpp - where the positions of a pattern end -------------------===//
 #include "dialect/IR/Whole.h"
 #include "dialect/IR/Attn.h"
 

@@ -1,7 +1,5 @@
-//===- Whole.h - calls that are parts of a whole ----------------*- C++ -*-===//
 // Owns where the positions end that a pattern speaks of: those of the call, or, where arguments of the pattern say it,
 // those of a whole of which the call is a part (`attn.whole`).
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Geometry/IntExpr.h"

@@ -1,7 +1,5 @@
-//===- CanonicalSets.cpp - one text for one set ---------------------------===//
 // Writes masks anew from the set that they are: a function of atoms, what is known of pairs of these taken into
 // account, then products that cover it, then their text. The choice between groups of heads comes first.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/ScoreDocuments.h"
 #include "dialect/Transforms/MaskPrinter.h"
 #include "dialect/Transforms/Passes.h"

@@ -1,9 +1,7 @@
-//===- ChainPasses.cpp - a pattern as passes over its row lattices ----------===//
 // Tells the masks of a pattern apart by the lattices that their rows lie on, so that each can be computed by a kernel
 // that splits rows into no more classes than it needs: on the common lattice of all, a tile of a band spans as many
 // times more positions as there are classes, and visits the keys of all of them. Pairs that masks of a union share stay
 // with the finer lattice, whose complement would have too many classes.
-//===----------------------------------------------------------------------===//
 #include "dialect/Transforms/Passes.h"
 #include "dialect/Transforms/UnionTerms.h"
 

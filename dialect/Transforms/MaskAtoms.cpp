@@ -1,4 +1,3 @@
-//===- MaskAtoms.cpp - masks as functions of atoms ------------------------===//
 #include "dialect/Transforms/MaskAtoms.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -1,7 +1,5 @@
-//===- MaskAtoms.h - the sets that masks are made of ------------*- C++ -*-===//
 // Owns what masks come down to: half planes on k - q, intervals from an edge of an axis, residue classes and masks
 // without a law, each in the coordinates of a place (the pullbacks around it), and what is known of pairs of them.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/IR/Attn.h"

@@ -1,4 +1,3 @@
-//===- MaskPrinter.cpp - ops for products of atoms ------------------------===//
 #include "dialect/Transforms/MaskPrinter.h"
 
 #include "mlir/IR/IRMapping.h"

@@ -1,6 +1,4 @@
-//===- MaskPrinter.h - masks of products of atoms ---------------*- C++ -*-===//
 // Owns the text of a set that is given by products of atoms: the same ops for the same products.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Transforms/MaskUnits.h"

@@ -1,4 +1,3 @@
-//===- MaskUnits.cpp - products of atoms as parts of a text ---------------===//
 #include "dialect/Transforms/MaskUnits.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
-//===- MaskUnits.h - what the operands of and are in a text -----*- C++ -*-===//
 // Owns the parts of a product of atoms that are one mask, or a few, in a text: bands, edges, boxes, what lies in a
 // pullback. Products of a union that differ in one part may have a common text.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Transforms/MaskAtoms.h"

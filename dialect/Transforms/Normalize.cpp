@@ -1,7 +1,5 @@
-//===- Normalize.cpp - one spelling for one pattern -----------------------===//
 // Flattens nested and/or, pushes not to the leaves, drops attn.full from and, repeated operands, dilation by 1,
 // scores that nothing changes.
-//===----------------------------------------------------------------------===//
 #include "dialect/IR/ScoreChain.h"
 #include "dialect/Transforms/Passes.h"
 

@@ -1,4 +1,4 @@
-//===- PartForm.cpp - patterns whose calls are parts of a whole -----------===//
+// Patterns whose calls are parts of a whole.
 #include "dialect/IR/DocumentTensors.h"
 #include "dialect/IR/PatternOperands.h"
 #include "dialect/Transforms/Passes.h"

@@ -1,6 +1,4 @@
-//===- Passes.h - passes of the attn dialect --------------------*- C++ -*-===//
 // Declares the passes, their registration and their rewrite patterns.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Analysis/PatternAnalysis.h"

@@ -1,4 +1,3 @@
-//===- SetFunctions.cpp - decision diagrams and their covers --------------===//
 #include "dialect/Transforms/SetFunctions.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
-//===- SetFunctions.h - sets as functions of named sets ---------*- C++ -*-===//
 // Owns sets that are made of given ones, the variables, by and, or and not: as reduced ordered decision diagrams, so
 // that two sets which the laws of sets make equal are the same number, and their covers by products of variables.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,5 @@
-//===- SplitUnion.cpp - unions over several key lattices --------------------===//
 // Makes branches without common pairs of a union whose masks lie on different key lattices, so that each is walked at
 // its own stride; as one branch it would be walked on their common lattice, which is every key.
-//===----------------------------------------------------------------------===//
 #include "dialect/Transforms/Passes.h"
 #include "dialect/Transforms/UnionTerms.h"
 

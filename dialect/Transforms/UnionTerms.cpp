@@ -1,4 +1,3 @@
-//===- UnionTerms.cpp - masks whose union is a mask -----------------------===//
 #include "dialect/Transforms/UnionTerms.h"
 #include "dialect/Transforms/Passes.h"
 #include "dialect/Geometry/Piece.h"

@@ -1,7 +1,5 @@
-//===- UnionTerms.h - masks whose union is a mask ---------------*- C++ -*-===//
 // Owns what passes that tell the masks of a union apart share: the masks that it is made of, groups of them by the
 // lattices of keys or rows that they lie on, and groups without common pairs.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dialect/Analysis/PatternAnalysis.h"

@@ -16,7 +16,8 @@ constexpr int64_t kMostTokens = int64_t(1) << 24; // of a request: positions and
 
 Engine::Engine(const ByteModel &model, Attention &attention, const EngineOptions &options)
     : model(model), attention(attention), options(options), reach(model.reach(), options.pageSize),
-      cache(int32_t(options.pages), reach, options.pageSize, options.shares) {
+      cache(int32_t(options.pages), reach, options.pageSize, options.shares),
+      awaited(std::min(options.gather, options.queue)) {
   counts.pages = options.pages;
   thread = std::thread([this] { loop(); });
 }
@@ -61,7 +62,11 @@ void Engine::loop() {
 // Takes what arrived. False: the engine closes.
 bool Engine::waitForWork() {
   std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return isClosing || !arrived.empty() || !waiting.empty() || !running.empty(); });
+  changed.wait(lock, [&] {
+    const bool isThere = int64_t(arrived.size()) >= awaited;
+    return isClosing || (isThere && (!arrived.empty() || !waiting.empty() || !running.empty()));
+  });
+  awaited = 0;
   for (; !arrived.empty(); arrived.pop_front())
     waiting.push_back(std::move(arrived.front()));
   counts.waiting = int64_t(waiting.size());

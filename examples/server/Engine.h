@@ -22,6 +22,7 @@ struct EngineOptions {
   int64_t drafts = 8;     // guesses of a request in a step; 0: none
   bool shares = true;     // pages of texts that begin alike
   int64_t queue = 256;    // requests that may wait
+  int64_t gather = 0;     // requests that the first step waits for: a load that does not depend on how fast clients are
 };
 
 class Engine {
@@ -92,6 +93,7 @@ private:
   std::condition_variable changed;
 
   std::deque<SequencePointer> waiting;  // the thread's own, as all below
+  int64_t awaited;                      // before the first step
   std::vector<SequencePointer> running; // oldest first; null: ended in this step
   std::vector<float> logits;
   std::thread thread; // last: it uses all above

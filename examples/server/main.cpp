@@ -45,6 +45,10 @@ void declare(CLI::App &app, Options &options) {
       ->check(CLI::Range(0, 63))
       ->capture_default_str();
   app.add_option("--queue", options.engine.queue, "requests that may wait")->check(positive)->capture_default_str();
+  app.add_option("--gather", options.engine.gather,
+                 "requests that the first step waits for, as a test of loads may want")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
   app.add_flag("!--no-sharing", options.engine.shares, "texts that begin alike do not share pages");
 }
 

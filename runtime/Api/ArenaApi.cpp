@@ -1,4 +1,3 @@
-//===- ArenaApi.cpp - the C interface of arenas -----------------------------===//
 #include "runtime/Api/Handles.h"
 #include "runtime/Device/Arena.h"
 #include "runtime/Include/heddle_arena.h"

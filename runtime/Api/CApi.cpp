@@ -1,4 +1,3 @@
-//===- CApi.cpp - the C interface over the C++ layers -----------------------===//
 // Owns the translation of handles, codes and messages. Every exported function catches everything.
 #include "runtime/Api/Handles.h"
 #include "runtime/Core/Tables.h"

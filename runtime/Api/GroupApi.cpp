@@ -1,4 +1,3 @@
-//===- GroupApi.cpp - groups and their plans in the C interface -------------===//
 #include "runtime/Api/GroupHandles.h"
 #include "runtime/Core/CallArguments.h"
 #include "runtime/Distributed/GroupCall.h"

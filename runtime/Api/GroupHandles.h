@@ -1,4 +1,3 @@
-//===- GroupHandles.h - what the handles of groups hold ---------------------===//
 #pragma once
 
 #include "runtime/Api/Handles.h"

@@ -1,4 +1,3 @@
-//===- HandleLife.h - handles that say that they were closed ----------------===//
 // Owns the end of a handle: what it holds goes at once, its empty shell stays for a while, so that a use after the
 // close is refused with a message and not a read of memory that is another's by now. Handles are move constructible and
 // have a field `life`; what is moved out of one leaves it empty.

@@ -1,4 +1,3 @@
-//===- Handles.cpp - how calls of the C interface fail ----------------------===//
 #include "runtime/Api/Handles.h"
 
 #include "runtime/Core/Counters.h"

@@ -1,4 +1,3 @@
-//===- Handles.h - what the handles of the C interface hold -----------------===//
 // Owns the handles of heddle.h and the way from a Status to a code with a message. Internal: for the files that define
 // functions of the C interface, of this library and of the one that holds the compiler as well.
 #pragma once

@@ -1,4 +1,3 @@
-//===- KernelFinder.h - from a question to a loaded kernel ------------------===//
 // Owns the stores of a heddle_store and what they answered. A question that was asked before, and whose kernel is still
 // open, is answered from memory in less than a microsecond: programs may ask before every launch. What other processes
 // publish is seen within kTrustedFor.

@@ -1,4 +1,3 @@
-//===- StatsApi.cpp - the C interface of the counters -----------------------===//
 #include "runtime/Api/Handles.h"
 #include "runtime/Core/CountersText.h"
 #include "runtime/Core/DriftWatch.h"

@@ -1,4 +1,3 @@
-//===- ArgumentBounds.cpp - what sizes and lengths of a call must be -------===//
 #include "runtime/Core/ArgumentBounds.h"
 #include "runtime/Core/CountText.h"
 

@@ -1,8 +1,6 @@
-//===- ArgumentBounds.h - what sizes and lengths of a call must be ---------===//
 // Owns the check of what a pattern is given beside its tensors' addresses: run-time sizes and lengths of tensors, which
 // kernels rely on. A pattern makes the list once; plans carry it to launches, and calls on the processors, tensors from
 // files and Python are held against the same one. What tensors hold is not looked at: it may lie on a GPU.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/LaunchExpr.h"

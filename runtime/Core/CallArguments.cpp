@@ -1,4 +1,3 @@
-//===- CallArguments.cpp - the argument struct by the table of roles -------===//
 #include "runtime/Core/CallArguments.h"
 #include "runtime/Core/VersionedStruct.h"
 

@@ -1,7 +1,5 @@
-//===- CallArguments.h - the argument struct by the table of roles ---------===//
 // Owns how heddle_attention_args is read, whoever calls: which version of the struct the caller has, its fields by role,
 // and what no call may set.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Kinds.h"

@@ -1,4 +1,3 @@
-//===- CallChecks.cpp - what every call must be ----------------------------===//
 #include "runtime/Core/CallChecks.h"
 #include "runtime/Core/Positions.h"
 #include "runtime/Core/SequenceChecks.h"
@@ -33,6 +32,14 @@ Status checkScale(float scale) {
     return {};
   return badArguments("scale: expected a finite number above 0 (or 0 for 1 / sqrt(head_dim)), got " +
                       std::to_string(scale));
+}
+
+Status checkScales(const RoleSpec &role, const float *scales, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    if (!std::isfinite(scales[i]) || scales[i] <= 0)
+      return badArguments(std::string(role.name) + ": element " + num(i) + ": expected a finite number above 0, got " +
+                          std::to_string(scales[i]));
+  return {};
 }
 
 Status checkOrigins(const OriginRules &rules, const heddle_attention_args &args, const LaunchSymbols &symbols) {
@@ -181,10 +188,13 @@ Status checkTensor(const KindRole &known, const heddle_tensor &tensor, const Cal
 }
 
 Status checkArray(const KindRole &known, const void *address, const CallRules &rules, const LaunchSymbols &symbols) {
-  const RoleSpec &role = specOf(known.role);
-  if (address && known.presence == Presence::scale && !traitsOf(rules.elements.q).isScaled())
-    return badArguments(std::string(role.name) + ": expected null beside q of " + dtypeName(rules.elements.q) +
-                        ", which has no scales");
+  const RoleSpec role = specOf(known);
+  if (known.presence == Presence::scale && address) {
+    const RoleSpec &of = specOf(scaledBy(known.role));
+    if (const DType dtype = rules.elements.of(of.element); !traitsOf(dtype).isScaled())
+      return badArguments(std::string(role.name) + ": expected null beside " + of.name + " of " + dtypeName(dtype) +
+                          ", which has no scales");
+  }
   const bool isRequired = known.presence == Presence::required && elementsOf(role, symbols) != 0 &&
                           (rules.needsAllResults || includes(known.access, Access::read));
   if (!address && !isRequired)

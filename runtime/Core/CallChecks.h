@@ -1,10 +1,8 @@
-//===- CallChecks.h - what every call must be ------------------------------===//
 // Owns the checks of the arguments of a call by the table of roles: dtypes, sizes, strides, addresses, positions, scale,
 // and what is given for arguments of a pattern. Launches and calls on the processors ask them in the same order, so that
 // one refusal has the same words wherever the call comes in; Python's and the command line's calls end in one of the
 // two. Which memory may not meet which is CallMemory.h, what sizes and lengths must be ArgumentBounds.h. Nothing here
 // allocates unless it fails.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/CallArguments.h"
@@ -53,6 +51,8 @@ Status checkHeads(const Kind &kind, const LaunchSymbols &symbols);
 Status checkRoles(const CallRules &rules, const heddle_attention_args &args, CallSizes &sizes, LaunchSymbols &symbols);
 
 Status checkScale(float scale);
+// Of scales in host memory, an array of that role: each is finite and above 0. What lies on a GPU is the caller's word.
+Status checkScales(const RoleSpec &role, const float *scales, int64_t count);
 
 // q_origin and k_origin, as what computes the call takes them.
 struct OriginRules {

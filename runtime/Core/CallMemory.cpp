@@ -1,4 +1,3 @@
-//===- CallMemory.cpp - memory of a call that must lie apart ---------------===//
 #include "runtime/Core/CallMemory.h"
 #include "runtime/Core/StridedBytes.h"
 

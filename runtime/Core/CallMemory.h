@@ -1,8 +1,6 @@
-//===- CallMemory.h - memory of a call that must lie apart -----------------===//
 // Owns the rule that what a call writes meets neither what it reads nor what else it writes: rows that were written may
 // be read again by then, and blocks of one launch have no order. Views of one buffer that interleave, as the gradients
 // of q, k and v in one tensor of all three, are apart.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/CallChecks.h"

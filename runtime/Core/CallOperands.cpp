@@ -1,4 +1,4 @@
-//===- CallOperands.cpp - what a call gives the arguments of a pattern -----===//
+// What a call gives the arguments of a pattern.
 #include "runtime/Core/CallChecks.h"
 
 namespace heddle {

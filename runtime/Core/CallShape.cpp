@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-constexpr std::string_view kFloatOutSuffix = "_fp32_out";
+constexpr std::string_view kOut = "_out", kKeys = "_kv";
 constexpr const char *kPrecisionNames[] = {"exact", "tf32"};
 
 // Without the suffix, if the text is more than that.
@@ -12,6 +12,16 @@ bool takeSuffix(std::string_view &text, std::string_view suffix) {
     return false;
   text.remove_suffix(suffix.size());
   return true;
+}
+
+// "_fp32_out"
+std::string suffixOf(DType dtype, std::string_view of) { return std::string("_") + dtypeName(dtype) + std::string(of); }
+
+std::optional<DType> takeElement(std::string_view &text, std::string_view of) {
+  for (const ElementTraits &element : kElements)
+    if (element.isComputed() && takeSuffix(text, suffixOf(element.dtype, of)))
+      return element.dtype;
+  return std::nullopt;
 }
 
 std::string suffixOf(Precision precision) {
@@ -29,18 +39,43 @@ std::optional<Precision> parsePrecision(std::string_view name) {
   return std::nullopt;
 }
 
-KindText KindText::of(const Kind &kind, const CallElements &elements) {
-  return {kind, elements.out != CallElements::outOf(elements.q) && elements.out == kAccumulator, elements.precision};
+Status checkElements(const CallElements &elements, bool takesScaledKeys) {
+  const DType q = elements.q, out = elements.out;
+  if (!elements.areAlike() && !(takesScaledKeys && elements.hasScaledKeys()))
+    return Status::unsupported(
+        std::string("serves q, k and v of one type") +
+        (takesScaledKeys ? ", or k and v of e4m3 beside q of bf16 or fp16" : "") + ", not " + dtypeName(q) + ", " +
+        dtypeName(elements.k) + " and " + dtypeName(elements.v) +
+        (!takesScaledKeys && elements.hasScaledKeys() ? "; forward calls and those of kind decode have these" : ""));
+  if (elements.precision != Precision::exact && q != DType::fp32)
+    return Status::unsupported(std::string("serves ") + dtypeName(q) + " with exact products, not " +
+                               precisionName(elements.precision) + ", which are of " + dtypeName(DType::fp32));
+  const bool isScaled = traitsOf(q).isScaled();
+  if (out == CallElements::outOf(q) || out == kAccumulator || (isScaled && traitsOf(out).isPacked()))
+    return {};
+  return Status::unsupported(std::string("serves out of ") + (isScaled ? "bf16, fp16" : "the type of q") + " or " +
+                             dtypeName(kAccumulator) + ", not " + dtypeName(out));
 }
 
-CallElements KindText::elements(DType inputs) const {
-  return CallElements(inputs, outFloat32 ? kAccumulator : CallElements::outOf(inputs), precision);
+KindText KindText::of(const Kind &kind, const CallElements &elements) {
+  KindText text{kind, {}, {}, elements.precision};
+  if (elements.out != CallElements::outOf(elements.q))
+    text.out = elements.out;
+  if (elements.k != elements.q)
+    text.keys = elements.k;
+  return text;
+}
+
+CallElements KindText::elements(DType q) const {
+  return CallElements(q, out.value_or(CallElements::outOf(q)), precision).withKeys(keys.value_or(q));
 }
 
 std::string KindText::str() const {
   std::string text = kind.str();
-  if (outFloat32)
-    text += kFloatOutSuffix;
+  if (keys)
+    text += suffixOf(*keys, kKeys);
+  if (out)
+    text += suffixOf(*out, kOut);
   return text + suffixOf(precision);
 }
 
@@ -48,7 +83,8 @@ Result<KindText> KindText::parse(std::string_view text) {
   KindText parsed;
   if (takeSuffix(text, suffixOf(Precision::tf32)))
     parsed.precision = Precision::tf32;
-  parsed.outFloat32 = takeSuffix(text, kFloatOutSuffix);
+  parsed.out = takeElement(text, kOut);
+  parsed.keys = takeElement(text, kKeys);
   HEDDLE_ASSIGN(parsed.kind, Kind::parse(text));
   return parsed;
 }

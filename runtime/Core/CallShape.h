@@ -33,6 +33,15 @@ struct CallElements {
 
   // Of out, where nobody asks for another: what is scaled has not the digits of a result.
   static DType outOf(DType inputs) { return traitsOf(inputs).isScaled() ? kDefaultDType : inputs; }
+  // With k and v of another type.
+  CallElements withKeys(DType keys) const {
+    CallElements elements = *this;
+    elements.k = elements.v = keys;
+    return elements;
+  }
+  bool areAlike() const { return k == q && v == q; }
+  // k and v are what q has no scales for: a cache of keys in fewer bits.
+  bool hasScaledKeys() const { return traitsOf(k).isScaled() && v == k && traitsOf(q).isPacked(); }
 
   DType of(RoleElement element) const {
     const DType elements[] = {q, k, v, out, kAccumulator, DType::i32, DType::e4m3};
@@ -40,23 +49,28 @@ struct CallElements {
   }
 };
 
+// unsupported: k and v of another type than q, unless `takesScaledKeys` and they hasScaledKeys(); a precision that products
+// of q have no choice of; out that is neither outOf(q) nor fp32 nor, where q is scaled, of two elements in a register.
+Status checkElements(const CallElements &elements, bool takesScaledKeys);
+
 struct CallShape {
   Kind kind = {};
   CallElements elements = {};
   int64_t headDim = 64, valueDim = 64;
 };
 
-// "backward_of_0_3_fp32_out": the text of a kind, and whether out is fp32 instead of CallElements::outOf(q), which a
-// further launch continues from; "forward_tf32": and of what precision its products are.
+// "backward_of_0_3_fp32_out": the text of a kind, and the type of out where it is not CallElements::outOf(q): fp32, which
+// a further launch continues from, or what e4m3 is to give; "decode_e4m3_kv": likewise the type of k and v, where it is not
+// that of q; "forward_tf32": and of what precision products are.
 struct KindText {
   Kind kind = {};
-  bool outFloat32 = false;
+  std::optional<DType> out = {}, keys = {};
   Precision precision = Precision::exact;
 
-  // The one text of calls of this shape: out of fp32 inputs is fp32 without saying so.
+  // The one text of calls of this shape: what is as usual is not said.
   static KindText of(const Kind &kind, const CallElements &elements);
-  // Of calls with these inputs.
-  CallElements elements(DType inputs) const;
+  // Of calls with q of this type.
+  CallElements elements(DType q) const;
   std::string str() const;
   // unsupported, as of Kind::parse.
   static Result<KindText> parse(std::string_view text);

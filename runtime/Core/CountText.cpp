@@ -1,4 +1,3 @@
-//===- CountText.cpp - numbers of things in words -------------------------===//
 #include "runtime/Core/CountText.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- CountText.h - numbers of things in words -----------------*- C++ -*-===//
 // Owns how people read counts: "1 head", "8,192 queries". All text for people says them so; what can be given back
 // (values that were expected or given, positions, keys, fields of a configuration) and JSON keep their bare digits.
 #pragma once

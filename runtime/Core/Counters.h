@@ -1,4 +1,3 @@
-//===- Counters.h - what this process has done -----------------------------===//
 // Owns the numbers that a running process says of itself: of the process, and a row for each kernel and GPU. Adding is a
 // relaxed atomic on memory that is never freed, so launches need no lock and rows outlive their kernels, as counters
 // never go down. Rows are made under a lock; kernels beyond the last one share it.

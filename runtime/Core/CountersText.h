@@ -1,4 +1,3 @@
-//===- CountersText.h - counters as metrics ---------------------------------===//
 // Owns the names of the counters for programs that collect metrics. docs/operations.md lists them; a test compares.
 #pragma once
 

@@ -1,4 +1,3 @@
-//===- DType.cpp - names and numbers of elements ------------------------------===//
 #include "runtime/Core/DType.h"
 
 namespace heddle {

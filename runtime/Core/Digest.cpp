@@ -1,4 +1,3 @@
-//===- Digest.cpp - SHA-256 as FIPS 180-4 defines it ------------------------===//
 #include "runtime/Core/Digest.h"
 
 #include <algorithm>

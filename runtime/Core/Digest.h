@@ -1,4 +1,3 @@
-//===- Digest.h - SHA-256 ---------------------------------------------------===//
 // Owns the one digest of the project: content keys, pattern digests, blob checksums. The result is
 // always 64 lower-case hex digits. Checked against the vectors of FIPS 180-4.
 #pragma once

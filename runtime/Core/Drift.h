@@ -1,4 +1,3 @@
-//===- Drift.h - whether a kernel has become slower -------------------------===//
 // Owns the test of sampled times against a time that is known. Its errors are bounded for any noise whose samples are
 // independent: a window of samples is slow if so many of them lie above the bound that a fair coin would give as many
 // heads once in three million times. Three windows are looked at: a look is wrong at most once in a million.

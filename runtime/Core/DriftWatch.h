@@ -1,4 +1,3 @@
-//===- DriftWatch.h - the calls of which a time is stored -------------------===//
 // Owns the test of one kernel's times for one problem, and who is told. Watches are never freed: launches hold them.
 #pragma once
 

@@ -1,4 +1,3 @@
-//===- ElementConvert.h - elements as numbers of the host -------------------===//
 // Owns the conversions between elements in memory and numbers. To 16 and 8 bits rounds to nearest, ties to even; overflow
 // gives infinity, or the largest number where there is none (e4m3); a NaN stays a NaN. Back is exact. Addresses need no
 // alignment.

@@ -1,4 +1,3 @@
-//===- FieldText.h - text, parsing and digests from field lists -------------===//
 // Owns what every struct with a field list gets for free. A field list is
 //   template <class F> static void fields(F &&f) { f("name", &Type::member); ... }
 // with members of type std::string, int64_t, double or DType. Text is "name=value" per line, in list

@@ -1,4 +1,3 @@
-//===- GroupPlan.cpp - what a plan over ranks must be ---------------------===//
 #include "runtime/Core/GroupPlan.h"
 
 #include <algorithm>

@@ -1,8 +1,6 @@
-//===- GroupPlan.h - one attention call over the ranks of a group, as data --===//
 // Owns the plan that ranks follow: whose rows lie where, which keys travel from whom to whom in which step, and which
 // rows meet which keys. Whoever has a pattern makes it (compiler/Group); ranks need no pattern to follow it. Numbers of
 // rows are positions of the whole sequence, of which queries and keys lie alike.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- KernelImages.cpp - the codes of one record as one text ----------------===//
 #include "runtime/Core/KernelImages.h"
 #include "runtime/Core/Digest.h"
 

@@ -1,4 +1,3 @@
-//===- KernelImages.h - the codes of one record as one text ------------------===//
 // Owns how KernelRecord::cubin and ptx hold the code of several kernels, one for each launch of the plan or one for all:
 // a line "heddle-images 1 BYTES BYTES ..." and then the images, a zero byte behind each. A single image is
 // stored as it is.

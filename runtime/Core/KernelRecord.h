@@ -1,4 +1,3 @@
-//===- KernelRecord.h - what is stored, looked up and recorded --------------===//
 // Owns the value types that cross between compiler, tuner, store and device. Each struct has one
 // field list; SQL columns, text and digests are derived from it. Appending a field changes the SQL
 // schema: append it in runtime/Store/schema.sql and bump the version in StoreImpl.h.

@@ -1,4 +1,3 @@
-//===- Kinds.cpp - the tables of kinds --------------------------------------===//
 #include "runtime/Core/Kinds.h"
 
 #include <algorithm>
@@ -106,6 +105,11 @@ bool Kind::hasSize(RoleExtent size) const {
     const RoleSpec role = specOf(known);
     return role.lead == size || role.rows == size || role.heads == size || role.dim == size;
   });
+}
+
+bool Kind::takesScaledKeys() const {
+  const KindRole *scale = find(Role::descaleK);
+  return scale && includes(scale->access, Access::read);
 }
 
 bool Kind::takesFromForward(Role role) const {

@@ -21,8 +21,9 @@ namespace heddle {
 // SIZE(identifier, name, unsaid): the sizes of a call. `name` is that of texts, `unsaid` what a size is where nobody says
 // it. FIELD: likewise, and heddle_attention_args has an int32_t of that name; 0 there means that it is not said.
 // sequences: those of a batch; of ragged rows, which are one batch element, as many as have offsets. Keys in pages: `pages`
-// of them in memory, page_size keys each, at most max_pages for a sequence, which its table names; `tables` of these each
-// sequence has, one for all kv heads or one for each. Ragged rows of keys are one page. Tensors that people give leave out
+// of them in memory, page_size keys each, at most max_pages for a sequence, which its table names (of tables behind each other,
+// kv_indices, max_pages in all of them); `tables` of these each sequence has, one for all kv heads or one for each. Ragged rows
+// of keys are one page. Tensors that people give leave out
 // the dimension of `tables` where it is 1.
 #define HEDDLE_SIZES(SIZE, FIELD)                                                                                      \
   SIZE(batch, batch, 1)                                                                                                \
@@ -92,7 +93,11 @@ constexpr int kSizeCount = int(RoleExtent::one);
   ROLE(quantizedQ, quantized_q, tensor, e4m3, batch, seqlenQ, heads, headDim)                                          \
   ROLE(quantizedK, quantized_k, tensor, e4m3, batch, seqlenK, kvHeads, headDim)                                        \
   ROLE(quantizedV, quantized_v, tensor, e4m3, batch, seqlenK, kvHeads, valueDim)                                       \
-  ROLE(kMean, k_mean, array, fp32, batch, one, kvHeads, headDim)
+  ROLE(kMean, k_mean, array, fp32, batch, one, kvHeads, headDim)                                                       \
+  ROLE(kvIndptr, kv_indptr, offsets, i32, sequences, one, one, one)                                                    \
+  ROLE(kvIndices, kv_indices, array, i32, maxPages, one, one, one)                                                     \
+  ROLE(kvLastPageLen, kv_last_page_len, array, i32, sequences, one, one, one)                                          \
+  ROLE(sharedK, shared_k, array, i32, sequences, one, one, one)
 
 enum class Role : uint8_t {
 #define HEDDLE_ROLE_NAME(identifier, ...) identifier,
@@ -128,11 +133,11 @@ constexpr const RoleSpec &specOf(Role role) { return kRoles[int(role)]; }
 enum class Access : uint8_t { read = 1, write = 2, both = 3 };
 constexpr bool includes(Access access, Access wanted) { return (int(access) & int(wanted)) == int(wanted); }
 // together: all roles of the kind that are `together` in one form are given, or none of them. optional: given or not.
-// scale: likewise where elements of q, k and v are scaled, and nowhere else.
+// scale: likewise where elements of the tensor that it is of (scaledBy) are scaled, and nowhere else.
 enum class Presence : uint8_t { required, together, optional, scale };
 
 // Where the rows of a tensor of keys lie: behind each other in a batch element, or in pages of any order, of which ragged
-// rows are one.
+// rows are one. An array of those in pages is of sequences.
 enum class Rows : uint8_t { dense, inPages };
 
 struct KindRole {
@@ -148,10 +153,25 @@ constexpr RoleSpec specOf(const KindRole &known) {
   RoleSpec spec = specOf(known.role);
   if (known.access == Access::both)
     spec.element = RoleElement::fp32;
-  if (known.rows == Rows::inPages)
+  if (known.rows == Rows::inPages && spec.form == RoleForm::tensor)
     spec.lead = RoleExtent::pages, spec.rows = RoleExtent::pageSize;
+  else if (known.rows == Rows::inPages)
+    spec.lead = RoleExtent::sequences;
   return spec;
 }
+
+// The tensor whose elements a role that is a scale multiplies.
+constexpr Role scaledBy(Role scale) {
+  return scale == Role::descaleQ ? Role::q : scale == Role::descaleK ? Role::k : Role::v;
+}
+// Queries, and keys in pages: those that the tables of sequences name, side by side or behind each other.
+#define HEDDLE_KEYS_IN_PAGES                                                                                           \
+  {Role::q, Access::read}, {Role::k, Access::read, Presence::required, 0, Rows::inPages},                              \
+      {Role::v, Access::read, Presence::required, 0, Rows::inPages},                                                   \
+      {Role::pageTable, Access::read, Presence::together, 1}, {Role::sequsedK, Access::read, Presence::optional},      \
+      {Role::cuSeqlensQ, Access::read, Presence::optional}, {Role::kvIndptr, Access::read, Presence::together, 3},     \
+      {Role::kvIndices, Access::read, Presence::together, 3},                                                          \
+      {Role::kvLastPageLen, Access::read, Presence::together, 3}
 
 // KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.
 #define HEDDLE_KINDS(KIND)                                                                                             \
@@ -164,11 +184,13 @@ constexpr RoleSpec specOf(const KindRole &known) {
        {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},                               \
        {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
        {Role::dV, Access::write})                                                                                      \
-  KIND(decode, decode, {Role::q, Access::read}, {Role::k, Access::read, Presence::required, 0, Rows::inPages},         \
-       {Role::v, Access::read, Presence::required, 0, Rows::inPages},                                                  \
-       {Role::pageTable, Access::read, Presence::together, 1}, {Role::sequsedK, Access::read, Presence::optional},     \
-       {Role::cuSeqlensQ, Access::read, Presence::optional}, {Role::cuSeqlensK, Access::read, Presence::together, 2},  \
-       {Role::out, Access::write}, {Role::lse, Access::write})                                                         \
+  KIND(decode, decode, HEDDLE_KEYS_IN_PAGES, {Role::cuSeqlensK, Access::read, Presence::together, 2},                  \
+       {Role::out, Access::write}, {Role::lse, Access::write},                                                         \
+       {Role::descaleK, Access::read, Presence::scale, 0, Rows::inPages},                                              \
+       {Role::descaleV, Access::read, Presence::scale, 0, Rows::inPages})                                              \
+  KIND(cascade, cascade, HEDDLE_KEYS_IN_PAGES, {Role::sharedK, Access::read}, {Role::out, Access::write},              \
+       {Role::lse, Access::write}, {Role::descaleK, Access::read, Presence::scale, 0, Rows::inPages},                  \
+       {Role::descaleV, Access::read, Presence::scale, 0, Rows::inPages})                                              \
   KIND(quantize, quantize, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
        {Role::quantizedQ, Access::write}, {Role::quantizedK, Access::write}, {Role::quantizedV, Access::write},        \
        {Role::descaleQ, Access::write}, {Role::descaleK, Access::write}, {Role::descaleV, Access::write},              \
@@ -215,6 +237,8 @@ struct Kind {
   bool isBackward() const { return find(Role::dK) != nullptr; }
   // Keys lie in pages, or in ragged rows. Sequences have lengths of their own, and their queries are their last positions.
   bool hasPages() const { return find(Role::pageTable) != nullptr; }
+  // k and v may be scaled where q is not (CallElements::hasScaledKeys).
+  bool takesScaledKeys() const;
   Walk walk() const { return isBackward() ? Walk::both : Walk::queries; }
   // Queries meet keys, so what calls compute depends on the pattern.
   bool walksPattern() const { return find(Role::q) && find(Role::out); }

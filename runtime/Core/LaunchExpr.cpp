@@ -1,10 +1,10 @@
-//===- LaunchExpr.cpp - build, evaluate, print and parse --------------------===//
 #include "runtime/Core/LaunchExpr.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
 #include <iterator>
 #include <optional>
 
@@ -36,8 +36,7 @@ struct OpInfo {
 };
 constexpr OpInfo kOps[] = {{Op::add, "add", 2},           {Op::sub, "sub", 2},         {Op::mul, "mul", 2},
                            {Op::floordiv, "floordiv", 2}, {Op::ceildiv, "ceildiv", 2}, {Op::mod, "mod", 2},
-                           {Op::min, "min", 2},           {Op::max, "max", 2},         {Op::lt, "lt", 2},
-                           {Op::select, "select", 3}};
+                           {Op::min, "min", 2},           {Op::max, "max", 2}};
 
 const OpInfo *findOp(Op op) {
   for (const OpInfo &info : kOps)
@@ -63,8 +62,6 @@ std::optional<int64_t> combine(Op op, int64_t a, int64_t b) {
     return std::min(a, b);
   case Op::max:
     return std::max(a, b);
-  case Op::lt:
-    return a < b ? 1 : 0;
   default:
     break;
   }
@@ -139,8 +136,6 @@ Status LaunchExpr::evaluateAt(size_t at, const LaunchSymbols &symbols, int64_t &
   size_t second = at + 1 + nodes[at + 1].size;
   int64_t a = 0, b = 0;
   HEDDLE_TRY(evaluateAt(at + 1, symbols, a));
-  if (node.op == Op::select)
-    return evaluateAt(a != 0 ? second : second + nodes[second].size, symbols, value);
   HEDDLE_TRY(evaluateAt(second, symbols, b));
   std::optional<int64_t> combined = combine(node.op, a, b);
   if (combined) {
@@ -149,10 +144,11 @@ Status LaunchExpr::evaluateAt(size_t at, const LaunchSymbols &symbols, int64_t &
   }
   std::string text;
   print(at, text);
-  bool isDivision = node.op == Op::floordiv || node.op == Op::ceildiv || node.op == Op::mod;
-  return Status::invalidArgument("launch expression: " + text +
-                                 (isDivision && b == 0 ? " divides by zero" : " overflows 64 bits") + " for operands " +
-                                 std::to_string(a) + " and " + std::to_string(b));
+  const bool isDivision = node.op == Op::floordiv || node.op == Op::ceildiv || node.op == Op::mod;
+  char why[96];
+  std::snprintf(why, sizeof why, " %s for operands %lld and %lld",
+                isDivision && b == 0 ? "divides by zero" : "overflows 64 bits", (long long)a, (long long)b);
+  return Status::invalidArgument("launch expression: " + text + why);
 }
 
 int64_t LaunchExpr::paramCount() const {
@@ -290,9 +286,5 @@ LaunchExpr ceilDiv(const LaunchExpr &a, const LaunchExpr &b) { return LaunchExpr
 LaunchExpr mod(const LaunchExpr &a, const LaunchExpr &b) { return LaunchExpr::apply(Op::mod, {a, b}); }
 LaunchExpr min(const LaunchExpr &a, const LaunchExpr &b) { return LaunchExpr::apply(Op::min, {a, b}); }
 LaunchExpr max(const LaunchExpr &a, const LaunchExpr &b) { return LaunchExpr::apply(Op::max, {a, b}); }
-LaunchExpr lessThan(const LaunchExpr &a, const LaunchExpr &b) { return LaunchExpr::apply(Op::lt, {a, b}); }
-LaunchExpr select(const LaunchExpr &condition, const LaunchExpr &ifTrue, const LaunchExpr &ifFalse) {
-  return LaunchExpr::apply(Op::select, {condition, ifTrue, ifFalse});
-}
 
 } // namespace heddle

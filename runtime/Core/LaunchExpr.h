@@ -1,4 +1,3 @@
-//===- LaunchExpr.h - integer expressions over the sizes of a call ----------===//
 // Owns the expressions of a LaunchPlan: grid, bytes and argument values as functions of the sizes of
 // one call. Values are int64; overflow and division by zero are failures, never wrapped. Text is
 // function notation without spaces: ceildiv(seqlen_q,128). Symbol names are docs/architecture.md 4.
@@ -59,14 +58,13 @@ inline constexpr int64_t kMaxArguments = 64;
 // A value type. Evaluation is thread safe and, where it succeeds, allocates nothing.
 class LaunchExpr {
 public:
-  enum class Op : uint8_t { constant, symbol, param, add, sub, mul, floordiv, ceildiv, mod, min, max, lt, select };
+  enum class Op : uint8_t { constant, symbol, param, add, sub, mul, floordiv, ceildiv, mod, min, max };
 
   LaunchExpr(int64_t constant = 0) : nodes{{Op::constant, 1, constant}} {}
   LaunchExpr(LaunchSymbol symbol) : nodes{{Op::symbol, 1, int64_t(symbol)}} {}
   // The run-time size number `index` of the pattern; text "param<index>".
   static LaunchExpr param(int64_t index);
-  // mod takes the sign of the divisor (a - floordiv(a,b)*b); lt gives 1 or 0; select(c,a,b) is a where
-  // c is not 0 and evaluates only the chosen operand. Folds nothing: text is as built.
+  // mod takes the sign of the divisor (a - floordiv(a,b)*b). Folds nothing: text is as built.
   static LaunchExpr apply(Op op, std::vector<LaunchExpr> operands);
 
   // The same with another expression in the place of a symbol.
@@ -89,7 +87,7 @@ public:
   bool operator!=(const LaunchExpr &other) const { return !(*this == other); }
 
 private:
-  // Prefix order; `size` counts the nodes of the subtree, so that select can skip one.
+  // Prefix order; `size` counts the nodes of the subtree, so that its neighbour is found.
   struct Node {
     Op op;
     uint32_t size;
@@ -113,7 +111,5 @@ LaunchExpr ceilDiv(const LaunchExpr &a, const LaunchExpr &b);
 LaunchExpr mod(const LaunchExpr &a, const LaunchExpr &b);
 LaunchExpr min(const LaunchExpr &a, const LaunchExpr &b);
 LaunchExpr max(const LaunchExpr &a, const LaunchExpr &b);
-LaunchExpr lessThan(const LaunchExpr &a, const LaunchExpr &b);
-LaunchExpr select(const LaunchExpr &condition, const LaunchExpr &ifTrue, const LaunchExpr &ifFalse);
 
 } // namespace heddle

@@ -1,4 +1,3 @@
-//===- LaunchPlan.cpp - building, checking and evaluating -------------------===//
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>

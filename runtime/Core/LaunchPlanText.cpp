@@ -1,4 +1,3 @@
-//===- LaunchPlanText.cpp - the stored text of a launch plan ----------------===//
 // One item per line, tokens separated by one space, expressions without spaces:
 //   heddle-plan 3 | kind NAME | roles NAME ... | q_origin RULE | key_origin_step N | round_rows EXPR
 //   bound ARGUMENT VALUE LEAST MOST [UNIT[, REASON]], of heddle-plan 4: the rest of the line may hold spaces

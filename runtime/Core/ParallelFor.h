@@ -1,4 +1,3 @@
-//===- ParallelFor.h - threads over independent items -----------------------===//
 // Items are taken from a counter, so that uneven items spread by themselves.
 #pragma once
 

@@ -1,4 +1,3 @@
-//===- ParseCount.cpp - whole numbers as people write them --------------------===//
 #include "runtime/Core/ParseCount.h"
 
 #include <charconv>

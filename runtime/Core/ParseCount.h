@@ -1,4 +1,3 @@
-//===- ParseCount.h - whole numbers as people write them ----------------------===//
 // The one parser of counts of tokens, rows and heads: the command line, plan files and run-time sizes all take what it
 // takes.
 #pragma once

@@ -1,4 +1,3 @@
-//===- PartFolder.h - where a file is until it is whole ---------------------===//
 // Owns the folder beside a result in which the result is made, so that it takes its name by one rename. The folder is
 // this user's alone and locked (flock) as long as its process lives; whoever makes one removes those in the same place
 // whose processes are gone.

@@ -43,10 +43,6 @@ std::string wrongSeconds(double seconds) {
   return isWithin(seconds, 0, kDaySeconds) ? "" : got("0 to 86400 seconds", seconds);
 }
 
-std::string wrongSpread(double spread) {
-  return spread >= 0 && spread < 1 ? "" : got("a share of the median from 0 to below 1", spread);
-}
-
 std::string wrongError(double error, std::string_view kind) {
   const double most = mostErrorOf(kind);
   if (isWithin(error, 0, most))

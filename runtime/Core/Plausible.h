@@ -1,4 +1,3 @@
-//===- Plausible.h - what a measurement can have given ----------*- C++ -*-===//
 // Owns the bounds of times and errors that rows of trials and winners, tables and journals may hold. Nothing that is
 // read or written by way of these is compared or ranked before it is within them.
 #pragma once
@@ -20,7 +19,6 @@ double mostErrorOf(std::string_view kind);
 // What is wrong with a number, "expected ..., got inf"; empty if nothing is.
 std::string wrongTime(double us);                            // of a launch
 std::string wrongSeconds(double seconds);                    // of a compilation, 0 if it was not timed
-std::string wrongSpread(double spread);                      // of samples, over their median
 std::string wrongError(double error, std::string_view kind); // of a result that passed for right
 
 // What is wrong with a trial's numbers and outcome: one that is measured has a time and a right result, one that was

@@ -1,4 +1,3 @@
-//===- Positions.cpp - how far positions reach ------------------------------===//
 #include "runtime/Core/Positions.h"
 
 #include <algorithm>

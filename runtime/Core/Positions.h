@@ -1,7 +1,5 @@
-//===- Positions.h - how far positions reach --------------------------------===//
 // Owns the limit of positions: sums and differences of two of them, and of a position and a size of a pattern that is
 // cut at the limit, fit the 32 bits of kernels.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- ReadFile.h - texts of others, up to a bound --------------------------===//
 // Owns how a whole text is read that somebody else wrote: files, pipes, devices, standard input. What has no end, or is
 // far larger than any such text, is refused before it fills the memory.
 #pragma once

@@ -1,4 +1,3 @@
-//===- SafeText.h - text of others for a terminal ---------------------------===//
 // Owns what of a text that somebody else wrote (a name, a source line, a column of a database) may reach a terminal or
 // a log. Control characters (C0, DEL, C1), marks that reorder or break lines (bidi controls, U+2028, U+2029) and bytes
 // that are no UTF-8 become "\u001b" or "\xff", which is also what JSON writes. Text without any comes back as it is, so

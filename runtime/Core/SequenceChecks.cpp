@@ -1,4 +1,3 @@
-//===- SequenceChecks.cpp - sequences of a call and their pages -------------===//
 #include "runtime/Core/SequenceChecks.h"
 #include "runtime/Core/Positions.h"
 
@@ -32,6 +31,12 @@ Status checkSequenceCount(const heddle_attention_args &args, LaunchSymbols &symb
   return {};
 }
 
+Status checkOneTable(const heddle_attention_args &args, const char *beside) {
+  if (args.tables != 0 && args.tables != 1)
+    return badSize("tables", std::string("0 beside ") + beside, args.tables);
+  return {};
+}
+
 Status checkTables(const heddle_attention_args &args, LaunchSymbols &symbols) {
   const int64_t heads = symbols[LaunchSymbol::kvHeads];
   if (args.tables != 0 && args.tables != 1 && args.tables != heads)
@@ -39,20 +44,22 @@ Status checkTables(const heddle_attention_args &args, LaunchSymbols &symbols) {
   symbols[LaunchSymbol::tables] = std::max(args.tables, 1);
   if (!args.seqused_k && symbols[LaunchSymbol::sequences] != 0)
     return badArguments("seqused_k: expected the lengths of sequences beside page_table, got null");
-  return {};
+  return args.shared_k ? checkOneTable(args, "shared_k") : Status();
 }
 
 Status checkPages(const heddle_attention_args &args, LaunchSymbols &symbols) {
   const int64_t size = symbols[LaunchSymbol::pageSize], most = kFarthestPosition / std::max<int64_t>(size, 1);
   if (size < 1 || size > kMostKeysOfPage)
     return badSize("k: size of row", "pages of 1 to " + num(kMostKeysOfPage) + " keys", size);
-  if (args.max_pages < 0 || args.max_pages > most)
+  if (args.max_pages < 0 || (args.max_pages > most && !args.kv_indptr))
     return badSize("max_pages", "0 to " + num(most) + " pages of " + num(size) + " keys, as positions lie below 2^30",
                    args.max_pages);
+  symbols[LaunchSymbol::maxPages] = args.max_pages;
+  if (args.kv_indptr)
+    return checkOneTable(args, "kv_indptr");
   const bool hasEntries = symbols[LaunchSymbol::sequences] * args.max_pages != 0;
   if (!args.page_table && (hasEntries || !args.seqused_k))
     return badArguments("page_table: expected a table of pages, or cu_seqlens_k of keys in rows, got null");
-  symbols[LaunchSymbol::maxPages] = args.max_pages;
   return checkTables(args, symbols);
 }
 
@@ -65,10 +72,8 @@ Status checkRows(const heddle_attention_args &args, LaunchSymbols &symbols) {
     return badSize("k: size of row", "at most 2^30 rows beside cu_seqlens_k, as positions lie below that", rows);
   if (args.max_pages != 0)
     return badSize("max_pages", "0 beside cu_seqlens_k", args.max_pages);
-  if (args.tables != 0 && args.tables != 1)
-    return badSize("tables", "0 beside cu_seqlens_k", args.tables);
   symbols[LaunchSymbol::maxPages] = 1;
-  return {};
+  return checkOneTable(args, "cu_seqlens_k");
 }
 
 } // namespace
@@ -87,7 +92,7 @@ Status checkSequences(const std::vector<KindRole> &roles, const heddle_attention
   if (args.page_size != 0 && args.page_size != size)
     return badSize("page_size", num(size) + ", the rows of k, or 0", args.page_size);
   HEDDLE_TRY(args.cu_seqlens_k ? checkRows(args, symbols) : checkPages(args, symbols));
-  symbols[LaunchSymbol::seqlenK] = symbols[LaunchSymbol::maxPages] * size;
+  symbols[LaunchSymbol::seqlenK] = std::min(symbols[LaunchSymbol::maxPages] * size, kFarthestPosition);
   return {};
 }
 
@@ -102,22 +107,86 @@ Status checkLengths(const int32_t *lengths, const LaunchSymbols &symbols) {
   return {};
 }
 
-// Beside offsets of keys.
+// Keys of a sequence whose offsets say how many there are.
+int64_t keysOfOffsets(const heddle_attention_args &args, const LaunchSymbols &symbols, int64_t i) {
+  if (args.cu_seqlens_k)
+    return int64_t(args.cu_seqlens_k[i + 1]) - args.cu_seqlens_k[i];
+  const int64_t pages = int64_t(args.kv_indptr[i + 1]) - args.kv_indptr[i];
+  return pages ? (pages - 1) * symbols[LaunchSymbol::pageSize] + args.kv_last_page_len[i] : 0;
+}
+
 Status checkUsed(const heddle_attention_args &args, const LaunchSymbols &symbols) {
-  const int32_t *lengths = args.seqused_k, *offsets = args.cu_seqlens_k;
+  const int32_t *lengths = args.seqused_k;
+  const char *offsets = args.cu_seqlens_k ? "cu_seqlens_k" : "kv_indptr";
   for (int64_t i = 0; lengths && i < symbols[LaunchSymbol::sequences]; ++i)
-    if (const int64_t rows = int64_t(offsets[i + 1]) - offsets[i]; lengths[i] < 0 || lengths[i] > rows)
-      return badSize(("seqused_k: sequence " + num(i)).c_str(), "0 to " + num(rows) + " keys, as cu_seqlens_k says",
+    if (const int64_t keys = keysOfOffsets(args, symbols, i); lengths[i] < 0 || lengths[i] > keys)
+      return badSize(("seqused_k: sequence " + num(i)).c_str(), "0 to " + num(keys) + " keys, as " + offsets + " says",
                      lengths[i]);
   return {};
 }
 
-Status checkOffsets(const char *name, const int32_t *offsets, int64_t sequences, int64_t rows) {
+Status checkLastPages(const heddle_attention_args &args, const LaunchSymbols &symbols) {
+  const int64_t size = symbols[LaunchSymbol::pageSize];
+  for (int64_t i = 0; i < symbols[LaunchSymbol::sequences]; ++i) {
+    const int64_t least = args.kv_indptr[i + 1] > args.kv_indptr[i], length = args.kv_last_page_len[i];
+    if (length < least || length > size)
+      return badSize(("kv_last_page_len: sequence " + num(i)).c_str(),
+                     num(least) + " to " + num(size) + " keys of a page", length);
+    if (const int64_t keys = keysOfOffsets(args, symbols, i); keys > kFarthestPosition)
+      return badSize(("kv_indptr: sequence " + num(i)).c_str(), "at most 2^30 keys, as positions lie below that", keys);
+  }
+  return {};
+}
+
+// `isAll`: they end where the rows do.
+Status checkOffsets(const char *name, const int32_t *offsets, int64_t sequences, int64_t rows, bool isAll = true) {
   for (int64_t i = 0; i <= sequences; ++i) {
-    const int64_t least = i == 0 ? 0 : i == sequences ? rows : offsets[i - 1], most = i == 0 ? 0 : rows;
+    const int64_t least = i == 0 ? 0 : i == sequences && isAll ? rows : offsets[i - 1], most = i == 0 ? 0 : rows;
     if (offsets[i] < least || offsets[i] > most)
       return badSize((name + (": offset " + num(i))).c_str(), num(least) + (least == most ? "" : " to " + num(most)),
                      offsets[i]);
+  }
+  return {};
+}
+
+Status checkKeys(const heddle_attention_args &args, const LaunchSymbols &symbols) {
+  const int64_t sequences = symbols[LaunchSymbol::sequences];
+  if (!args.cu_seqlens_k && !args.kv_indptr)
+    return checkLengths(args.seqused_k, symbols);
+  if (args.kv_indptr) {
+    HEDDLE_TRY(checkOffsets("kv_indptr", args.kv_indptr, sequences, symbols[LaunchSymbol::maxPages], false));
+    HEDDLE_TRY(checkLastPages(args, symbols));
+  } else {
+    HEDDLE_TRY(checkOffsets("cu_seqlens_k", args.cu_seqlens_k, sequences, symbols[LaunchSymbol::pageSize]));
+  }
+  return checkUsed(args, symbols);
+}
+
+// Of sequences that follow each other: keys that both have lie in the same pages.
+Status checkSamePages(const heddle_attention_args &args, const LaunchSymbols &symbols, int64_t i) {
+  const int64_t maxPages = symbols[LaunchSymbol::maxPages], size = symbols[LaunchSymbol::pageSize];
+  const int32_t *table = args.kv_indptr ? args.kv_indices : args.page_table;
+  const int64_t own = args.kv_indptr ? args.kv_indptr[i] : i * maxPages;
+  const int64_t before = args.kv_indptr ? args.kv_indptr[i - 1] : own - maxPages;
+  for (int64_t n = 0; n * size < args.shared_k[i]; ++n)
+    if (table[own + n] != table[before + n])
+      return badSize(("shared_k: sequence " + num(i) + ", page " + num(n)).c_str(),
+                     num(table[before + n]) + ", that of the sequence before it", table[own + n]);
+  return {};
+}
+
+Status checkShared(const heddle_attention_args &args, const LaunchSymbols &symbols) {
+  int64_t before = 0;
+  for (int64_t i = 0; i < symbols[LaunchSymbol::sequences]; ++i) {
+    const int64_t keys = args.seqused_k ? args.seqused_k[i] : keysOfOffsets(args, symbols, i);
+    const int64_t most = std::min(before, keys), shared = args.shared_k[i];
+    if (shared < 0 || shared > most)
+      return badSize(("shared_k: sequence " + num(i)).c_str(),
+                     i ? "0 to " + num(most) + " keys, which it and the one before it have" : "0, as none is before it",
+                     shared);
+    if (i)
+      HEDDLE_TRY(checkSamePages(args, symbols, i));
+    before = keys;
   }
   return {};
 }
@@ -131,10 +200,8 @@ Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_atte
   const int64_t sequences = symbols[LaunchSymbol::sequences];
   if (args.cu_seqlens_q)
     HEDDLE_TRY(checkOffsets("cu_seqlens_q", args.cu_seqlens_q, sequences, symbols[LaunchSymbol::seqlenQ]));
-  if (!args.cu_seqlens_k)
-    return checkLengths(args.seqused_k, symbols);
-  HEDDLE_TRY(checkOffsets("cu_seqlens_k", args.cu_seqlens_k, sequences, symbols[LaunchSymbol::pageSize]));
-  return checkUsed(args, symbols);
+  HEDDLE_TRY(checkKeys(args, symbols));
+  return args.shared_k && sequences ? checkShared(args, symbols) : Status();
 }
 
 static std::string nameOf(const TablePlace &place) {
@@ -146,8 +213,8 @@ Status badLength(const TablePlace &place, int64_t length, int64_t maxPages, int6
                  "0 to " + num(maxPages * pageSize) + " keys, " + num(maxPages) + " pages of " + num(pageSize), length);
 }
 
-Status badPage(const TablePlace &place, int64_t number, int64_t page, int64_t pages) {
-  return badSize(("page_table: " + nameOf(place) + ", page " + num(number)).c_str(), "0 to " + num(pages - 1), page);
+Status badPage(const TablePlace &place, int64_t number, int64_t page, int64_t pages, const char *table) {
+  return badSize((table + (": " + nameOf(place)) + ", page " + num(number)).c_str(), "0 to " + num(pages - 1), page);
 }
 
 } // namespace heddle

@@ -1,4 +1,3 @@
-//===- Status.h - errors as values ------------------------------------------===//
 // Owns the closed set of error codes of everything that ships. A message names the operation, the
 // object and what would work; it ends without a full stop and never holds a newline of its own.
 // The numbers are part of the C ABI (runtime/Include/heddle.h): append, never renumber.

@@ -1,4 +1,3 @@
-//===- StridedBytes.cpp - which bytes a strided tensor has -----------------===//
 #include "runtime/Core/StridedBytes.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
-//===- StridedBytes.h - which bytes a strided tensor has -------------------===//
 // Owns the question whether two tensors share a byte, and whether one has two elements in one place. Exact, also for
 // views of one buffer that interleave; a search that takes too long says that they do.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Include/heddle.h"

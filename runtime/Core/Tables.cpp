@@ -1,42 +1,63 @@
 #include "runtime/Core/Tables.h"
 #include "runtime/Core/CallChecks.h"
 
-#include <iterator>
-
 namespace heddle {
 namespace {
 
 // Names are words of this project, which need no escapes.
-std::string quoted(const std::string &name) { return '"' + name + '"'; }
+[[gnu::noinline]] std::string quoted(const char *name) {
+  std::string text = "\"";
+  text += name;
+  text += '"';
+  return text;
+}
 
-std::string field(const char *name, const std::string &value) { return quoted(name) + ": " + value; }
+const char *truth(bool value) { return value ? "true" : "false"; }
 
-std::string truth(bool value) { return value ? "true" : "false"; }
+// An object of JSON, field by field. Not inlined: there are many of them.
+class Object {
+public:
+  [[gnu::noinline]] Object &field(const char *name, const std::string &value) {
+    text += text.empty() ? "{" : ", ";
+    text += quoted(name);
+    text += ": ";
+    text += value;
+    return *this;
+  }
+  [[gnu::noinline]] Object &name(const char *name, const char *value) { return field(name, quoted(value)); }
+  [[gnu::noinline]] Object &number(const char *name, int64_t value) { return field(name, std::to_string(value)); }
+  [[gnu::noinline]] Object &is(const char *name, bool value) { return field(name, truth(value)); }
+  [[gnu::noinline]] std::string end() { return text + '}'; }
+
+private:
+  std::string text;
+};
 
 template <class List, class Text> std::string listOf(const List &list, Text textOf) {
-  std::string text;
-  for (const auto &entry : list)
-    text += (text.empty() ? "" : ", ") + textOf(entry);
-  return '[' + text + ']';
+  std::string text = "[";
+  for (const auto &entry : list) {
+    if (text.size() > 1)
+      text += ", ";
+    text += textOf(entry);
+  }
+  text += ']';
+  return text;
 }
 
 std::string elementText(const ElementTraits &element) {
-  return '{' + field("name", quoted(element.name)) + ", " + field("mlir", quoted(element.mlirName)) + ", " +
-         field("torch", quoted(element.torchName)) + ", " + field("number", std::to_string(element.code)) + ", " +
-         field("bytes", std::to_string(element.bytes)) + ", " + field("dlpack", std::to_string(element.dlpackCode)) +
-         ", " + field("out", quoted(dtypeName(CallElements::outOf(element.dtype)))) + '}';
+  return Object()
+      .name("name", element.name)
+      .name("mlir", element.mlirName)
+      .name("torch", element.torchName)
+      .number("number", element.code)
+      .number("bytes", element.bytes)
+      .number("dlpack", element.dlpackCode)
+      .name("out", dtypeName(CallElements::outOf(element.dtype)))
+      .end();
 }
 
 std::string sizeText(const SizeSpec &size) {
-  return '{' + field("name", quoted(size.name)) + ", " + field("unsaid", std::to_string(size.unsaid)) + ", " +
-         field("is_field", truth(size.isField)) + '}';
-}
-
-std::vector<LaunchSymbol> symbolsOf(const RoleSpec &role) {
-  std::vector<LaunchSymbol> symbols;
-  for (RoleExtent extent : extentsOf(role))
-    symbols.push_back(symbolOf(extent));
-  return symbols;
+  return Object().name("name", size.name).number("unsaid", size.unsaid).is("is_field", size.isField).end();
 }
 
 std::string roleText(const KindRole &known) {
@@ -45,37 +66,57 @@ std::string roleText(const KindRole &known) {
   constexpr const char *accesses[] = {"", "read", "write", "both"},
                        *presences[] = {"required", "together", "optional", "scale"};
   const RoleSpec role = specOf(known);
-  return '{' + field("name", quoted(role.name)) + ", " + field("form", quoted(forms[int(role.form)])) + ", " +
-         field("element", quoted(elements[int(role.element)])) + ", " +
-         field("extents", listOf(symbolsOf(role), [](LaunchSymbol size) { return quoted(launchSymbolName(size)); })) +
-         ", " + field("access", quoted(accesses[int(known.access)])) + ", " +
-         field("presence", quoted(presences[int(known.presence)])) + '}';
+  const auto nameOf = [](RoleExtent size) { return quoted(launchSymbolName(symbolOf(size)).c_str()); };
+  return Object()
+      .name("name", role.name)
+      .name("form", forms[int(role.form)])
+      .name("element", elements[int(role.element)])
+      .field("extents", listOf(extentsOf(role), nameOf))
+      .name("access", accesses[int(known.access)])
+      .name("presence", presences[int(known.presence)])
+      .end();
 }
 
 std::string kindText(const Kind &kind) {
   constexpr const char *adds[] = {"none", "keys", "all"};
-  return '{' + field("name", quoted(kind.name())) + ", " + field("base", quoted(Kind{kind.base}.name())) + ", " +
-         field("adds", quoted(adds[int(kind.adds)])) + ", " + field("is_deterministic", truth(kind.isDeterministic)) +
-         ", " + field("roles", listOf(kind.roles(), roleText)) + '}';
+  return Object()
+      .name("name", kind.name().c_str())
+      .name("base", Kind{kind.base}.name().c_str())
+      .name("adds", adds[int(kind.adds)])
+      .is("is_deterministic", kind.isDeterministic)
+      .field("roles", listOf(kind.roles(), roleText))
+      .end();
 }
 
 // What the texts of kinds end in: KindText.
 std::string suffixesText() {
-  const std::string kind = Kind{KindBase::backward}.str(),
-                    ofZero = Kind{KindBase::backward, Adds::none, false, {0}}.str();
-  const std::string gradients = ofZero.substr(kind.size(), ofZero.size() - kind.size() - 1);
-  const std::string floatOut = KindText{{KindBase::backward}, true}.str().substr(kind.size());
-  const std::string tf32 = KindText{{KindBase::backward}, false, Precision::tf32}.str().substr(kind.size());
-  return '{' + field("gradients_of", quoted(gradients)) + ", " + field("fp32_out", quoted(floatOut)) + ", " +
-         field("tf32", quoted(tf32)) + '}';
+  const Kind kind = {KindBase::backward};
+  const auto suffixOf = [before = kind.str().size()](const std::string &text) { return text.substr(before); };
+  std::string gradients = suffixOf(Kind{KindBase::backward, Adds::none, false, {0}}.str());
+  gradients.pop_back();
+  Object outs, keys;
+  for (const ElementTraits &element : kElements)
+    if (element.isComputed()) {
+      outs.name(element.name, suffixOf(KindText{kind, element.dtype}.str()).c_str());
+      keys.name(element.name, suffixOf(KindText{kind, {}, element.dtype}.str()).c_str());
+    }
+  return Object()
+      .name("gradients_of", gradients.c_str())
+      .field("out", outs.end())
+      .field("keys", keys.end())
+      .name("tf32", suffixOf(KindText{kind, {}, {}, Precision::tf32}.str()).c_str())
+      .end();
 }
 
 } // namespace
 
 const std::string &tablesText() {
-  static const std::string text =
-      '{' + field("elements", listOf(kElements, elementText)) + ", " + field("sizes", listOf(kSizes, sizeText)) + ", " +
-      field("kinds", listOf(Kind::all(), kindText)) + ", " + field("kind_suffixes", suffixesText()) + '}';
+  static const std::string text = Object()
+                                      .field("elements", listOf(kElements, elementText))
+                                      .field("sizes", listOf(kSizes, sizeText))
+                                      .field("kinds", listOf(Kind::all(), kindText))
+                                      .field("kind_suffixes", suffixesText())
+                                      .end();
   return text;
 }
 

@@ -1,8 +1,6 @@
-//===- Tables.h - the tables of calls, as JSON -------------------------------===//
 // Owns the text in which the tables of elements and of kinds leave the library (heddle_tables), for programs in other
 // languages: Python checks its calls by them. What a table gains is here at once; who reads it skips what it does not
 // know.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <string>

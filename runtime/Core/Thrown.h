@@ -1,4 +1,3 @@
-//===- Thrown.h - exceptions as errors --------------------------------------===//
 // Owns what is said of an exception that the standard library threw where this project's functions return a Status.
 #pragma once
 

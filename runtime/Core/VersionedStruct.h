@@ -1,4 +1,3 @@
-//===- VersionedStruct.h - structs of callers that are older or newer -------===//
 // Owns what struct_size means. Fields are appended only, in multiples of 8 bytes: a smaller struct stands for an older
 // version, whose missing fields are zero; a larger one for a newer version, whose further fields must be zero where
 // they are given and become zero where they are asked for.

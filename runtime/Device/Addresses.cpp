@@ -1,4 +1,3 @@
-//===- Addresses.cpp - asking the driver about memory and streams -----------===//
 #include "runtime/Device/LoadedKernel.h"
 
 namespace heddle {

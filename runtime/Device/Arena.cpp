@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char *kOperation = "arena";
 // Where blocks lie differs from round to round, and what is held with it, by less than 1% (H200).
-constexpr int64_t kSlackShare = 64;
+constexpr int64_t kSpareShare = 64;
 
 bool hasPools(const Driver &driver) {
   return driver.memPoolCreate && driver.memPoolDestroy && driver.memPoolSetAttribute && driver.memPoolGetAttribute &&
@@ -78,16 +78,18 @@ Result<cuda::DevicePointer> Arena::allocate(std::unique_lock<std::mutex> &lock, 
   if (growth == 0)
     return address;
   HEDDLE_ASSIGN(int64_t held, pools.heldBytes());
-  if (held > mostHeld && isSomethingBack) {
+  if (held > heldPeak && isSomethingBack) {
     HEDDLE_TRY(pools.free(address, stream));
     note(stream);
     HEDDLE_TRY(releaseRest(lock));
     HEDDLE_TRY(pools.allocate(bytes, stream, address).status());
     HEDDLE_ASSIGN(held, pools.heldBytes());
+    if (held > heldPeak && options.highWaterBytes == 0) {
+      pools.addSpare(held / kSpareShare, stream);
+      HEDDLE_ASSIGN(held, pools.heldBytes());
+    }
   }
   heldPeak = std::max(heldPeak, held);
-  if (held > mostHeld)
-    mostHeld = held + held / kSlackShare;
   return address;
 }
 

@@ -1,4 +1,3 @@
-//===- Arena.h - workspaces of a memory pool of the driver ------------------===//
 // Owns the sizes of what was given out of the pools of a GPU, and when memory goes back. What pools do is the driver's: reuse
 // in the order of streams and across them. The promises are those of runtime/Include/heddle_arena.h.
 #pragma once
@@ -44,7 +43,8 @@ private:
   bool isBeyondLimit(int64_t bytes) const;
   // unavailable: the limit, or the GPU.
   Result<void *> tryToTake(cuda::Stream stream, int64_t bytes);
-  // As of the pools; where they would hold more than ever although blocks came back, after releaseRest().
+  // As of the pools; where they would hold more than ever although blocks came back, after releaseRest(). What then is more
+  // than ever is so by where blocks lie: the pools get some on top, so that such chance makes them grow once, not ever again.
   Result<cuda::DevicePointer> allocate(std::unique_lock<std::mutex> &lock, cuda::Stream stream, int64_t bytes);
   // Waits without the lock for the work that blocks came back behind; then what is not in use goes back to the GPU.
   Status releaseRest(std::unique_lock<std::mutex> &lock);
@@ -62,7 +62,6 @@ private:
   StreamEnds ends;                  // behind the blocks that came back
   bool isSomethingBack = false;     // since releaseRest()
   int64_t heldPeak = 0;             // at the end of a call
-  int64_t mostHeld = 0;             // before the rest is released: a little more than was ever needed
 };
 
 } // namespace heddle

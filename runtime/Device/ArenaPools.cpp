@@ -1,4 +1,3 @@
-//===- ArenaPools.cpp -------------------------------------------------------===//
 #include "runtime/Device/ArenaPools.h"
 
 #include "runtime/Device/DeviceState.h"
@@ -53,6 +52,13 @@ Result<int64_t> ArenaPools::allocate(int64_t bytes, cuda::Stream stream, cuda::D
 
 Status ArenaPools::free(cuda::DevicePointer address, cuda::Stream stream) const {
   return driver->check(driver->memFreeAsync(address, stream), kOperation, "cuMemFreeAsync");
+}
+
+void ArenaPools::addSpare(int64_t bytes, cuda::Stream stream) const {
+  cuda::DevicePointer address = 0;
+  bytes = (bytes + kUnit / 2) / kUnit * kUnit;
+  if (bytes > 0 && driver->memAllocFromPool(&address, size_t(bytes), pools.back(), stream) == cuda::kSuccess)
+    driver->memFreeAsync(address, stream);
 }
 
 Result<int64_t> ArenaPools::growthOf(cuda::MemPool pool, int64_t before) const {

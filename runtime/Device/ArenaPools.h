@@ -1,4 +1,3 @@
-//===- ArenaPools.h - pools of the driver, by the size of blocks ------------===//
 // Owns the pools of an arena. The driver maps units of 32 MiB, whatever is asked of a pool (H200, driver 580), and moves those
 // that nothing lies in to where a block needs them: a small block keeps all of one. So small blocks have a pool of their own;
 // more pools than two were seen to hold no less. Who has them guards them.
@@ -15,6 +14,7 @@ struct DeviceState;
 class ArenaPools {
 public:
   static constexpr std::array<int64_t, 2> kBlocksBelow = {int64_t(2) << 20, INT64_MAX};
+  static constexpr int64_t kUnit = int64_t(32) << 20;
 
   // keptBytes: what all pools together keep when a stream is waited for. close() in any case.
   Status open(const DeviceState &state, uint64_t keptBytes);
@@ -23,6 +23,8 @@ public:
   // Returns how much more the pool holds.
   Result<int64_t> allocate(int64_t bytes, cuda::Stream stream, cuda::DevicePointer &address) const;
   Status free(cuda::DevicePointer address, cuda::Stream stream) const;
+  // About so many bytes more, in whole units, that no block is in, for large ones; none where the GPU has none.
+  void addSpare(int64_t bytes, cuda::Stream stream) const;
   Result<int64_t> heldBytes() const;
   // What is held beyond and not in use goes back, of large blocks first.
   Status trim(int64_t keepBytes) const;

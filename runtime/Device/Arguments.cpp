@@ -1,4 +1,3 @@
-//===- Arguments.cpp - a call for a kernel -----------------------------------===//
 #include "runtime/Device/Arguments.h"
 #include "runtime/Core/CallMemory.h"
 

@@ -1,4 +1,3 @@
-//===- Arguments.h - what one call asks for, checked ------------------------===//
 // Owns the check of heddle_attention_args against a kernel and their translation into the symbols,
 // pointers and numbers that a LaunchPlan refers to. Pure: no driver, and no allocation unless it fails.
 #pragma once

@@ -1,6 +1,4 @@
-//===- CallInputs.cpp - fields by role ------------------------------------===//
 // What plans find in a call: pointers by their sources; and what a plan asks of calls.
-//===----------------------------------------------------------------------===//
 #include "runtime/Device/Arguments.h"
 
 namespace heddle {

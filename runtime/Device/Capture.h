@@ -1,7 +1,5 @@
-//===- Capture.h - streams that are captured --------------------*- C++ -*-===//
 // Owns the question whether work of a stream goes into a graph of the driver: then nothing may be waited for, and events of
 // it say nothing.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Driver.h"

@@ -1,4 +1,3 @@
-//===- CudaDriver.h - our own declarations of the CUDA driver API -----------===//
 // Owns every driver type, constant and function signature that the runtime uses, and nothing else, so that
 // programs build without a toolkit. tests/unit/device_cuda_h_test.cpp compares all of it with cuda.h where
 // that header exists; add a line there for every constant added here.

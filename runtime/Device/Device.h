@@ -1,4 +1,3 @@
-//===- Device.h - one GPU through its driver --------------------------------===//
 // Owns the connection to one GPU context and the small helpers that the command line and the tuner need:
 // memory, copies, streams, events. Everything returns a status that names the driver call and the driver's
 // error. The driver library is opened at run time (runtime/Device/Driver.h); without it open() is unavailable.
@@ -76,7 +75,6 @@ public:
   Status copyFrom(const void *host, int64_t bytes, int64_t offset = 0, cuda::Stream stream = nullptr);
   Status copyTo(void *host, int64_t bytes, int64_t offset = 0, cuda::Stream stream = nullptr) const;
   Status fillBytes(uint8_t value, cuda::Stream stream = nullptr);
-  Status fillWords(uint32_t value, cuda::Stream stream = nullptr); // size must be a multiple of 4
 
 private:
   std::shared_ptr<DeviceState> owner;

@@ -1,4 +1,3 @@
-//===- DeviceState.cpp - opening a GPU, memory, streams and events ---------------===//
 #include "runtime/Device/DeviceState.h"
 
 #include <chrono>
@@ -231,16 +230,6 @@ Status DeviceBuffer::fillBytes(uint8_t value, cuda::Stream stream) {
     return {};
   return inContext(*owner, "fill", "cuMemsetD8Async",
                    [&](const Driver &driver) { return driver.memsetBytes(pointer, value, size_t(size), stream); });
-}
-
-Status DeviceBuffer::fillWords(uint32_t value, cuda::Stream stream) {
-  if (size % 4 != 0)
-    return Status::invalidArgument("fill: expected a buffer of whole 32-bit words, got " + std::to_string(size) +
-                                   " bytes");
-  if (size == 0)
-    return {};
-  return inContext(*owner, "fill", "cuMemsetD32Async",
-                   [&](const Driver &driver) { return driver.memsetWords(pointer, value, size_t(size) / 4, stream); });
 }
 
 Result<DeviceStream> DeviceStream::create(const Device &device, bool isUrgent) {

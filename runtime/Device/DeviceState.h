@@ -1,4 +1,3 @@
-//===- DeviceState.h - one context and what is loaded into it ---------------===//
 // Owns the context reference and the table of loaded kernels. Internal to runtime/Device. Everything that
 // holds driver objects holds a shared pointer to it, so the context outlives them.
 #pragma once

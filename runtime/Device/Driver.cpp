@@ -1,4 +1,3 @@
-//===- Driver.cpp - dlopen and error names ----------------------------------===//
 #include "runtime/Device/Driver.h"
 
 #include <cstdlib>

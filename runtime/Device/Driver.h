@@ -1,4 +1,3 @@
-//===- Driver.h - the driver library, opened at run time --------------------===//
 // Owns the one place that reads the environment: HEDDLE_CUDA_DRIVER_LIBRARY names the library to open
 // instead of libcuda.so.1. A library is opened and initialised once per process and never closed.
 #pragma once

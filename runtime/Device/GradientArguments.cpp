@@ -1,4 +1,3 @@
-//===- GradientArguments.cpp - where gradients of arguments go ----------------===//
 #include "runtime/Device/Arguments.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- Kernel.h - a loaded kernel and its launches --------------------------===//
 // Owns the way from a stored record to work on a stream: load once per kernel and context, check the
 // arguments, evaluate the LaunchPlan, fill the parameter blocks, launch. The promises are those of
 // runtime/Include/heddle.h.

@@ -1,4 +1,3 @@
-//===- Launch.cpp - from checked arguments to a launch ----------------------===//
 #include "runtime/Device/LaunchGraph.h"
 #include "runtime/Device/LoadedKernel.h"
 #include "runtime/Device/OwnZeros.h"

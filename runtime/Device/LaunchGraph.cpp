@@ -1,4 +1,3 @@
-//===- LaunchGraph.cpp - nodes of a call, and whether a stream takes them ----===//
 #include "runtime/Device/LaunchGraph.h"
 
 namespace heddle {

@@ -1,4 +1,3 @@
-//===- LaunchGraph.h - a call as a graph of the driver ----------------------===//
 // Owns a prepared call's clears and kernels as one executable CUDA graph. On a GPU of 2026 launching it takes the host
 // a third of the time of launching a kernel (bench/results, heddle-host-cost). Internal to runtime/Device.
 #pragma once

@@ -3,6 +3,7 @@
 #include "runtime/Core/DriftWatch.h"
 #include "runtime/Device/LoadedKernel.h"
 
+#include <cmath>
 #include <ctime>
 #include <utility>
 
@@ -38,6 +39,19 @@ bool isCallOf(const DriftWatch &watch, const LoadedKernel &kernel, const CallInp
   return true;
 }
 
+// Two events hold up the GPU for so long (H200), and one timed launch in kCheapEvery or fewer takes at most this share of it.
+constexpr double kEventSeconds = 3.6e-6, kEventShare = 0.005;
+constexpr uint32_t kCheapEvery = 64;
+
+// Of its turns, one in so many is timed: more than one where launches are so short that events would take more.
+int64_t turnsBetween(const KernelRow &row, uint32_t every) {
+  const int64_t timed = row.samples.times.get();
+  const double seconds = row.samples.seconds();
+  if (every < kCheapEvery || timed == 0 || seconds <= 0)
+    return 1;
+  return int64_t(std::ceil(kEventSeconds * double(timed) / (kEventShare * every * seconds)));
+}
+
 DriftWatch *watchOf(const LoadedKernel &kernel, const CallInputs &call) {
   DriftWatch *watch = kernel.row->watches.load(std::memory_order_acquire);
   while (watch && !isCallOf(*watch, kernel, call))
@@ -52,7 +66,8 @@ LaunchSampler::Sample *LaunchSampler::begin(const LoadedKernel &kernel, cuda::St
   KernelRow &row = *kernel.row;
   const uint32_t every = Counters::get().sampleEvery.load(std::memory_order_relaxed);
   const Driver &driver = *state.driver;
-  if (every == 0 || row.turns.next() % every != 0 || isCaptured(driver, stream))
+  const int64_t launch = row.turns.next();
+  if (every == 0 || launch % every != 0 || launch / every % turnsBetween(row, every) != 0 || isCaptured(driver, stream))
     return nullptr;
   collect(state);
   const RelaxedCapture relaxed(driver);

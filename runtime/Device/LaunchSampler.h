@@ -1,4 +1,3 @@
-//===- LaunchSampler.h - times of some launches -----------------------------===//
 // Owns pairs of events around launches whose turn it is, and what becomes of their times. Neither waits nor locks: a time
 // is read when a later launch has its turn, or when somebody asks for counters. Internal to runtime/Device.
 #pragma once

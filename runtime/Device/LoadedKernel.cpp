@@ -1,4 +1,3 @@
-//===- LoadedKernel.cpp - loading a record into a context -------------------------===//
 #include "runtime/Core/KernelImages.h"
 #include "runtime/Device/LoadedKernel.h"
 

@@ -1,4 +1,3 @@
-//===- LoadedKernel.h - the modules of a kernel in a context ----------------===//
 // Owns the driver's modules and everything about a kernel that does not change between calls. Internal to
 // runtime/Device. Immutable after load, so launches share it without a lock.
 #pragma once

@@ -1,4 +1,3 @@
-//===- OwnZeros.cpp - from regions of the workspace to memory of the call --------===//
 #include "runtime/Device/OwnZeros.h"
 
 #include <cstring>

@@ -1,4 +1,3 @@
-//===- OwnZeros.h - counters that a prepared call keeps ---------------------------*- C++ -*-===//
 // Owns the memory of regions that launches find zero and leave zero. In a workspace, which others write meanwhile, they
 // are cleared before each launch, a microsecond on the GPU; a prepared call, which runs on one stream at a time, has
 // them in memory of its own, cleared once. Internal to runtime/Device.

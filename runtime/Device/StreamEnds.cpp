@@ -1,4 +1,3 @@
-//===- StreamEnds.cpp -------------------------------------------------------===//
 #include "runtime/Device/StreamEnds.h"
 
 #include "runtime/Device/DeviceState.h"

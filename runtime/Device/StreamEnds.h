@@ -1,4 +1,3 @@
-//===- StreamEnds.h - how far streams are -----------------------------------===//
 // Owns an event behind what streams had to do when they were noted. Those that were reached are forgotten before one of another
 // stream is made: callers may have ever new streams. Who shares one guards it; the events that it gives are waited for without.
 #pragma once

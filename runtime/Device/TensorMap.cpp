@@ -1,4 +1,3 @@
-//===- TensorMap.cpp - evaluated, encoded, explained -------------------------===//
 #include "runtime/Device/LoadedKernel.h"
 
 #include <cstring>

@@ -1,8 +1,6 @@
-//===- AddRows.h - sums of rows on a GPU ------------------------*- C++ -*-===//
 // Owns the one kernel that the runtime brings itself, as text that the driver compiles: fp32 rows that came from another
 // rank are added to a rank's own, or merged with them, as results of attention over other keys. A thread has one element of
 // a row, blocks of a column of the grid take rows in turn.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstdint>

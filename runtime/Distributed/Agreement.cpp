@@ -1,4 +1,3 @@
-//===- Agreement.cpp - what ranks must have in common ---------------------===//
 #include "runtime/Distributed/Agreement.h"
 
 namespace heddle {

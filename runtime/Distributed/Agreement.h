@@ -1,6 +1,4 @@
-//===- Agreement.h - what ranks must have in common -------------*- C++ -*-===//
 // Owns how the ranks of a group find out, before anything is sent, that one of them is about to do something else.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Distributed/Transport.h"

@@ -1,4 +1,3 @@
-//===- AgreementText.cpp - a line for each thing --------------------------===//
 #include "runtime/Distributed/AgreementText.h"
 
 #include "runtime/Core/Digest.h"

@@ -1,6 +1,4 @@
-//===- AgreementText.h - what the ranks of a call compare -------*- C++ -*-===//
 // Owns which things of a call must be the same on every rank, in the words of people who are told where they differ.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <string>

@@ -1,6 +1,4 @@
-//===- CallTensors.h - tensors of a rank's launches -------------*- C++ -*-===//
 // Owns how tensors of launches are made: rows of the caller's, rows that lie in windows, and pieces of a workspace.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/DType.h"

@@ -1,4 +1,3 @@
-//===- CallThread.cpp - one call after the other ----------------------------===//
 #include "runtime/Distributed/CallThread.h"
 
 #include <atomic>

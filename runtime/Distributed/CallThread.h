@@ -1,7 +1,5 @@
-//===- CallThread.h - calls that may never return ----------------*- C++ -*-===//
 // Owns a thread for calls into libraries that block for as long as another rank likes. Who waits for such a call may
 // give it up; then the thread is left alone with what the call holds, until the call returns.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <functional>

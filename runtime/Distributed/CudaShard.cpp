@@ -1,4 +1,3 @@
-//===- CudaShard.cpp - a rank that computes on a GPU ----------------------===//
 #include "runtime/Distributed/CudaShard.h"
 #include "runtime/Device/Capture.h"
 #include "runtime/Device/DeviceState.h"

@@ -1,6 +1,4 @@
-//===- CudaShard.h - a rank that computes on a GPU --------------*- C++ -*-===//
 // Owns the streams of a rank's GPU, the caller's and two more, and which of the kernels a launch takes.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Kernel.h"

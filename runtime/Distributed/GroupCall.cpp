@@ -1,4 +1,3 @@
-//===- GroupCall.cpp - one rank's part of a call over a group -------------===//
 #include "runtime/Distributed/GroupCall.h"
 #include "runtime/Distributed/GroupShare.h"
 

@@ -1,8 +1,6 @@
-//===- GroupCall.h - one rank's part of a call over a group -----*- C++ -*-===//
 // Owns how a rank follows a plan: rows of keys that arrive are put into windows, each launch of the pattern of parts meets
 // the rank's own rows with one window, and what follows on the same rows continues by the carry. While one step computes,
 // what the next one needs is under way.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/CallShape.h"
@@ -11,8 +9,6 @@
 #include "runtime/Distributed/AgreementText.h"
 #include "runtime/Distributed/ShardDevice.h"
 #include "runtime/Distributed/Transport.h"
-
-#include <string>
 
 namespace heddle {
 

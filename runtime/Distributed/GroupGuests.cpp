@@ -1,6 +1,4 @@
-//===- GroupGuests.cpp - queries that travel to keys of other ranks -------===//
 // Few rows that keep many keys: ranks that have these compute a part of each row's result, in fp32, and home merges them.
-//===----------------------------------------------------------------------===//
 #include "runtime/Distributed/GroupShare.h"
 
 #include <algorithm>

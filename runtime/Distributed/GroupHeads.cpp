@@ -1,6 +1,4 @@
-//===- GroupHeads.cpp - ranks that compute all rows of some heads ---------===//
 // q, k and v go to the ranks of their heads, one launch meets them all, and what it wrote goes home.
-//===----------------------------------------------------------------------===//
 #include "runtime/Distributed/GroupShare.h"
 
 namespace heddle {

@@ -1,4 +1,3 @@
-//===- GroupShare.cpp - one rank's arguments of a call over a group -------===//
 #include "runtime/Distributed/GroupShare.h"
 
 #include <algorithm>

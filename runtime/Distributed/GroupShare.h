@@ -1,6 +1,4 @@
-//===- GroupShare.h - one rank's arguments of a call over a group -*- C++ -*-===//
 // Owns how a rank's arguments are cut into those of launches: rows of one of its blocks, columns of a window or of a range.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/CallArguments.h"

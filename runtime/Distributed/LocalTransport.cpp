@@ -1,4 +1,3 @@
-//===- LocalTransport.cpp - ranks that are threads of one process ---------===//
 #include "runtime/Distributed/LocalTransport.h"
 
 #include "runtime/Distributed/RankWords.h"

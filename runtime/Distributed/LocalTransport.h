@@ -1,7 +1,5 @@
-//===- LocalTransport.h - ranks that are threads of one process -*- C++ -*-===//
 // Owns the transport between ranks that share an address space: a message is a copy from the sender's memory, made by
 // the receiver while the sender waits. For tests and for sequences over the processors of one machine.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Distributed/Transport.h"

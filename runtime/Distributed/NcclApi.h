@@ -1,15 +1,12 @@
-//===- NcclApi.h - our own declarations of NCCL ------------------*- C++ -*-===//
 // Owns every NCCL type, constant and function signature that the runtime uses, and nothing else, so that programs build
 // without NCCL. tests/unit/nccl_h_test.cpp compares all of it with nccl.h where that header exists; add a line there
 // for every constant added here.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/CudaDriver.h"
 
 #include <climits>
 #include <cstddef>
-#include <cstdint>
 
 namespace heddle::nccl {
 

@@ -1,4 +1,3 @@
-//===- NcclCommunicator.cpp - calls into NCCL -------------------------------===//
 #include "runtime/Distributed/NcclCommunicator.h"
 
 #include "runtime/Core/Thrown.h"

@@ -1,15 +1,12 @@
-//===- NcclCommunicator.h - one rank's communicator --------------*- C++ -*-===//
 // Owns how NCCL is called: never for longer than others may take, never after the rank has left, and with one reason for
 // all failures. A communicator that is made here never blocks, and ends with the object; one of others is called from
 // a thread that may be given up, and is neither aborted nor destroyed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Device.h"
 #include "runtime/Distributed/CallThread.h"
 #include "runtime/Distributed/NcclLibrary.h"
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>

@@ -1,4 +1,3 @@
-//===- NcclLibrary.cpp - dlopen and error names -----------------------------===//
 #include "runtime/Distributed/NcclLibrary.h"
 
 #include "runtime/Core/SafeText.h"

@@ -1,7 +1,5 @@
-//===- NcclLibrary.h - NCCL, opened at run time ------------------*- C++ -*-===//
 // Owns how NCCL is found: the library that HEDDLE_NCCL_LIBRARY names, else the libnccl.so.2 that the process has loaded
 // already (as PyTorch does), else the one that the loader finds. A library is opened once per process and never closed.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- NcclTransport.cpp - steps and gathers --------------------------------===//
 #include "runtime/Distributed/NcclTransport.h"
 
 #include "runtime/Device/Capture.h"

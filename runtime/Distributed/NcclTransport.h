@@ -1,8 +1,6 @@
-//===- NcclTransport.h - messages over NCCL ----------------------*- C++ -*-===//
 // Owns a rank's end over NCCL (NcclLibrary.h says how that is found). NCCL carries no words and tells nobody that a rank
 // left: the others find that out by their own limits, and what is named are the peers that a step exchanges with. Time of
 // a rank's own kernels does not count, that of its peers does.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Distributed/NcclCommunicator.h"

@@ -1,7 +1,5 @@
-//===- Patience.h - how one waits for other ranks ----------------*- C++ -*-===//
 // Owns the rhythm of asking whether something has happened: without a pause while an answer of microseconds may come,
 // then often enough that a step of milliseconds does not notice.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-//===- RankPlaces.cpp - machines and GPUs by name ---------------------------===//
 #include "runtime/Distributed/RankPlaces.h"
 
 #include "runtime/Core/SafeText.h"

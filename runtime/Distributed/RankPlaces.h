@@ -1,7 +1,5 @@
-//===- RankPlaces.h - where the ranks of a group are -------------*- C++ -*-===//
 // Owns the rule that each rank has a GPU of its own, for transports of every kind: two ranks that wait for each other on
 // one GPU may wait for ever.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Device.h"

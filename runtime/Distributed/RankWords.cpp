@@ -1,4 +1,3 @@
-//===- RankWords.cpp - lists and limits -------------------------------------===//
 #include "runtime/Distributed/RankWords.h"
 
 namespace heddle {

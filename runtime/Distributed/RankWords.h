@@ -1,6 +1,4 @@
-//===- RankWords.h - ranks in sentences --------------------------*- C++ -*-===//
 // Owns how messages name ranks and limits, whatever carries the messages.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,7 +1,5 @@
-//===- RowPlace.h - where rows of a tensor lie ------------------*- C++ -*-===//
 // Owns the strides in bytes by which rows of heads are found in a tensor of a call, in an array of it, in a window of a
 // plan and in a message.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Include/heddle.h"

@@ -1,8 +1,6 @@
-//===- ShardDevice.h - what computes one rank's share -----------*- C++ -*-===//
 // Owns the interface between a plan over ranks and the machine that a rank has: memory that it moves, and kernels of the
 // pattern of parts that it runs. Queues take work in order: what is computed, what travels meanwhile, and small launches
 // beside large ones.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/CallShape.h"

@@ -1,4 +1,3 @@
-//===- StepLog.cpp - events around steps ------------------------------------===//
 #include "runtime/Distributed/StepLog.h"
 
 namespace heddle {

@@ -1,7 +1,5 @@
-//===- StepLog.h - steps that are under way on a GPU -------------*- C++ -*-===//
 // Owns what is known of enqueued steps: which peers each exchanges with, whether the work before it is done, so that it
 // waits for them, and whether it is done itself. Events are used again; nothing is allocated on the GPU.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Device/Device.h"

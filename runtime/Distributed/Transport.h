@@ -1,7 +1,5 @@
-//===- Transport.h - how bytes get from rank to rank ------------*- C++ -*-===//
 // Owns the interface between a plan over ranks and what carries its messages: one object for each rank of a group. Which
 // bytes go where is the plan's; a transport knows ranks, addresses and time limits only.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/Status.h"

@@ -1,4 +1,3 @@
-//===- WalkRun.cpp - what travels along a walk over ranks -----------------===//
 #include "runtime/Distributed/WalkRun.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
-//===- WalkRun.h - what travels along a walk over ranks ---------*- C++ -*-===//
 // Owns the memory of one rank on a walk (windows for columns, messages as they travel) and the order in which rows leave,
 // arrive, are met and, of gradients, go home. What is computed of a window is its caller's.
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "runtime/Core/GroupPlan.h"

@@ -53,7 +53,8 @@ typedef enum heddle_status {
 } heddle_status;
 
 /* HEDDLE_E4M3 is float8_e4m3fn of the OCP 8-bit formats: 4 bits of exponent, 3 of fraction, no infinities, largest 448.
- * A call whose q, k and v are of it may scale them (descale_q below), and its out is bf16. Forward calls only. */
+ * Calls of kinds "forward" and "decode" only. One whose k and v, and with kind "forward" also q, are of it may scale them
+ * (descale_q below); out of q of e4m3 is bf16, or fp16 or fp32 where the kind says so. */
 typedef enum heddle_dtype {
   HEDDLE_DTYPE_NONE = 0,
   HEDDLE_BF16 = 1,
@@ -130,19 +131,19 @@ typedef struct heddle_attention_args {
   heddle_tensor k; /* [batch, seqlen_k, kv_heads, head_dim]; heads is a multiple of kv_heads */
   heddle_tensor v; /* [batch, seqlen_k, kv_heads, value_dim] */
   /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q (of e4m3: bf16); fp32 for kind
-   * "forward_fp32_out". */
+   * "forward_fp32_out", fp16 of e4m3 for kind "forward_fp16_out". */
   heddle_tensor out;
   float *lse; /* [batch, heads, seqlen_q], natural log, written completely */
   /* Positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own value is taken
    * too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of each other. */
   int64_t q_origin, k_origin;
-  /* Kind "decode", else null: see below. */
+  /* Kinds "decode" and "cascade", else null: see below. */
   const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;
   int32_t page_size; /* kind "decode": rows of k, or 0 */
   float scale;       /* of q . k; 0 means 1 / sqrt(head_dim) */
-  /* Beside q, k and v of e4m3, null elsewhere: what their elements are multiplied by, a positive number for each (batch,
-   * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]. Null: 1. They lie where the tensors do, and their
-   * values are the caller's word. */
+  /* Beside q, k or v of e4m3, null elsewhere: what its elements are multiplied by, a positive finite number for each (batch,
+   * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]; of kind "decode" [sequences, kv_heads]. Null: 1. They
+   * lie where the tensors do; a launch takes the caller's word for their values, a call on the processors looks at them. */
   const float *descale_q, *descale_k, *descale_v;
   int64_t descale_q_stride[2], descale_k_stride[2], descale_v_stride[2]; /* 0: arrays are row-major */
   const float *carry_out;        /* null, or [batch, seqlen_q, heads, value_dim] to continue from, with carry_lse */
@@ -191,6 +192,16 @@ typedef struct heddle_attention_args {
   float *k_mean;
   int32_t tables; /* kind "decode": page tables of each sequence, kv_heads; 0 or 1: one for all heads */
   int32_t reserved;
+  /* Kinds "decode" and "cascade", where page_table is null: tables behind each other, of whole pages but the last. Pages of
+   * sequence s are kv_indices[kv_indptr[s]] to kv_indices[kv_indptr[s + 1]] (sequences + 1 offsets, 0 first, none above
+   * max_pages), of which the last one has kv_last_page_len[s] keys, 1 to page_size. max_pages is the length of kv_indices. Where seqused_k
+   * is given, the first seqused_k[s] keys count. */
+  const int32_t *kv_indptr, *kv_indices, *kv_last_page_len;
+  /* Kind "cascade": as "decode" without `tables` and cu_seqlens_k, and how many of its first keys a sequence has in the same
+   * pages as the one before it: [sequences], the first one 0. Results are those of "decode"; such keys are read once for
+   * neighbours that share them. A number is the caller's word; beyond the keys of both it is cut, and calls on the processors
+   * look at it and at the tables. */
+  const int32_t *shared_k;
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;
@@ -214,8 +225,9 @@ typedef struct heddle_kernel_query {
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
   const char *
-      kind; /* null means "forward"; "decode"; "quantize"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
-                     * of arguments 0 and 3 of the pattern, numbers ascending; "_fp32_out" behind each: out is fp32;
+      kind; /* null means "forward"; "decode"; "cascade"; "quantize"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
+                     * of arguments 0 and 3 of the pattern, numbers ascending; "_e4m3_kv" behind each: k and v are
+                     * e4m3, whatever q is; "_fp32_out" behind that: out is fp32, or "_fp16_out" of e4m3 fp16;
                      * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */
   int64_t head_dim, value_dim;
   int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */

@@ -4,8 +4,9 @@
  * docs/operations.md is the guide. And:
  * 15. What an arena refuses names the bytes that were asked for, those in use, those that it holds and those that are free
  *     on the GPU; everything that was given stays as it is, and the arena goes on.
- * 16. After its first calls an arena whose callers ask for the same sizes holds no more memory than before, but for a 64th:
- *     where blocks come to lie differs from time to time.
+ * 16. An arena whose callers ask for the same sizes holds no more memory after its first calls, nor otherwise while the most
+ *     that was in use stays what it was. Where blocks come to lie differs from time to time: it has a 64th to spare for that,
+ *     which is enough where blocks are large beside the driver's units of 32 MiB, and else nearly always (docs/operations.md).
  *===------------------------------------------------------------------------===*/
 #ifndef HEDDLE_ARENA_H
 #define HEDDLE_ARENA_H
@@ -45,10 +46,10 @@ typedef struct heddle_arena_stats {
 HEDDLE_API heddle_status heddle_arena_open(heddle_device *device, const heddle_arena_options *options,
                                            heddle_arena **arena);
 /* *memory: so many bytes at a multiple of 256, for work on stream, or on others that wait for it by an event; null for 0
- * bytes. Where the memory is that of a block that was given back on another stream, the driver has this one wait. Before a 64th
- * more is held than was ever needed, although blocks came back, the host waits for the work on their streams that lies before
- * them, as long as that takes, and gives what is not in use back to the GPU: seldom after the first calls, and other threads are
- * served meanwhile. Where the GPU has no more, what is held and not in use goes back to it first; then, and at the limit,
+ * bytes. Where the memory is that of a block that was given back on another stream, the driver has this one wait. Before more
+ * is held than ever, although blocks came back, the host waits for the work on their streams that lies before them, as long as
+ * that takes, and gives what is not in use back to the GPU: seldom after the first calls, and other threads are served
+ * meanwhile. If more is needed all the same, a 64th of all is taken on top, unless high_water_bytes are set. Where the GPU has no more, what is held and not in use goes back to it first; then, and at the limit,
  * pressure is asked. UNAVAILABLE: there is none (promise 15). UNSUPPORTED: stream is captured. */
 HEDDLE_API heddle_status heddle_arena_take(heddle_arena *arena, void *stream, uint64_t bytes, void **memory);
 /* From behind the work on stream on, the memory may be given to others. null: nothing happens. INVALID_ARGUMENT: no block

@@ -1,4 +1,3 @@
-//===- Exchange.h - what passes between two databases -----------------------===//
 // Owns the value types of merging, exporting and comparing stores (Store.h): which rows are
 // meant, what a merge does to each, and how two files differ.
 #pragma once

@@ -1,4 +1,3 @@
-//===- Location.h - where a store file lies and who may write it ------------===//
 // Owns what is decided before SQLite sees the file: existence, who may write it and beside it, what its header claims,
 // and whether its file system can hold a write-ahead log. Never changes anything. Internal to runtime/Store.
 #pragma once

@@ -1,4 +1,3 @@
-//===- RowOrder.h - which of two rows of one key a merge keeps --------------===//
 // Owns the orders that make merging associative, commutative and idempotent: each is total, so the row that
 // stays does not depend on who is merged into whom. Internal to runtime/Store.
 #pragma once

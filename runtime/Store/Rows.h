@@ -1,4 +1,3 @@
-//===- Rows.h - SQL from field lists ----------------------------------------===//
 // Owns the one place where a struct with a field list becomes column names, bound values and a row read
 // back. Internal to runtime/Store; schema.sql spells the same columns and a test compares the two.
 #pragma once

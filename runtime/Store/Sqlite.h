@@ -1,4 +1,3 @@
-//===- Sqlite.h - small owners of sqlite3 handles ---------------------------===//
 // Owns connections and prepared statements and turns every result code into a Status. Internal to
 // runtime/Store. Text is only ever SQL of this project; values are bound.
 #pragma once

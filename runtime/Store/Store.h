@@ -1,4 +1,3 @@
-//===- Store.h - kernels, winners and trials in one file --------------------===//
 // Owns the SQLite file of user databases, shipped files and packed .heddle files. Promises, each with a
 // test of the same number in tests/unit/store*_test.cpp:
 //  1. A winner and its kernel appear together or not at all, also when the process is killed.

@@ -1,4 +1,3 @@
-//===- StoreImpl.cpp - listing ----------------------------------------------===//
 #include "runtime/Store/Store.h"
 
 #include "runtime/Store/StoreImpl.h"

@@ -1,4 +1,3 @@
-//===- StoreImpl.h - the inside of a Store ----------------------------------===//
 // Owns the connection and the row operations that several members share. Internal to runtime/Store.
 #pragma once
 

@@ -1,10 +1,8 @@
-//===- StoreLookup.cpp - choosing a winner ----------------------------------===//
 #include "runtime/Core/FieldText.h"
 #include "runtime/Store/StoreImpl.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 namespace heddle {
 namespace {

@@ -1,4 +1,3 @@
-//===- StoreMerge.cpp - rows from one database into another -----------------===//
 // Owns merging, its preview and exporting: one walk over the rows of a source, which writes or only counts.
 // What stays of two rows of one key is decided by RowOrder.h.
 #include "runtime/Core/LaunchPlan.h"

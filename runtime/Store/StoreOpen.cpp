@@ -1,4 +1,3 @@
-//===- StoreOpen.cpp - from a path to a store -------------------------------===//
 // Owns the order of what is asked before a row is read: who may write here, what the file claims to be, what an ended
 // process left to undo, and whether the schema is a store's.
 #include "runtime/Store/Location.h"

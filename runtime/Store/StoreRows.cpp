@@ -1,4 +1,3 @@
-//===- StoreRows.cpp - adding rows and reading kernels ----------------------===//
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/LaunchPlan.h"
 #include "runtime/Store/Location.h"

@@ -1,4 +1,3 @@
-//===- StoreStack.h - the user's own database over shipped ones -------------===//
 // Owns lookups in several stores at once. Writing happens through the Store of the user's own file alone: what is
 // added here is only ever read.
 #pragma once

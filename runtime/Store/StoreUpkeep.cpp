@@ -1,4 +1,3 @@
-//===- StoreUpkeep.cpp - prune, finalise ------------------------------===//
 #include "runtime/Store/StoreImpl.h"
 
 namespace heddle {

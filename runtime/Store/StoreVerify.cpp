@@ -1,4 +1,3 @@
-//===- StoreVerify.cpp - every row of every table -----------------------===//
 // Owns what is wrong with a file, in sentences that name table and row. A row that cannot be read does not end the
 // check, a file that cannot be read does.
 #include "runtime/Core/FieldText.h"

@@ -1,4 +1,3 @@
-//===- StoreWait.h - waiting for who holds a store --------------------------===//
 // Owns what can be said of a wait for another process: who holds the locks of a file, and when somebody is told.
 #pragma once
 

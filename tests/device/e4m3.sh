@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # q, k and v of e4m3 with a scale for each head, every patterns/*.mlir, against the definition: head dims, groups of heads, unequal
-# lengths, one row; rows longer than the tensor cores sum well; configurations. 128k keys whose sum is known, one that outweighs the
+# lengths, one row; rows longer than the tensor cores sum well; configurations, every type of out. 128k keys whose sum is known, one that outweighs the
 # others, NaN that only rows that keep it see (e4m3_rows.py), 1,000 launches with the same bits. Needs a GPU with wgmma.
 # shellcheck disable=SC2154 # run_command leaves its command there
 . tests/device/long/cases.bash
@@ -13,12 +13,12 @@ shapes=( # seqlen_q seqlen_k heads kv_heads head_dim
 )
 long_shape="260 16384 2 1 128"
 
-try() { # try <pattern file> <shape> [config]
+try() { # try <pattern file> <shape> [config] [type of out]
   local name command
-  name="e4m3 $(basename "$1" .mlir) $2${3:+ $3}"
+  name="e4m3 $(basename "$1" .mlir) $2${3:+ $3}${4:+ out=$4}"
   read -r _ _ _ _ head_dim <<<"$2"
-  begins "$name" "$1" --head-dim="$head_dim" --dtype=e4m3 ${3:+--config="$3"} || return
-  run_command "$1" "$(inputs_of "$2")" ${3:+--config="$3"} --make-operands --verify
+  begins "$name" "$1" --head-dim="$head_dim" --dtype=e4m3 ${3:+--config="$3"} ${4:+--out-dtype="$4"} || return
+  run_command "$1" "$(inputs_of "$2")" ${3:+--config="$3"} ${4:+--out-dtype="$4"} --make-operands --verify
   check "$name" "$seconds" "${command[@]}"
 }
 
@@ -30,6 +30,9 @@ for pattern in patterns/*.mlir; do
 done
 for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 flush_tiles=1 rescale_threshold=0 rescale_threshold=8; do
   beside try patterns/full.mlir "$long_shape" "$config"
+done
+for out in fp16 fp32; do
+  for shape in "${shapes[@]}" "$long_shape"; do beside try patterns/causal.mlir "$shape" "" "$out"; done
 done
 
 result_of() { # result_of <case> <keys> <pattern> [config]: leaves the file in `result`
@@ -60,5 +63,11 @@ name="e4m3, 1,000 launches"
 if begins "$name" patterns/sliding_window.mlir --head-dim=128 --dtype=e4m3; then
   run_command sliding_window "$(inputs_of "${shapes[1]}")" --repeat=1000
   check "$name" "$seconds" "${command[@]}"
+fi
+
+# Alone and behind the kernel that quantises, beside bf16, in one run.
+name="e4m3, bench --fp8"
+if begins "$name" patterns/causal.mlir --head-dim=128 --dtype=e4m3; then
+  check "$name" "$seconds" "$HEDDLE" bench causal --fp8 --seqlen=4096 --heads=8 --head-dim=128 --reps=5
 fi
 finish

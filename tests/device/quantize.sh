@@ -21,7 +21,7 @@ for type in bf16 fp16 fp32; do
   try "$type" 1 70 0 3 3 128 128
   try "$type" 1 40000 40000 4 4 128 128
 done
-for config in units=1,warps=4 slots=0,ahead=0,units=2,min_blocks=4 slots=0,ahead=0,units=8,min_blocks=2 heads=2 heads=4,lead=0 lead=8 evict_first=0 warps=16,min_blocks=1 \
+for config in units=1,warps=4 slots=0,units=2,min_blocks=4 slots=0,ahead=0,units=8,min_blocks=2 heads=2 heads=4,lead=0 lead=8 evict_first=0 warps=16,min_blocks=1 \
   slots=6,ahead=2,units=4,heads=1 slots=8,ahead=2,units=3 slots=6,ahead=1,units=4,warps=16,min_blocks=1,heads=1 slots=3,ahead=1,units=1,warps=4,min_blocks=1; do
   try bf16 1 20000 30000 4 2 128 128 "$config"
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Caches in pages, lists of pages for each kv head, keys in rows: results of heddle.serve against fp64, graphs whose lengths and tables change (HEDDLE_REPLAYS of them, 10000),
+# Caches in pages, lists of pages for each kv head, keys in rows, tables behind each other, keys that sequences share, caches of e4m3: results of heddle.serve against fp64, graphs whose lengths and tables change (HEDDLE_REPLAYS of them, 10000),
 # the same bits in 1,000 runs. Needs a PyTorch for CUDA, and libheddle.so beside the folder of the binary or in HEDDLE_LIBRARY.
 # shellcheck disable=SC2317 # case by case
 . tests/device/long/cases.bash
@@ -24,5 +24,13 @@ fi
 if begins "lists of pages and keys in rows"; then
   check "lists of pages and keys in rows" 900 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
     "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_serving_layouts.py
+fi
+if begins "caches of e4m3"; then
+  check "caches of e4m3" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
+    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_e4m3_cache.py
+fi
+if begins "keys that sequences share"; then
+  check "keys that sequences share" 900 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
+    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_shared_keys.py
 fi
 finish

@@ -71,21 +71,55 @@ def test_other_elements_have_no_scales_and_e4m3_no_gradients():
 
 
 @pytest.mark.parametrize("types, says", [
-    (("bf16", "e4m3", "e4m3"), "k: dtype: expected bf16 as q, got e4m3"),
+    (("fp32", "e4m3", "e4m3"), "k: dtype: expected fp32 as q, got e4m3"),
+    (("bf16", "e4m3", "bf16"), "v: dtype: expected e4m3, got bf16"),
+    (("bf16", "bf16", "e4m3"), "v: dtype: expected bf16 as q, got e4m3"),
     (("e4m3", "bf16", "bf16"), "k: dtype: expected e4m3 as q, got bf16"),
     (("e4m3", "e4m3", "bf16"), "v: dtype: expected e4m3 as q, got bf16"),
     (("e4m3", "e4m3", "e5m2"), "v: dtype: expected bf16, fp16, fp32 or e4m3, got torch.float8_e5m2"),
 ])
 def test_types_that_no_kernel_mixes_are_named(types, says):
-    known = {"bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
+    known = {"fp32": torch.float32, "bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
     mixed = [each.to(known[name]) for each, name in zip((of.float() for of in tensors()[0]), types)]
     with pytest.raises(errors.InvalidArgumentError) as raised:
         heddle.attention(*mixed, "causal")
     assert says in str(raised.value)
 
 
+@pytest.mark.parametrize("dtype, bound", [(torch.bfloat16, 2**-8), (torch.float16, 2**-11), (torch.float32, 1e-5)])
+def test_out_is_rounded_once_to_the_type_that_is_given(dtype, bound):
+    (q, k, v), scales = tensors()
+    out = torch.empty(q.shape, dtype=dtype)
+    assert heddle.attention(q, k, v, "causal", descale=scales, out=out) is out
+    assert torch.allclose(out.float(), expected(q, k, v, scales)[0], rtol=bound, atol=1e-5)
+
+
 def test_out_of_a_type_that_no_kernel_writes_is_named():
     (q, k, v), _ = tensors()
-    with pytest.raises(errors.InvalidArgumentError) as raised:
-        heddle.attention(q, k, v, "causal", out=torch.empty(q.shape, dtype=torch.float16))
-    assert "out: dtype: expected bf16 (fp32 beside bf16 is for a GPU), got fp16" in str(raised.value)
+    for others, dtype, says in ((torch.float8_e4m3fn, torch.float8_e4m3fn, "expected bf16, fp16 or fp32, got e4m3"),
+                                (torch.bfloat16, torch.float16, "expected bf16 or fp32, got fp16")):
+        with pytest.raises(errors.InvalidArgumentError) as raised:
+            heddle.attention(*(each.to(others) for each in (q, k, v)), "causal", out=torch.empty(q.shape).to(dtype))
+        assert f"out: dtype: {says}" in str(raised.value)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("inf"), float("nan")])
+def test_scales_that_are_not_finite_and_above_0_are_named(bad):
+    (q, k, v), scales = tensors()
+    scales[1][1, 0] = bad
+    for call in (heddle.attention, heddle.prepare):
+        with pytest.raises(errors.InvalidArgumentError, match="descale_k: element 2: expected a finite number above 0, got"):
+            call(q, k, v, "causal", descale=scales)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_k_and_v_alone_may_be_of_it(dtype):
+    (q, k, v), scales = tensors()
+    q = q.to(dtype)
+    out, lse = heddle.attention(q, k, v, "causal", descale=(None, *scales[1:]), return_lse=True)
+    wanted, wanted_lse = expected(q, k, v, (torch.ones_like(scales[0]), *scales[1:]))
+    assert out.dtype == dtype and torch.allclose(out.float(), wanted, rtol=2**-7, atol=1e-5) and torch.allclose(lse, wanted_lse, atol=1e-4)
+    with pytest.raises(errors.InvalidArgumentError, match="descale_q: expected null beside q of"):
+        heddle.attention(q, k, v, "causal", descale=scales)
+    with pytest.raises(errors.UnsupportedError, match="k of torch.float8_e4m3fn has no gradients"):
+        heddle.attention(q.requires_grad_(), k, v, "causal", descale=(None, *scales[1:]))

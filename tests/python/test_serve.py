@@ -1,4 +1,6 @@
 """heddle.serve in host memory: numpy arrays, against a dense call on the keys of each sequence, and what is refused."""
+import functools
+
 import heddle
 import pytest
 from heddle import serve
@@ -134,6 +136,82 @@ def test_keys_in_rows():
     assert np.array_equal(serve.ragged_attention(queries(3, 1), k, v, cu_k, near, seqused_k=used), expected)
 
 
+def behind_each_other(cache):
+    """kv_indptr, kv_indices, kv_last_page_len of a cache, with an entry that no sequence has."""
+    size = cache.k.shape[1]
+    pages = -(-cache.lengths // size)
+    entries = [cache.table[s, :count] for s, count in enumerate(pages)]
+    last = np.where(pages > 0, cache.lengths - (pages - 1) * size, 0)
+    return np.cumsum([0, *pages]).astype(np.int32), np.concatenate([*entries, [-7]]).astype(np.int32), last.astype(np.int32)
+
+
+def test_tables_behind_each_other():
+    from heddle.words import causal, window
+    cache, near, cu = Cache(), causal & window(left=9), np.array([0, 5, 5, 6], np.int32)
+    tables = behind_each_other(cache)
+    for q, options in ((queries(3, 1), {}), (queries(1, 6), dict(cu_seqlens_q=cu))):
+        expected, logs = serve.paged_attention(q, *cache.arguments(), near, return_lse=True, **options)
+        out, lse = serve.indexed_attention(q, cache.k, cache.v, *tables, near, return_lse=True, **options)
+        assert np.array_equal(out, expected) and np.array_equal(lse, logs)
+    used = np.array([13, 0, 17], np.int32)
+    expected = serve.paged_attention(queries(3, 1), cache.k, cache.v, cache.table, used, near)
+    assert np.array_equal(serve.indexed_attention(queries(3, 1), cache.k, cache.v, *tables, near, seqused_k=used), expected)
+
+
+def test_what_is_wrong_with_tables_behind_each_other_is_named():
+    cache = Cache()
+    names = ("kv_indptr", "kv_indices", "kv_last_page_len")
+
+    def refused_tables(match, **changes):
+        tables = {**dict(zip(names, behind_each_other(cache))), **changes}
+        with pytest.raises(heddle.InvalidArgumentError, match=match):
+            serve.indexed_attention(queries(3, 1), cache.k, cache.v, pattern="causal", **tables)
+    refused_tables("kv_indptr: offset 2: expected 3 to 6, got 2", kv_indptr=np.array([0, 3, 2, 5], np.int32))
+    refused_tables("kv_indptr: offset 3: expected 3 to 6, got 7", kv_indptr=np.array([0, 3, 3, 7], np.int32))
+    refused_tables("sequences: expected 3, the batch of q, or 0, got 2", kv_indptr=np.array([0, 3, 5], np.int32), kv_last_page_len=np.array([8, 1], np.int32))
+    refused_tables(r"kv_last_page_len: expected row-major i32 of \[3\] \(sequences\), got i32 of \[2\]", kv_last_page_len=np.array([8, 1], np.int32))
+    refused_tables("kv_last_page_len: sequence 0: expected 1 to 16 keys of a page, got 17", kv_last_page_len=np.array([17, 0, 1], np.int32))
+    refused_tables("kv_last_page_len: sequence 2: expected 1 to 16 keys of a page, got 0", kv_last_page_len=np.array([8, 0, 0], np.int32))
+    refused_tables("kv_indices: sequence 2, page 1: expected 0 to 6, got 7", kv_indices=np.array([1, 2, 3, 4, 7, 0], np.int32))
+    refused_tables("kv_indices: expected both kv_indptr and kv_indices and kv_last_page_len or neither, got null", kv_indices=None)
+    refused_tables("seqused_k: sequence 2: expected 0 to 17 keys, as kv_indptr says, got 18", seqused_k=np.array([1, 0, 18], np.int32))
+
+
+def sharing_cache():
+    """Sequences 1 and 2 have the first 32 keys of sequence 0."""
+    cache = Cache(keys=(60, 50, 40))
+    cache.table[1:, :2] = cache.table[0, :2]
+    return cache, np.array([0, 32, 32], np.int32)
+
+
+def test_keys_that_sequences_share():
+    cache, shared = sharing_cache()
+    q = queries(3, 1)
+    expected, logs = serve.paged_attention(q, *cache.arguments(), "causal", return_lse=True)
+    tables = behind_each_other(cache)
+    for out, lse in (serve.paged_attention(q, *cache.arguments(), "causal", shared_k=shared, return_lse=True),
+                     serve.indexed_attention(q, cache.k, cache.v, *tables, "causal", shared_k=shared, return_lse=True)):
+        assert np.array_equal(out, expected) and np.array_equal(lse, logs)
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(each) for each in (q, *cache.arguments())]
+    assert np.array_equal(serve.paged_attention(*tensors, "causal", shared_k=torch.from_numpy(shared)).numpy(), expected)
+
+
+def test_what_sequences_cannot_share_is_named():
+    cache, shared = sharing_cache()
+
+    def refused_sharing(match, shared_k, **changes):
+        given = dict(k_cache=cache.k, v_cache=cache.v, page_table=cache.table, seqused_k=cache.lengths)
+        with pytest.raises(heddle.InvalidArgumentError, match=match):
+            serve.paged_attention(queries(3, 1), **{**given, **changes}, pattern="causal", shared_k=shared_k)
+    refused_sharing("shared_k: sequence 0: expected 0, as none is before it, got 4", np.array([4, 32, 32], np.int32))
+    refused_sharing("shared_k: sequence 2: expected 0 to 40 keys, which it and the one before it have, got 41", np.array([0, 32, 41], np.int32))
+    refused_sharing("shared_k: sequence 1, page 2: expected [0-9]+, that of the sequence before it, got [0-9]+", np.array([0, 33, 32], np.int32))
+    refused_sharing(r"shared_k: expected row-major i32 of \[3\] \(sequences\), got i32 of \[2\]", shared[:2])
+    lists, lengths = np.stack([cache.table] * 2), np.stack([cache.lengths] * 2)
+    refused_sharing("tables: expected 0 beside shared_k, got 2", shared, page_table=lists, seqused_k=lengths)
+
+
 def test_what_is_wrong_with_lists_and_rows_is_named():
     cache, (k, v, tables, lengths) = lists_of(((40, 0, 17), (20, 64, 1)))
     refused(r"seqused_k: expected row-major i32 of \[2, 3\] \(tables, sequences\), got i32 of \[3\]", k_cache=k, v_cache=v, page_table=tables, seqused_k=lengths[0])
@@ -203,3 +281,8 @@ def test_a_node_of_a_graph_that_torch_compile_makes():
     rows = torch.compile(lambda *given: serve.ragged_attention(*given, near, return_lse=True), backend="eager", fullgraph=True)
     for found, expected in zip(rows(q, k, v, cu_k), serve.paged_attention(q, *tensors, near, return_lse=True)):
         torch.testing.assert_close(found, expected)
+    cache, shared = sharing_cache()
+    k, v, *tables, shared = (torch.from_numpy(each) for each in (cache.k, cache.v, *behind_each_other(cache), shared))
+    call = functools.partial(serve.indexed_attention, q, k, v, pattern=near)
+    sharing = torch.compile(lambda indptr, indices, last, shared: call(indptr, indices, last, shared_k=shared), backend="eager", fullgraph=True)
+    torch.testing.assert_close(sharing(*tables, shared), call(*tables))

@@ -52,8 +52,10 @@ def test_results_beside_inputs_in_one_buffer(tensors):
 
 def test_fp32_results_of_fp16_in_host_memory():
     q, k, v = draw(np.float16)
-    refused(heddle.InvalidArgumentError, "out: dtype: expected fp16 as q (fp32 beside bf16 is for a GPU), got fp32",
-            lambda: heddle.attention(q, k, v, "causal", out=np.empty(q.shape, np.float32)))
+    out = heddle.attention(q, k, v, "causal", out=np.empty(q.shape, np.float32))
+    assert np.array_equal(out.astype(np.float16), heddle.attention(q, k, v, "causal")) and np.any(out != out.astype(np.float16))
+    refused(heddle.InvalidArgumentError, "out: dtype: expected fp16 or fp32, got fp64",
+            lambda: heddle.attention(q, k, v, "causal", out=np.empty(q.shape, np.float64)))
 
 
 def test_masked_arrays():

@@ -38,10 +38,12 @@ Knob knobOf(const std::string &name, const std::vector<std::string> &spellings) 
   for (const std::string &spelling : spellings)
     if (std::optional<int64_t> number = integerOf(spelling))
       numbers.push_back(*number);
-  if (numbers.size() != spellings.size())
-    return Knob::alternatives(name, spellings, "recorded");
+  const bool areNumbers = numbers.size() == spellings.size();
   std::sort(numbers.begin(), numbers.end());
-  return Knob::integers(name, numbers, "recorded");
+  Knob knob{name, "recorded", {}};
+  for (size_t i = 0; i < spellings.size(); ++i)
+    knob.values.push_back(areNumbers ? KnobValue{numbers[i], ""} : KnobValue{int64_t(i), spellings[i]});
+  return knob;
 }
 
 Result<std::vector<Knob>> knobsOf(const std::string &table, const std::vector<PointTrial> &trials) {

@@ -56,9 +56,8 @@ Result<PointTrial> readRow(const std::string &line) {
     return Status::corrupt("expected numbers of at least 0 in columns 3 to 8");
   trial.minUs = trial.medianUs;
   std::string wrong = wrongNumbers(trial, columns[1]);
-  if (wrong.empty())
-    if (const std::string spread = wrongSpread(trial.spread); !spread.empty())
-      wrong = "spread: " + spread;
+  if (wrong.empty() && !(trial.spread >= 0 && trial.spread < 1))
+    wrong = "spread: expected a share of the median from 0 to below 1, got " + columns[3];
   if (!wrong.empty())
     return Status::corrupt(wrong + " (" + columns[1] + ")");
   trial.message = columns[8];

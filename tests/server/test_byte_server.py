@@ -43,7 +43,7 @@ def test_together_is_as_alone(model):
         expected = [alone.tokens(**each) for each in requests()]
         seen = alone.metrics()
         assert seen["cached_tokens"] == seen["drafted_tokens"] == seen["preemptions"] == seen["kept_pages"] == 0
-    with Server(model[0], "--sequences=6", "--drafts=7", "--chunk=24", "--pages=40") as together:
+    with Server(model[0], "--sequences=6", "--drafts=7", "--chunk=24", "--pages=32", "--gather=18") as together:
         with ThreadPoolExecutor(18) as pool:
             assert list(pool.map(lambda each: together.tokens(**each), requests())) == expected
         assert together.tokens(**next(requests())) == expected[0]

@@ -1,9 +1,9 @@
 //===- arena_soak.cpp - heddle-arena-soak -----------------------------------===//
-// heddle-arena-soak [--calls=N] [--touch] [--most=MIB] [--allowed=SHARE]: takes and gives blocks of random sizes on two streams,
+// heddle-arena-soak [--calls=N] [--touch] [--most=MIB] [--allowed=SHARE] [--growth=SHARE]: takes and gives blocks of random sizes on two streams,
 // three rounds of a quarter of the calls to warm up and one more of the same calls, and says what the arena held; --touch writes
 // every block on the GPU. Sizes are up to --most MiB, a power of two, each doubling as likely. Prints one JSON line; then blocks
-// are taken until one is refused: exit code 1 if the last round held more than a 64th beyond the others, --allowed of what was
-// held, or a twentieth, was of no use, or what was refused does not say which sizes, or leaves anything that cannot be used.
+// are taken until one is refused: exit code 1 if the last round, in which no more was in use, held more than the others by more
+// than --growth of that, or at all, --allowed of what was held, or a twentieth, was of no use, or what was refused does not say which sizes, or leaves anything that cannot be used.
 //===----------------------------------------------------------------------===//
 #include "runtime/Device/Arena.h"
 #include "runtime/Device/DeviceState.h"
@@ -24,6 +24,7 @@ struct Options {
   bool touches = false;
   int64_t mostMiB = 4096;
   double allowed = 0.05;
+  double growth = 0;
 };
 
 struct Scene {
@@ -126,7 +127,8 @@ Result<bool> measure(const Options &options) {
               static_cast<long long>(stats.takes), static_cast<long long>(stats.usedPeakBytes),
               static_cast<long long>(stats.heldPeakBytes), stats.fragmentation(), static_cast<long long>(growth),
               took.count() / double(options.calls / 4), refusal.c_str(), isUsable ? "true" : "false");
-  return isUsable && growth <= warm.heldPeakBytes / 64 && stats.fragmentation() < options.allowed && stats.blocks == 0;
+  const bool isSteady = double(growth) <= options.growth * double(warm.heldPeakBytes);
+  return isUsable && isSteady && stats.fragmentation() < options.allowed && stats.blocks == 0;
 }
 
 } // namespace
@@ -142,10 +144,13 @@ int main(int argc, char **argv) {
       options.mostMiB = std::atoll(argv[i] + 7);
     else if (std::strncmp(argv[i], "--allowed=", 10) == 0 && std::atof(argv[i] + 10) > 0)
       options.allowed = std::atof(argv[i] + 10);
+    else if (std::strncmp(argv[i], "--growth=", 9) == 0 && std::atof(argv[i] + 9) >= 0)
+      options.growth = std::atof(argv[i] + 9);
     else
-      return std::fprintf(stderr,
-                          "heddle-arena-soak: no option '%s'; there are --calls, --touch, --most and --allowed\n",
-                          argv[i]),
+      return std::fprintf(
+                 stderr,
+                 "heddle-arena-soak: no option '%s'; there are --calls, --touch, --most, --allowed and --growth\n",
+                 argv[i]),
              2;
   const Result<bool> isGood = measure(options);
   if (!isGood)

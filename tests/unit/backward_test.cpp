@@ -3,6 +3,7 @@
 #include "support/GradientCall.h"
 
 #include <doctest/doctest.h>
+#include <map>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -98,7 +99,7 @@ public:
     isDetached = pattern.getSoftmax().getGradient() == attn::Gradient::detached;
     if (isDetached)
       forEachBranch([&](oracle::RowId id, unsigned branch, const oracle::RowResult &part) {
-        weights.push_back(std::exp(part.lse - call.forward().exactRow(id).lse));
+        weights.push_back(std::exp(part.lse - call.forward().bothRows(id).exact.lse));
         (void)branch;
       });
   }
@@ -107,7 +108,7 @@ public:
     double sum = 0;
     const oracle::AttentionOracle forward = call.forward();
     for (const oracle::RowId &id : rows()) {
-      const oracle::RowResult row = forward.exactRow(id);
+      const oracle::RowResult row = forward.bothRows(id).exact;
       if (row.lse == -INFINITY)
         continue;
       sum += ofLse(id) * row.lse + (isDetached ? 0 : ofOut(id, row));
@@ -169,6 +170,14 @@ std::string textOf(const std::string &name) {
   return {};
 }
 
+/// Compiled once, for all that is shown of it. Compiled code outlives no static of LLVM: the list is never destroyed.
+const Compiled &compiledText(const std::string &text) {
+  static auto &known = *new std::map<std::string, Compiled>;
+  if (const auto found = known.find(text); found != known.end())
+    return found->second;
+  return known.emplace(text, Compiled(parsed(text))).first->second;
+}
+
 void checkOnCpu(Call call, const char *name) {
   call.askForArguments();
   const AttentionSizes &s = call.inputs.sizes;
@@ -192,7 +201,7 @@ constexpr AttentionSizes kSmall{1, 5, 7, 4, 2, 3, 2};
 TEST_CASE("gradients by their definition are those of finite differences of the forward pass") {
   for (const auto &each : texts()) {
     CAPTURE(each.first);
-    const Compiled compiled(parsed(each.second));
+    const Compiled &compiled = compiledText(each.second);
     Call call(compiled, kSmall);
     const oracle::GradientOracle definition(call.kindCall());
     const Loss loss(call);
@@ -216,7 +225,7 @@ TEST_CASE("gradients by their definition are those of finite differences of the 
 TEST_CASE("gradients of numbers, tensors and sinks by their definition are those of finite differences") {
   for (const auto &each : texts()) {
     CAPTURE(each.first);
-    const Compiled compiled(parsed(each.second));
+    const Compiled &compiled = compiledText(each.second);
     Call call(compiled, kSmall);
     const Loss loss(call);
     const std::vector<HostTensor> tensors = call.argumentTensors();
@@ -243,7 +252,7 @@ TEST_CASE("derivatives by their rules are slopes of scores") {
   const oracle::ScorePlace at{0, 1, 4, 2}; // of kSmall
   for (const auto &each : texts()) {
     CAPTURE(each.first);
-    const Compiled compiled(parsed(each.second));
+    const Compiled &compiled = compiledText(each.second);
     Call call(compiled, kSmall);
     const oracle::ScoreOracle chain(call.file->pattern(), call.problem());
     for (double score : {-3.0, -0.4, 0.2, 1.7}) {
@@ -257,7 +266,7 @@ TEST_CASE("derivatives by their rules are slopes of scores") {
 
 TEST_CASE("the CPU's gradients are those of the definition: every score, every softmax") {
   for (const auto &[name, text] : texts()) {
-    const Compiled compiled(parsed(text));
+    const Compiled &compiled = compiledText(text);
     for (DType dtype : {DType::fp32, DType::bf16, DType::fp16})
       for (const AttentionSizes &sizes :
            {AttentionSizes{2, 37, 53, 4, 2, 16, 8}, AttentionSizes{1, 40, 21, 3, 3, 8, 24},
@@ -278,7 +287,7 @@ TEST_CASE("gradients on the CPU: any tile size, and bits that do not depend on t
   for (const char *name : {"causal", "run-time softcap", "detached branches", "heads apart", "bias",
                            "relative, then softcap", "sinks of heads"}) {
     CAPTURE(name);
-    const Compiled compiled(parsed(textOf(name)));
+    const Compiled &compiled = compiledText(textOf(name));
     const Call call(compiled, {2, 67, 61, 4, 2, 16, 16});
     for (int block : {1, 7, 64}) {
       std::vector<HostTensor> ofArguments = call.argumentTensors(), ofMany = ofArguments;
@@ -322,7 +331,7 @@ TEST_CASE("a query whose scores are NaN has a gradient of NaN, and so have the k
   constexpr int64_t bad = 20, rows = 40, columns = 2 * 8;
   for (const char *name : {"causal", "a run-time sink of detached branches"}) {
     CAPTURE(name);
-    const Compiled compiled(parsed(textOf(name)));
+    const Compiled &compiled = compiledText(textOf(name));
     Call call(compiled, {1, rows, rows, 2, 2, 8, 8});
     for (int64_t i = 0; i < columns; ++i)
       call.inputs.q.set(bad * columns + i, NAN);
@@ -362,7 +371,7 @@ TEST_CASE("gradients on the CPU are right at scores of any size, and what is all
     for (DType dtype : {DType::fp32, DType::fp16})
       for (double scale : {30.0, 1e3, 3e4, 1e6, 1e9}) {
         INFO(std::string(name) << " " << std::string(dtypeName(dtype)) << " scale " << scale);
-        const Compiled compiled(parsed(textOf(name)));
+        const Compiled &compiled = compiledText(textOf(name));
         Call call(compiled, {1, 60, 60, 2, 1, 16, 16}, dtype, false);
         call.scale = scale;
         call.compute(kForward, call.inputs);
@@ -395,7 +404,7 @@ TEST_CASE("the definition finds gradients that are off") {
 TEST_CASE("gradients of a part of the keys of detached branches are not added up on the CPU") {
   for (const char *name : {"detached branches", "causal"}) {
     CAPTURE(name);
-    const Compiled compiled(parsed(textOf(name)));
+    const Compiled &compiled = compiledText(textOf(name));
     Call call(compiled, {1, 12, 12, 2, 2, 8, 8}, DType::fp32, false, kAccumulate);
     RoleTensors results;
     CHECK(call.tryToCompute(kAccumulate, results).isOk());

@@ -13,6 +13,7 @@
 #include "support/AnalysisChecks.h"
 #include "support/PatternFiles.h"
 #include "support/RandomPattern.h"
+#include "support/VerifyRows.h"
 
 #include <doctest/doctest.h>
 

@@ -165,3 +165,15 @@ TEST_CASE("what no skeleton serves is refused with what is served") {
   CHECK(test::firstSource(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
   CHECK(compileVariant(pattern, request, *infeasible).status().code() == StatusCode::unsupported);
 }
+
+TEST_CASE("where the quantize kernel holds no pieces none are under way, unless somebody says so") {
+  KernelRequest request;
+  request.kind = {KindBase::quantize};
+  request.arch = *findGpuArch("sm_90a");
+  request.headDim = request.valueDim = 128;
+  REQUIRE(defaultConfig(request)->valueOf("ahead") == 2);
+  const KernelConfig config = *parseConfig(request, "slots=0,min_blocks=4,units=2");
+  CHECK(config.valueOf("ahead") == 0);
+  CHECK(validateConfig(request, config).isOk());
+  CHECK(!validateConfig(request, *parseConfig(request, "slots=0,ahead=2")).isOk());
+}

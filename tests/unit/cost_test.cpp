@@ -178,6 +178,22 @@ TEST_CASE("gradients wait for nothing that the last backward hides") {
   CHECK(timeOf(timed(shown, zero), TimeItem::data) == doctest::Approx(32 * moved));
 }
 
+TEST_CASE("gradients that no product adds up are swept once more behind each micro-batch that is not alone") {
+  const std::string apart = R"("precision": {"products": "fp16", "gradient_bytes": 2, "gradients_apart": true})";
+  CostProblem fused = problemOf(smallText(1, "")), swept = problemOf(smallText(1, apart));
+  for (CostProblem *problem : {&fused, &swept})
+    problem->cluster.gpu.bandwidthGBps = 1000;
+  Layout layout = layoutOf(1, 1, 1, 1);
+  auto more = [&] {
+    return timeOf(timed(swept, layout), TimeItem::sweeps) - timeOf(timed(fused, layout), TimeItem::sweeps);
+  };
+  CHECK(more() == doctest::Approx(64 * 6 * swept.counts.total / (1e12 * efficiency().memory)));
+  layout.zero = 2; // a rank adds up its own share
+  CHECK(more() == doctest::Approx(0));
+  layout.zero = 0, layout.microBatch = 64;
+  CHECK(more() == doctest::Approx(0));
+}
+
 TEST_CASE("memory is what was measured: arXiv:2205.05198, figure 1") {
   struct Row {
     const char *model;
@@ -346,4 +362,19 @@ TEST_CASE("what is wrong in a file is said with its place") {
         std::string::npos);
   CHECK(messageOf(smallText(8, "", 0)).find("plan.json: batch_tokens: expected a number of at least 1") !=
         std::string::npos);
+}
+
+TEST_CASE("numbers that no search ends with are refused") {
+  const std::string most = "expected a whole number of at most ";
+  CHECK(messageOf(replaced(smallText(8, ""), "\"layers\": 8", "\"layers\": 10001")) ==
+        "plan.json: model.layers: " + most + "10000, got 10001");
+  CHECK(messageOf(smallText(2000000, "")) == "plan.json: cluster.gpus: " + most + "1048576, got 2000000");
+  for (const std::string &key : std::vector<std::string>{"tensor", "pipeline", "virtual", "context"})
+    CHECK(messageOf(smallText(8, "\"parallelism\": {\"" + key + "\": 1099511627776}")) ==
+          "plan.json: parallelism." + key + ": " + most + "16384, got 1099511627776");
+  for (const std::string &key : std::vector<std::string>{"data", "micro_batch", "expert"})
+    CHECK(messageOf(smallText(8, "\"parallelism\": {\"" + key + "\": 1099511627776}")) ==
+          "plan.json: parallelism." + key + ": " + most + "1048576, got 1099511627776");
+  CHECK(messageOf(replaced(smallText(8, ""), "65536", "1e24")) ==
+        "plan.json: batch_tokens: expected a number of at most 1e+18, got 1e+24");
 }

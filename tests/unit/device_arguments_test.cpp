@@ -48,7 +48,7 @@ TEST_CASE("valid arguments pass") {
 
 TEST_CASE("kernels of the kind with fp32 results take out in fp32, and nothing else in it") {
   KernelRecord record = forwardRecord();
-  record.kind = KindText{Kind(), true}.str();
+  record.kind = KindText{Kind(), DType::fp32}.str();
   CallRequirements needs = *CallRequirements::of(emptyPlan(), record);
   auto checkFloat = [&](const AttentionArgs &args) {
     CallInputs inputs;
@@ -300,7 +300,7 @@ TEST_CASE("[1] elements that have no scales are given none") {
   checkCases({{[](ForwardCall &c) { c.args.descale_q = &scale; },
                "descale_q: expected null beside q of bf16, which has no scales"},
               {[](ForwardCall &c) { c.args.descale_v = &scale; },
-               "descale_v: expected null beside q of bf16, which has no scales"}},
+               "descale_v: expected null beside v of bf16, which has no scales"}},
              StatusCode::invalidArgument);
 }
 

@@ -104,14 +104,12 @@ TEST_CASE("buffers: copies, fills, ranges, and no leak") {
     DeviceBuffer buffer = require(DeviceBuffer::allocate(device, 1024));
     CHECK(fakeCudaLiveAllocations() == before + 1);
     std::vector<uint32_t> words(256);
-    require(buffer.fillWords(0xdeadbeef));
-    require(buffer.copyTo(words.data(), 1024));
-    CHECK(words[255] == 0xdeadbeef);
     require(buffer.fillBytes(7));
     uint32_t one = 42;
     require(buffer.copyFrom(&one, 4, 16));
     require(buffer.copyTo(words.data(), 1024));
     CHECK(words[3] == 0x07070707);
+    CHECK(words[255] == 0x07070707);
     CHECK(words[4] == 42);
     CHECK(buffer.copyFrom(&one, 4, 1021).code() == StatusCode::invalidArgument);
     CHECK(buffer.copyTo(words.data(), 2048).code() == StatusCode::invalidArgument);
@@ -119,7 +117,6 @@ TEST_CASE("buffers: copies, fills, ranges, and no leak") {
     DeviceBuffer moved = std::move(buffer);
     CHECK(moved.bytes() == 1024);
     moved = require(DeviceBuffer::allocate(device, 6));
-    CHECK(moved.fillWords(0).code() == StatusCode::invalidArgument);
     CHECK(require(DeviceBuffer::allocate(device, 0)).address() == 0);
   }
   CHECK(fakeCudaLiveAllocations() == before);

@@ -229,6 +229,21 @@ TEST_CASE("products have a precision where elements are fp32, and kernels of the
         "serves bf16 with exact products, not tf32, which are of fp32");
 }
 
+TEST_CASE("out of e4m3 may be of other types, and keys of e4m3 beside another q are made fp16") {
+  const auto traitsOf = [](const CallElements &elements) {
+    KernelRequest request;
+    request.elements = elements;
+    TraitsPrinter printer;
+    printer.request(request);
+    return printer.str();
+  };
+  CHECK(traitsOf(CallElements(DType::e4m3, DType::fp16)).find("OutElement = heddle::Fp16;") != std::string::npos);
+  const std::string cached = traitsOf(CallElements(DType::bf16).withKeys(DType::e4m3));
+  for (const char *line : {" Element = heddle::Fp16;", "OutElement = heddle::Bf16;", "kElementBytes = 2;",
+                           "kLargestExponent = 15;", "kOutFloat32 = 0;"})
+    CHECK_MESSAGE(cached.find(line) != std::string::npos, line);
+}
+
 TEST_CASE("the tables that leave the library have every element") {
   const nlohmann::json rows = nlohmann::json::parse(tablesText())["elements"];
   REQUIRE(rows.size() == std::size(kElements));

@@ -50,7 +50,7 @@ std::vector<std::vector<double>> definedRows(const PatternFile &file, const Atte
   oracle::AttentionOracle definition(file.pattern(), {2, n, n, 0, 0, {}}, inputs, 1 / std::sqrt(2.0));
   std::vector<std::vector<double>> rows(2 * n);
   for (const oracle::RowId &id : oracle::sampleRows(inputs.sizes, 2 * n))
-    rows[2 * id.row + id.head] = definition.exactRow(id).out;
+    rows[2 * id.row + id.head] = definition.bothRows(id).exact.out;
   return rows;
 }
 

@@ -420,6 +420,23 @@ TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever p
   }
 }
 
+TEST_CASE("a value that is infinite makes its column infinite, and no other, by both kernels") {
+  const Compiled compiledPattern(loaded(test::places().patterns + "/full.mlir"));
+  AttentionSizes sizes = sizesOf(20, 20, 1, 1);
+  sizes.headDim = sizes.valueDim = 64;
+  for (Kernel kernel : {Kernel{"full"}, Kernel{"full", 64, 64, DType::bf16, "", kHopper}}) {
+    INFO(std::string(kernel.arch));
+    kernel.kind = kForward;
+    Call call(compiledPattern, sizes, kernel.dtype, false, kernel.kind);
+    call.inputs.v.set(0, INFINITY);
+    const RoleTensors results = forwardOf(*compiled(kernel, *compiledPattern.file), call);
+    for (int64_t row = 0; row < 20; ++row) {
+      CHECK(results.out.get(row * 64) == INFINITY);
+      CHECK(std::isfinite(results.out.get(row * 64 + 1)));
+    }
+  }
+}
+
 TEST_CASE("gradients by both kernels at very large scores: a key that has all the weight has a weight of 1") {
   const Compiled compiledPattern(loaded(test::places().patterns + "/causal.mlir"));
   AttentionSizes sizes = sizesOf(100, 100, 2, 1);

@@ -136,7 +136,7 @@ TEST_CASE("a wrong configuration text is refused with its line") {
   CHECK(message(named + "block_m=12x\n") == "configuration: line 2: expected a whole number for block_m, got '12x'");
   CHECK(message("block_m=\n" + named) == "configuration: line 1: expected a whole number for block_m, got ''");
   CHECK(message("skeleton=a\\n\n") == "no skeleton 'a\\n'; there is sm90_backward, sm90_forward, portable_backward, "
-                                      "portable_decode, portable_forward, quantize, row_dot");
+                                      "portable_cascade, portable_decode, portable_forward, quantize, row_dot");
   CHECK(message(named + "skeleton=sm90_forward\n") == "configuration: line 2: skeleton is given twice");
   CHECK(message("block_m=1\nmy_skeleton=a\n") == "configuration: field skeleton is missing");
   CHECK(KernelConfig::parse(sm90ForwardSkeleton().fields(), named).status().message() ==
@@ -247,7 +247,7 @@ TEST_CASE("requests that no skeleton serves are refused with what works") {
   request = KernelRequest();
   request.elements = CallElements(DType::bf16);
   request.elements.v = DType::fp16;
-  CHECK(chooseSkeleton(request).status().message().find("q, k and v of one type, not bf16, bf16 and fp16") !=
+  CHECK(chooseSkeleton(request).status().message().find("beside q of bf16 or fp16, not bf16, bf16 and fp16") !=
         std::string::npos);
   request.elements = CallElements(DType::bf16);
   request.elements.out = DType::fp16;
@@ -356,7 +356,8 @@ TEST_CASE("a configuration of another skeleton is refused") {
             ->str()
             .find("skeleton: expected portable_forward, got 'sm90_forward'") == 0);
   CHECK(validateConfig(request, KernelConfig()).status().message() ==
-        "no skeleton ''; there is sm90_backward, sm90_forward, portable_backward, portable_decode, portable_forward, "
+        "no skeleton ''; there is sm90_backward, sm90_forward, portable_backward, portable_cascade, portable_decode, "
+        "portable_forward, "
         "quantize, row_dot");
 }
 

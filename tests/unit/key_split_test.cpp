@@ -21,7 +21,7 @@ ForwardParams lastParams() {
 
 KernelRecord floatRecord() {
   KernelRecord record = forwardRecord("kernel-fp32");
-  record.kind = KindText{Kind(), true}.str();
+  record.kind = KindText{Kind(), DType::fp32}.str();
   return record;
 }
 

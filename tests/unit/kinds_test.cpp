@@ -64,10 +64,10 @@ TEST_CASE("a role's address is that of its own field") {
 }
 
 TEST_CASE("kinds have one text") {
-  CHECK(kindNames() == std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate",
-                                                "backward_accumulate_keys", "backward_deterministic",
-                                                "backward_accumulate_deterministic",
-                                                "backward_accumulate_keys_deterministic", "decode", "quantize"});
+  CHECK(kindNames() ==
+        std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate", "backward_accumulate_keys",
+                                 "backward_deterministic", "backward_accumulate_deterministic",
+                                 "backward_accumulate_keys_deterministic", "decode", "cascade", "quantize"});
   for (Kind kind : Kind::all()) {
     if (kind.isBackward())
       kind.gradientsOf = {0, 13};
@@ -84,23 +84,67 @@ TEST_CASE("kinds have one text") {
     CHECK_MESSAGE(Kind::parse(bad).status().message().find("there is forward") != std::string::npos, bad);
 }
 
-TEST_CASE("the text of a kernel's kind says whether out is fp32") {
+TEST_CASE("the text of a kernel's kind says of what type out is, where it is not as usual") {
   const Result<KindText> text = KindText::parse("backward_of_0_13_fp32_out");
   REQUIRE(text.isOk());
   CHECK(text->kind == Kind{KindBase::backward, Adds::none, false, {0, 13}});
-  CHECK(text->outFloat32);
+  CHECK(text->out == DType::fp32);
   CHECK(text->str() == "backward_of_0_13_fp32_out");
-  CHECK_FALSE(KindText::parse("row_dot")->outFloat32);
+  CHECK_FALSE(KindText::parse("row_dot")->out);
+  CHECK(KindText::of(Kind(), CallElements(DType::e4m3, DType::fp16)).str() == "forward_fp16_out");
+  CHECK(KindText::of(Kind(), CallElements(DType::e4m3, DType::bf16)).str() == "forward");
+  CHECK(KindText::parse("forward_fp16_out")->elements(DType::e4m3).out == DType::fp16);
+  CHECK(KindText::parse("forward")->elements(DType::e4m3).out == DType::bf16);
   for (const char *bad : {"_fp32_out", "forward_fp32_out_of_0", "forward_fp32_out_fp32_out", "_tf32",
-                          "forward_tf32_fp32_out", "forward_tf32_tf32", "forward_exact"})
+                          "forward_tf32_fp32_out", "forward_tf32_tf32", "forward_exact", "forward_i32_out",
+                          "forward_fp32_out_e4m3_kv", "forward_e4m3_kv_e4m3_kv", "_e4m3_kv", "forward_i32_kv"})
     CHECK_MESSAGE(!KindText::parse(bad).isOk(), bad);
+}
+
+TEST_CASE("the text of a kernel's kind says of what type k and v are, where it is not that of q") {
+  const Kind decode = {KindBase::decode};
+  const CallElements cached = CallElements(DType::bf16).withKeys(DType::e4m3);
+  CHECK(KindText::of(decode, cached).str() == "decode_e4m3_kv");
+  CHECK(KindText::of(decode, CallElements(DType::e4m3)).str() == "decode");
+  const Result<KindText> text = KindText::parse("decode_e4m3_kv_fp32_out");
+  REQUIRE(text.isOk());
+  CHECK(text->kind == decode);
+  CHECK(text->str() == "decode_e4m3_kv_fp32_out");
+  const CallElements elements = text->elements(DType::fp16);
+  CHECK(elements.q == DType::fp16);
+  CHECK(elements.k == DType::e4m3);
+  CHECK(elements.v == DType::e4m3);
+  CHECK(elements.out == DType::fp32);
+  CHECK(elements.hasScaledKeys());
+  CHECK(KindText::parse("decode_e4m3_kv")->elements(DType::e4m3).areAlike());
+}
+
+TEST_CASE("elements of a call go together where k and v are scaled beside q, and out is of its type or fp32") {
+  const CallElements cached = CallElements(DType::bf16).withKeys(DType::e4m3);
+  CHECK(checkElements(cached, true).isOk());
+  CHECK(checkElements(cached, false).message() ==
+        "serves q, k and v of one type, not bf16, e4m3 and e4m3; forward calls and those of kind decode have these");
+  for (const CallElements &bad :
+       {CallElements(DType::fp32).withKeys(DType::e4m3), CallElements(DType::e4m3).withKeys(DType::bf16),
+        CallElements(DType::bf16).withKeys(DType::fp16)})
+    CHECK(checkElements(bad, true).message().find("or k and v of e4m3 beside q of bf16 or fp16") != std::string::npos);
+  for (DType out : {DType::bf16, DType::fp16, DType::fp32})
+    CHECK(checkElements(CallElements(DType::e4m3, out), false).isOk());
+  CHECK(checkElements(CallElements(DType::e4m3, DType::e4m3), false).message() ==
+        "serves out of bf16, fp16 or fp32, not e4m3");
+  CHECK(checkElements(CallElements(DType::bf16, DType::fp16), false).message() ==
+        "serves out of the type of q or fp32, not fp16");
+  CHECK(Kind{KindBase::decode}.takesScaledKeys());
+  CHECK(Kind().takesScaledKeys());
+  CHECK_FALSE(Kind{KindBase::backward}.takesScaledKeys());
+  CHECK_FALSE(Kind{KindBase::quantize}.takesScaledKeys());
 }
 
 TEST_CASE("the text of a kernel's kind says of what precision products are, and fp32 inputs need not say that out is") {
   const Result<KindText> text = KindText::parse("backward_of_2_fp32_out_tf32");
   REQUIRE(text.isOk());
   CHECK(text->precision == Precision::tf32);
-  CHECK(text->outFloat32);
+  CHECK(text->out == DType::fp32);
   CHECK(text->str() == "backward_of_2_fp32_out_tf32");
   CHECK(KindText::parse("forward")->precision == Precision::exact);
   const KindText rounded = KindText::of(Kind(), CallElements(DType::fp32, DType::fp32, Precision::tf32));

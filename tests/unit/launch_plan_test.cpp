@@ -80,14 +80,7 @@ TEST_CASE("operators and symbols") {
   CHECK(valueOf(LaunchExpr(LaunchSymbol::seqlenK) - LaunchExpr(LaunchSymbol::seqlenQ)) == 7192);
   CHECK(valueOf(min(LaunchExpr::param(0), LaunchExpr::param(1))) == -7);
   CHECK(valueOf(max(LaunchExpr::param(0), LaunchExpr::param(1))) == 512);
-  CHECK(valueOf(select(lessThan(1, 2), 10, 20)) == 10);
-  CHECK(valueOf(select(lessThan(2, 2), 10, 20)) == 20);
   CHECK(valueOf(strideOf(Role(kRoleCount - 1), StrideDim::head)) == 100 + kLaunchSymbolCount - 1);
-}
-
-TEST_CASE("select evaluates only the operand it chooses") {
-  CHECK(valueOf(select(0, floorDiv(1, 0), 5)) == 5);
-  CHECK(valueOf(select(1, 5, floorDiv(1, 0))) == 5);
 }
 
 TEST_CASE("overflow, zero divisors and missing sizes are failures with a name") {
@@ -101,9 +94,8 @@ TEST_CASE("overflow, zero divisors and missing sizes are failures with a name") 
 }
 
 TEST_CASE("expressions round-trip through text") {
-  for (const char *text :
-       {"0", "-5", "q_stride_batch", "param12", "select(lt(seqlen_q,seqlen_k),min(1,2),max(3,mod(4,5)))",
-        "ceildiv(mul(batch,heads),sub(sm_count,-1))", "-9223372036854775808"}) {
+  for (const char *text : {"0", "-5", "q_stride_batch", "param12", "add(sub(seqlen_q,seqlen_k),max(min(1,2),mod(4,5)))",
+                           "ceildiv(mul(batch,heads),sub(sm_count,-1))", "-9223372036854775808"}) {
     Result<LaunchExpr> parsed = LaunchExpr::parse(text);
     REQUIRE_MESSAGE(parsed.isOk(), parsed.status().str());
     CHECK(parsed->str() == text);
@@ -289,10 +281,9 @@ TEST_CASE("what a plan does not serve, and regions that do not live, are refused
 }
 
 TEST_CASE("a symbol gives way to an expression wherever it stands") {
-  const LaunchExpr expr = select(lessThan(LaunchSymbol::heads, 4),
-                                 LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads, LaunchSymbol::heads);
+  const LaunchExpr expr = min(LaunchExpr(LaunchSymbol::batch) * LaunchSymbol::heads, max(LaunchSymbol::heads, 4));
   const LaunchExpr replaced = expr.replaced(LaunchSymbol::heads, LaunchExpr(LaunchSymbol::kvHeads) + 1);
-  CHECK(replaced.str() == "select(lt(add(kv_heads,1),4),mul(batch,add(kv_heads,1)),add(kv_heads,1))");
+  CHECK(replaced.str() == "min(mul(batch,add(kv_heads,1)),max(add(kv_heads,1),4))");
   CHECK(valueOf(replaced) == valueOf(LaunchExpr(LaunchSymbol::kvHeads) + 1));
   CHECK(expr.replaced(LaunchSymbol::seqlenQ, 0) == expr);
   CHECK(LaunchExpr::param(2).replaced(LaunchSymbol::batch, 7) == LaunchExpr::param(2));

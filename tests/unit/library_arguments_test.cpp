@@ -99,7 +99,8 @@ public:
   Call(const BadCall &bad, char *base) : base(base), arguments(argumentsOf(bad.pattern)) {
     args.struct_size = sizeof args;
     const int64_t dim = 64;
-    const bool isDecode = bad.kind == "decode"; // 40 keys in 3 pages of 16
+    const bool isCascade = bad.kind == "cascade",
+               isDecode = isCascade || bad.kind == "decode"; // 40 keys in 3 pages of 16
     const std::array<int64_t, 4> ofKeys = {isDecode ? 3 : 1, isDecode ? 16 : 40, 2, dim};
     place("q", args.q, {1, 24, 4, dim});
     place("k", args.k, ofKeys);
@@ -109,6 +110,7 @@ public:
     if (isDecode) {
       args.page_table = integers("page_table", {2, 0, 1}), args.seqused_k = integers("seqused_k", {40});
       args.max_pages = 3;
+      args.shared_k = isCascade ? integers("shared_k", {0}) : nullptr;
     } else if (bad.kind != "forward") {
       place("d_out", args.d_out, {1, 24, 4, dim});
       place("d_q", args.d_q, {1, 24, 4, dim}, HEDDLE_FP32);
@@ -149,10 +151,13 @@ private:
     return reinterpret_cast<const int32_t *>(next(name));
   }
 
-  // Of kind decode: its integers and sizes.
+  // Of kinds decode and cascade: their integers and sizes.
   bool changeSequences(const std::string &name, const std::string &to) {
     const std::map<std::string, const int32_t **> arrays = {
-        {"page_table", &args.page_table}, {"seqused_k", &args.seqused_k}, {"cu_seqlens_k", &args.cu_seqlens_k}};
+        {"page_table", &args.page_table},     {"seqused_k", &args.seqused_k},
+        {"cu_seqlens_k", &args.cu_seqlens_k}, {"kv_indptr", &args.kv_indptr},
+        {"kv_indices", &args.kv_indices},     {"kv_last_page_len", &args.kv_last_page_len},
+        {"shared_k", &args.shared_k}};
     const std::map<std::string, int32_t *> sizes = {{"page_size", &args.page_size},
                                                     {"max_pages", &args.max_pages},
                                                     {"tables", &args.tables},
@@ -348,6 +353,7 @@ char *const kDeviceBase = reinterpret_cast<char *>(uintptr_t(0x10000000));
 constexpr const char *kInLists = "tables=2 page_table=2,0,1,0,1,2 seqused_k=40,3";
 constexpr const char *kInRows = "k.size.batch=1 k.size.row=40 v.size.batch=1 v.size.row=40 max_pages=0 page_table=null "
                                 "seqused_k=null cu_seqlens_k=0,40";
+constexpr const char *kInIndices = "page_table=null seqused_k=null kv_indptr=0,3 kv_indices=2,0,1 kv_last_page_len=8";
 const std::vector<BadCall> kGoodCalls = {{"forward", "near", "", 0, "", ""},
                                          {"forward", "tree", "", 0, "", ""},
                                          {"forward", "packed", "", 0, "", ""},
@@ -356,6 +362,9 @@ const std::vector<BadCall> kGoodCalls = {{"forward", "near", "", 0, "", ""},
                                          {"decode", "near", "", 0, "", ""},
                                          {"decode", "near", kInLists, 0, "", ""},
                                          {"decode", "near", kInRows, 0, "", ""},
+                                         {"decode", "near", kInIndices, 0, "", ""},
+                                         {"cascade", "near", "", 0, "", ""},
+                                         {"cascade", "near", kInIndices, 0, "", ""},
                                          {"backward_accumulate", "packed", "", 0, "", ""}};
 
 void giveWorkspace(const heddle_kernel *kernel, heddle_attention_args &args) {

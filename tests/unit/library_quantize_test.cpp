@@ -78,7 +78,7 @@ TEST_CASE("on the processors: e4m3 tensors and scales, with or without the mean 
   CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &call.args, 1), HEDDLE_UNSUPPORTED,
                 "a call of kind forward has no quantized_q");
   CHECK_REFUSED(heddle_cpu_run(pattern.get(), "row_dot", &call.args, 1), HEDDLE_UNSUPPORTED,
-                "decode, quantize, got row_dot");
+                "decode, cascade, quantize, got row_dot");
 }
 
 TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of columns; lengths of 0 leave tensors out") {

@@ -37,6 +37,16 @@ TEST_CASE("one size has a rate and no latency; a latency is never negative") {
   CHECK(slower.gbps > 0);
 }
 
+TEST_CASE("where larger messages take no longer, a rate is of all their time") {
+  for (double more : {-1.0, -1e-14, 0.0, 1e-14, 1.0}) {
+    const LinkTimes same = timesOf({{kMib, 61.8}, {16 * kMib, 61.8 + more}});
+    CHECK(same.latencyUs == 0);
+    CHECK(same.gbps > double(kMib) / 62.8e3);
+    CHECK(same.gbps < double(16 * kMib) / 60.8e3);
+  }
+  CHECK(timesOf({{kMib, 50}, {16 * kMib, 60}}).latencyUs > 0);
+}
+
 TEST_CASE("each GPU is a rank and every size is measured") {
   startNccl();
   fake::fakeCudaSetDevices(3);

@@ -7,6 +7,7 @@
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Oracle/AttentionOracle.h"
 #include "support/PatternFiles.h"
+#include "support/VerifyRows.h"
 #include "dialect/Geometry/TileVisitor.h"
 #include "tests/unit/support/AnalysisChecks.h"
 
@@ -150,7 +151,7 @@ struct Perfect {
     out = HostTensor::zeros(inputs.dtype(), {s.batch, s.seqlenQ, s.heads, s.valueDim});
     lse = HostTensor::zeros(DType::fp32, {s.batch, s.heads, s.seqlenQ});
     for (const oracle::RowId &id : rows) {
-      oracle::RowResult row = definition.exactRow(id);
+      oracle::RowResult row = definition.bothRows(id).exact;
       for (int64_t c = 0; c < s.valueDim; ++c)
         out.set(((id.batch * s.seqlenQ + id.row) * s.heads + id.head) * s.valueDim + c, float(row.out[c]));
       lse.set((id.batch * s.heads + id.head) * s.seqlenQ + id.row, float(row.lse));
@@ -238,7 +239,7 @@ TEST_CASE("rows without keys give 0 and -inf, one key gives its value") {
   auto file = parsed(unionText("%a = attn.window [0, 0] %b = attn.rows [2, 0] %c = attn.not %b %m = attn.and %a, %c"));
   AttentionInputs inputs = randomInputs({1, 4, 4, 2, 1, 8, 8}, DType::fp32);
   oracle::AttentionOracle definition(file->pattern(), {2, 4, 4, 0, 0, {}}, inputs, 1);
-  oracle::RowResult empty = definition.exactRow({0, 1, 1}), single = definition.exactRow({0, 1, 3});
+  oracle::RowResult empty = definition.bothRows({0, 1, 1}).exact, single = definition.bothRows({0, 1, 3}).exact;
   CHECK(empty.lse == -std::numeric_limits<double>::infinity());
   CHECK(empty.out == std::vector<double>(8, 0.0));
   for (int64_t c = 0; c < 8; ++c)
@@ -250,8 +251,8 @@ TEST_CASE("a key in two branches counts twice") {
   auto twice = parsed("attn.pattern @p() { %a = attn.causal attn.softmax lse(%a, %a) }");
   AttentionInputs inputs = randomInputs({1, 6, 6, 1, 1, 4, 4}, DType::fp32);
   oracle::Problem problem{1, 6, 6, 0, 0, {}};
-  oracle::RowResult a = oracle::AttentionOracle(once->pattern(), problem, inputs, 1).exactRow({0, 0, 4});
-  oracle::RowResult b = oracle::AttentionOracle(twice->pattern(), problem, inputs, 1).exactRow({0, 0, 4});
+  oracle::RowResult a = oracle::AttentionOracle(once->pattern(), problem, inputs, 1).bothRows({0, 0, 4}).exact;
+  oracle::RowResult b = oracle::AttentionOracle(twice->pattern(), problem, inputs, 1).bothRows({0, 0, 4}).exact;
   CHECK(b.lse == doctest::Approx(a.lse + std::log(2.0)).epsilon(1e-12));
   for (int c = 0; c < 4; ++c)
     CHECK(b.out[c] == doctest::Approx(a.out[c]).epsilon(1e-12));
@@ -339,7 +340,7 @@ TEST_CASE("the rounding of fp32 is counted for fp32 alone, and vanishes where on
     AttentionInputs inputs = randomInputs({1, 9, 9, 1, 1, 16, 16}, dtype);
     const oracle::Problem problem{1, 9, 9, 0, 0, {}};
     auto unit = [&](double scale) {
-      return oracle::AttentionOracle(file->pattern(), problem, inputs, scale).exactRow({0, 0, 4}).fp32Unit;
+      return oracle::AttentionOracle(file->pattern(), problem, inputs, scale).bothRows({0, 0, 4}).exact.fp32Unit;
     };
     if (dtype == DType::fp32) {
       CHECK(unit(0.25) > 1e-8);

@@ -73,6 +73,14 @@ TEST_CASE("lists that are alike are one table for all heads, bit by bit") {
   CHECK(lists.lse.data == one.lse.data);
 }
 
+TEST_CASE("tables behind each other; keys that sequences share change nothing") {
+  PagedShape shape = with(ragged(shapeOf({1, 70, 0, 5}, {200, 170, 0, 64}, 4, 2, 16)), Keys::indices);
+  check(compiledPattern("streaming"), shape);
+  shape.shared = {0, 165, 0, 0};
+  check(compiledPattern("streaming"), shape);
+  check(compiledPattern("causal"), with(shape, Keys::pages));
+}
+
 TEST_CASE("keys in rows, of which all count or the first ones") {
   for (Keys lie : {Keys::rows, Keys::usedRows}) {
     check(compiledPattern("causal"), with(shapeOf({1, 1, 1, 1}, {300, 0, 1, 130}, 16, 1, 0), lie));
@@ -143,4 +151,15 @@ TEST_CASE("of lists the kv head is named, too") {
   std::memcpy(call.inputs.pageTable.data.data() + 4 * entry, &page, sizeof page);
   CHECK(cpuFunctionOf(KindBase::decode)(call.cpuCall(results)).message() ==
         "attention arguments: page_table: kv head 1, sequence 1, page 1: expected 0 to 35, got -1");
+}
+
+TEST_CASE("k and v of e4m3 beside another q, with a scale for each sequence and kv head") {
+  const Compiled pattern = compiledPattern("causal");
+  PagedShape pages = ragged(shapeOf({1, 0, 70, 5}, {90, 20, 170, 64}, 6, 3, 16)),
+             rows = shapeOf({3, 3}, {100, 40}, 4, 2, 0);
+  pages.cached = rows.cached = DType::e4m3;
+  rows.dtype = DType::fp16;
+  check(pattern, pages);
+  check(pattern, with(pages, Keys::lists));
+  check(pattern, with(rows, Keys::rows));
 }

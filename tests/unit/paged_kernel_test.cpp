@@ -11,9 +11,10 @@ namespace {
 
 struct PagedKernel {
   explicit PagedKernel(const std::string &name, const std::string &changes = "", DType dtype = DType::bf16,
-                       int64_t headDim = 64, int64_t valueDim = 64)
-      : kernel{name, headDim, valueDim, dtype, changes, "sm_80", kDecode}, pattern(fileOf(kernel)),
-        code(compiled(kernel, *pattern.file)) {}
+                       int64_t headDim = 64, int64_t valueDim = 64, std::optional<DType> cached = {})
+      : kernel{name,    headDim, valueDim,         dtype, changes, cached ? "sm_89" : "sm_80",
+               kDecode, false,   Precision::exact, cached},
+        pattern(fileOf(kernel)), code(compiled(kernel, *pattern.file)) {}
 
   RoleTensors run(const PagedCall &call, int64_t processors, BlockOrder order = BlockOrder::ascending) const {
     RoleTensors results = call.resultsBefore(kernel.dtype);
@@ -22,7 +23,8 @@ struct PagedKernel {
   }
 
   void check(PagedShape shape, int64_t processors) const {
-    shape.dtype = kernel.dtype, shape.headDim = kernel.headDim, shape.valueDim = kernel.valueDim;
+    shape.dtype = kernel.dtype, shape.cached = kernel.keys, shape.headDim = kernel.headDim,
+    shape.valueDim = kernel.valueDim;
     INFO(kernel.pattern << kernel.changes << ", page size " << shape.pageSize << ", " << processors << " processors");
     const PagedCall call(pattern, shape);
     const RoleTensors results = run(call, processors);
@@ -107,6 +109,12 @@ TEST_CASE("keys in rows, of which all count or the first ones") {
   PagedKernel("streaming").check(shapeOf({3, 1}, {150, 77}, 6, 2, 0, true, Keys::rows), 3);
 }
 
+TEST_CASE("tables behind each other") {
+  const PagedKernel kernel("causal", ",check_pages=1");
+  kernel.check(shapeOf({1, 1, 1}, {0, 1, 300}, 16, 2, 16, false, Keys::indices), 4);
+  kernel.check(shapeOf({3, 0, 1, 40}, {50, 70, 700, 129}, 6, 2, 48, true, Keys::indices), 3);
+}
+
 TEST_CASE("more sequences than a block has threads") {
   std::vector<int> rows(150, 1), keys;
   for (int i = 0; i < 150; ++i)
@@ -128,4 +136,35 @@ TEST_CASE("types, head dims and configurations") {
   PagedKernel("causal", ",chunk_n=32,stages=2,min_blocks=1,rescale_threshold=0,piece_tiles=1,check_pages=1",
               DType::bf16, 32, 128)
       .check(shape, 2);
+}
+
+TEST_CASE("k and v of e4m3 beside q of bf16 and fp16, with a scale for each sequence and kv head") {
+  const PagedKernel kernel("causal", ",chunk_n=16", DType::bf16, 64, 64, DType::e4m3);
+  kernel.check(shapeOf({1, 2, 40}, {100, 300, 129}, 8, 2, 16, true), 3);
+  kernel.check(shapeOf({3, 1}, {150, 77}, 6, 2, 0, true, Keys::rows), 3);
+  kernel.check(shapeOf({1, 1}, {300, 33}, 8, 2, 16, false, Keys::lists), 2);
+  PagedKernel("softcap", ",stages=2,min_blocks=1", DType::fp16, 128, 64, DType::e4m3)
+      .check(shapeOf({2, 2}, {333, 90}, 8, 2, 48), 3);
+}
+
+TEST_CASE(
+    "rows of bf16 that fp16 has no range for, beside keys of e4m3; a NaN among keys is in the rows that keep it") {
+  const PagedKernel kernel("causal", "", DType::bf16, 64, 128, DType::e4m3);
+  PagedShape shape = shapeOf({2, 1}, {90, 40}, 4, 2, 16);
+  shape.dtype = DType::bf16, shape.cached = DType::e4m3, shape.headDim = 64, shape.valueDim = 128;
+  PagedCall call(kernel.pattern, shape);
+  HostTensor &q = call.inputs.q;
+  for (int64_t i = 0; i < q.elements(); ++i)
+    q.set(i, float(q.get(i)) * (i / 64 % 2 ? 0x1p27f : 0x1p-40f));
+  call.scale = 0x1p-27;
+  const oracle::KindReport report = oracle::verifyCall(call.kindCall(), kernel.run(call, 3), 40);
+  for (const oracle::RoleReport &role : report.roles)
+    CHECK(role.maxError <= role.allowedError);
+
+  const int64_t place = int64_t(call.inputs.pageTable.get(0)) * 16 + 3; // key 3 of sequence 0
+  call.inputs.v.set((place * 2 + 1) * 128 + 5, NAN);                    // of kv head 1
+  const RoleTensors results = kernel.run(call, 3);
+  for (int64_t row = 0; row < 2; ++row)
+    for (int64_t head = 0; head < 4; ++head)
+      CHECK(std::isnan(results.out.get((row * 4 + head) * 128 + 5)) == (head >= 2));
 }

@@ -113,6 +113,32 @@ TEST_CASE("before much more is held than was ever in use, what blocks of other s
   CHECK(opened.stats().held_peak_bytes == 600 * kMiB);
 }
 
+TEST_CASE("[16] what is more than ever all the same has a 64th to spare, and more fits in that without growth") {
+  for (uint64_t highWater : {uint64_t(0), 8000 * kMiB}) {
+    const Opened opened(optionsOf(0, highWater));
+    void *first = opened.take(3072 * kMiB);
+    CHECK(opened.stats().held_bytes == 3072 * kMiB); // nothing came back
+    opened.give(opened.take(kMiB));
+    void *second = opened.take(1024 * kMiB);
+    CHECK(opened.stats().trims == 1);
+    CHECK(opened.stats().held_peak_bytes == (highWater ? 4096 : 4160) * kMiB);
+    void *third = opened.take(60 * kMiB);
+    CHECK(opened.stats().held_peak_bytes == (highWater ? 4156 : 4160) * kMiB);
+    CHECK(opened.stats().trims == 1);
+    for (void *block : {first, second, third})
+      opened.give(block);
+  }
+}
+
+TEST_CASE("a GPU that has nothing to spare serves all that fits") {
+  const Opened opened;
+  fakeCudaSetPoolBytes(4100 * kMiB);
+  opened.give(opened.take(kMiB));
+  void *first = opened.take(4096 * kMiB);
+  CHECK(opened.stats().held_bytes == 4096 * kMiB);
+  opened.give(first);
+}
+
 TEST_CASE("streams that come and go leave no events behind") {
   const Opened opened;
   const int before = fakeCudaCalls("cuEventCreate"), gone = fakeCudaCalls("cuEventDestroy_v2");

@@ -133,6 +133,27 @@ TEST_CASE("one in so many launches is timed on the GPU") {
   CHECK(microseconds < 12 * 20);
 }
 
+TEST_CASE("of short launches no more are timed than take half a percent; of long ones one in 64 is") {
+  const Session session;
+  ForwardCall call;
+  const PreparedCall prepared(session, call);
+  constexpr int kLaunches = 64 * 200;
+  auto timedOf = [&](int microseconds) {
+    fakeCudaSetLaunchUs(microseconds);
+    const Sampling sampling(64);
+    const heddle_kernel_stats before = kernelNow();
+    prepared.launch(kLaunches);
+    return double(kernelNow().samples - before.samples);
+  };
+  const double timed = timedOf(4), mean = kernelNow().sample_seconds / double(kernelNow().samples);
+  CHECK(mean < 10e-6);
+  CHECK(timed > 0);
+  CHECK(timed * 3.6e-6 <= 0.005 * kLaunches * mean * 1.05);
+  CHECK(timed < 150);
+  CHECK(timedOf(100'000) >= 198); // the first ones are still taken for short
+  fakeCudaSetLaunchUs(0);
+}
+
 TEST_CASE("times that are not known yet are waited for by nobody, and are lost beyond 16") {
   const Session session;
   ForwardCall call;

@@ -12,9 +12,9 @@ using namespace heddle::tuner;
 namespace {
 
 std::vector<Knob> tileKnobs() {
-  return {Knob::integers("block_m", {64, 128, 192}, "rows of a query tile"),
-          Knob::integers("stages", {1, 2, 3, 4}, "tiles in flight"),
-          Knob::alternatives("order", {"linear", "longest", "snake"}, "order of the work items")};
+  return {numbersKnob("block_m", {64, 128, 192}, "rows of a query tile"),
+          numbersKnob("stages", {1, 2, 3, 4}, "tiles in flight"),
+          namesKnob("order", {"linear", "longest", "snake"}, "order of the work items")};
 }
 
 Constraint smemLimit() {
@@ -124,7 +124,7 @@ TEST_CASE("a point keeps its digest when knobs are reordered or gain values") {
   const SearchSpace space = tileSpace();
   std::vector<Knob> knobs = tileKnobs();
   std::rotate(knobs.begin(), knobs.begin() + 1, knobs.end());
-  knobs.back() = Knob::integers("block_m", {32, 64, 128, 192}, "rows of a query tile");
+  knobs.back() = numbersKnob("block_m", {32, 64, 128, 192}, "rows of a query tile");
   const SearchSpace other = spaceOf("tiles", knobs).take();
   const char *text = "block_m=128 stages=2 order=longest";
   CHECK(space.digest(space.parse(text).take()) == other.digest(other.parse(text).take()));
@@ -135,7 +135,7 @@ TEST_CASE(
     "a knob that is added renames no point and loses none, where its initial value says what texts without it mean") {
   const SearchSpace before = tileSpace();
   std::vector<Knob> knobs = tileKnobs();
-  knobs.push_back(Knob::integers("parts", {0, 4, 8}, "parts of an item"));
+  knobs.push_back(numbersKnob("parts", {0, 4, 8}, "parts of an item"));
   knobs.back().initial = 4;
   const SearchSpace after = spaceOf("tiles", knobs).take();
   const char *text = "block_m=128 stages=2 order=longest";
@@ -149,13 +149,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a malformed space is refused with the knob's name") {
-  const Knob good = Knob::integers("stages", {1, 2}, "");
+  const Knob good = numbersKnob("stages", {1, 2}, "");
   CHECK(refusalOf({}).find("no knobs") != std::string::npos);
   CHECK(refusalOf({good, good}).find("'stages' is given twice") != std::string::npos);
-  CHECK(refusalOf({Knob::integers("a=b", {1}, "")}).find("'a=b'") != std::string::npos);
-  CHECK(refusalOf({Knob::integers("none", {}, "")}).find("'none' has no values") != std::string::npos);
-  CHECK(refusalOf({Knob::integers("twice", {3, 3}, "")}).find("the value '3' twice") != std::string::npos);
-  CHECK(refusalOf({Knob::alternatives("names", {"two words"}, "")}).find("'two words'") != std::string::npos);
+  CHECK(refusalOf({numbersKnob("a=b", {1}, "")}).find("'a=b'") != std::string::npos);
+  CHECK(refusalOf({numbersKnob("none", {}, "")}).find("'none' has no values") != std::string::npos);
+  CHECK(refusalOf({numbersKnob("twice", {3, 3}, "")}).find("the value '3' twice") != std::string::npos);
+  CHECK(refusalOf({namesKnob("names", {"two words"}, "")}).find("'two words'") != std::string::npos);
 }
 
 TEST_CASE("a space too large to walk is refused, and its size does not overflow") {
@@ -164,7 +164,7 @@ TEST_CASE("a space too large to walk is refused, and its size does not overflow"
     values[i] = int64_t(i);
   std::vector<Knob> knobs;
   for (int i = 0; i < 8; ++i)
-    knobs.push_back(Knob::integers("k" + std::to_string(i), values, ""));
+    knobs.push_back(numbersKnob("k" + std::to_string(i), values, ""));
   const SearchSpace space = spaceOf("huge", knobs).take();
   CHECK(space.rawSize() == UINT64_MAX);
   Result<Enumeration> all = space.enumerate();
@@ -180,7 +180,7 @@ TEST_CASE("a walk asks the screen, which gives no reasons, and counts what it re
     return point.index[0] % 2 ? std::optional(Refusal{rule, "is odd"}) : std::nullopt;
   };
   auto screen = [&](const Point &point) { return point.index[0] % 2 ? &rule : nullptr; };
-  auto space = SearchSpace::create("s", {Knob::integers("a", {0, 1, 2, 3, 4}, "")}, judge, {rule}, screen);
+  auto space = SearchSpace::create("s", {numbersKnob("a", {0, 1, 2, 3, 4}, "")}, judge, {rule}, screen);
   REQUIRE_MESSAGE(space.isOk(), space.status().message());
   const auto all = space->enumerate();
   REQUIRE(all.isOk());

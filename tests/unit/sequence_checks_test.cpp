@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace heddle;
 
 namespace {
@@ -15,7 +17,7 @@ void *at(uintptr_t address) { return reinterpret_cast<void *>(address); }
 
 /// Three sequences of two queries, 4 heads on 2, 40 pages of 16 keys, at most 10 of them for a sequence.
 struct Call {
-  Call() {
+  explicit Call(KindBase base = KindBase::decode) : kind{base} {
     args.q = args.out = contiguousTensor(at(0x1000000), DType::bf16, {3, 2, 4, 64});
     args.out.ptr = at(0x2000000);
     args.k = contiguousTensor(at(0x3000000), DType::bf16, {40, 16, 2, 64});
@@ -38,14 +40,14 @@ struct Call {
     args.page_table = nullptr, args.seqused_k = nullptr, args.max_pages = 0;
   }
   Status check() {
-    CallRules rules(kind);
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkForeign(kind, args));
     return checkRoles(rules, args, sizes, symbols);
   }
   std::string refusal() { return check().message(); }
 
-  const Kind kind = {KindBase::decode};
+  const Kind kind;
+  CallRules rules{kind};
   AttentionArgs args = makeAttentionArgs();
   LaunchSymbols symbols;
 };
@@ -190,4 +192,118 @@ TEST_CASE("lengths of lists, and offsets of keys, in host memory") {
   CHECK(ofRows({0, 100, 100, 501}, {}) == "attention arguments: cu_seqlens_k: offset 3: expected 500, got 501");
   CHECK(ofRows({0, 100, 100, 500}, {100, 1, 7}) ==
         "attention arguments: seqused_k: sequence 1: expected 0 to 0 keys, as cu_seqlens_k says, got 1");
+}
+
+TEST_CASE("k and v of e4m3 beside another q have scales of sequences and kv heads, and q has none") {
+  Call call;
+  call.rules.elements = call.rules.elements.withKeys(DType::e4m3);
+  for (heddle_tensor *tensor : {&call.args.k, &call.args.v})
+    *tensor = contiguousTensor(tensor->ptr, DType::e4m3, {40, 16, 2, 64});
+  CHECK(call.refusal() == "");
+  call.makeRagged();
+  call.args.descale_k = static_cast<float *>(at(0xa000004)), call.args.descale_v = static_cast<float *>(at(0xb000004));
+  CHECK(call.refusal() == "");
+  CHECK(elementsOf(specOf(*call.kind.find(Role::descaleK)), call.symbols) == 6);
+  call.args.descale_v = static_cast<float *>(at(0xb000002));
+  CHECK(call.refusal().find("descale_v: address: expected device memory at a multiple of 4 bytes") !=
+        std::string::npos);
+  call.args.descale_v = nullptr;
+  call.args.v.dtype = HEDDLE_BF16;
+  CHECK(call.refusal() == "attention arguments: v: dtype: expected e4m3, got bf16");
+  call.args.v.dtype = HEDDLE_E4M3, call.args.descale_q = call.args.descale_k;
+  CHECK(call.refusal().find("a call of kind decode has no descale_q") != std::string::npos);
+  call.args.descale_q = nullptr;
+  call.rules.elements = CallElements();
+  call.args.k.dtype = call.args.v.dtype = HEDDLE_BF16;
+  CHECK(call.refusal() == "attention arguments: descale_k: expected null beside k of bf16, which has no scales");
+}
+
+TEST_CASE("scales in host memory are finite and above 0") {
+  const float good[] = {0x1p-126f, 1, 3e38f};
+  const RoleSpec &role = specOf(Role::descaleV);
+  CHECK(checkScales(role, good, 3).isOk());
+  for (float bad : {0.0f, -1.0f, INFINITY, NAN}) {
+    const float scales[] = {1, bad};
+    CHECK(checkScales(role, scales, 1).isOk());
+    CHECK(checkScales(role, scales, 2).message().find("descale_v: element 1: expected a finite number above 0") !=
+          std::string::npos);
+  }
+}
+
+namespace {
+
+/// Three sequences, in so many entries of tables behind each other.
+struct IndexedCall : Call {
+  explicit IndexedCall(KindBase base = KindBase::decode) : Call(base) {
+    args.page_table = nullptr, args.seqused_k = nullptr;
+    args.kv_indptr = static_cast<int32_t *>(at(0xa000000));
+    args.kv_indices = static_cast<int32_t *>(at(0xb000000));
+    args.kv_last_page_len = static_cast<int32_t *>(at(0xc000000));
+  }
+  std::string of(std::vector<int32_t> offsets, std::vector<int32_t> last, std::vector<int32_t> used = {}) {
+    args.kv_indptr = offsets.data(), args.kv_last_page_len = last.data();
+    args.seqused_k = used.empty() ? nullptr : used.data();
+    return checkSequenceValues(kind.roles(), args, symbols).message();
+  }
+};
+
+} // namespace
+
+TEST_CASE("tables behind each other: sizes, offsets, keys of last pages") {
+  IndexedCall call;
+  REQUIRE_MESSAGE(call.check().isOk(), call.refusal());
+  CHECK(elementsOf(specOf(Role::kvIndptr), call.symbols) == 4);
+  CHECK(elementsOf(specOf(Role::kvIndices), call.symbols) == 10);
+  CHECK(call.symbols[LaunchSymbol::seqlenK] == 160);
+  CHECK(call.of({0, 3, 3, 9}, {1, 0, 16}) == "");
+  CHECK(call.of({0, 3, 2, 9}, {1, 1, 1}) == "attention arguments: kv_indptr: offset 2: expected 3 to 10, got 2");
+  CHECK(call.of({0, 3, 3, 11}, {1, 1, 1}) == "attention arguments: kv_indptr: offset 3: expected 3 to 10, got 11");
+  CHECK(call.of({0, 3, 3, 9}, {1, -1, 16}) ==
+        "attention arguments: kv_last_page_len: sequence 1: expected 0 to 16 keys of a page, got -1");
+  CHECK(call.of({0, 3, 3, 9}, {17, 0, 16}) ==
+        "attention arguments: kv_last_page_len: sequence 0: expected 1 to 16 keys of a page, got 17");
+  CHECK(call.of({0, 3, 3, 9}, {5, 0, 16}, {37, 0, 96}) == "");
+  CHECK(call.of({0, 3, 3, 9}, {5, 0, 16}, {38, 0, 96}) ==
+        "attention arguments: seqused_k: sequence 0: expected 0 to 37 keys, as kv_indptr says, got 38");
+  call.args.max_pages = 1 << 29; // entries of all sequences: none of them alone is so long
+  CHECK(call.refusal() == "");
+  CHECK(call.symbols[LaunchSymbol::seqlenK] == int64_t(1) << 30);
+  REQUIRE(call.check().isOk());
+  CHECK(call.of({0, 1 << 26, 1 << 26, (1 << 26) + 1}, {16, 0, 1}) == "");
+  CHECK(call.of({0, (1 << 26) + 1, 1 << 27, 1 << 27}, {1, 1, 0}) ==
+        "attention arguments: kv_indptr: sequence 0: expected at most 2^30 keys, as positions lie below that, got "
+        "1073741825");
+}
+
+TEST_CASE("what sequences share: as many keys as both have, in the same pages") {
+  Call call(KindBase::cascade);
+  REQUIRE(call.refusal().find("shared_k: address: expected device memory") != std::string::npos);
+  call.args.shared_k = static_cast<int32_t *>(at(0xd000000));
+  REQUIRE_MESSAGE(call.check().isOk(), call.refusal());
+  std::vector<int32_t> table(30, 0), lengths = {160, 50, 40};
+  table[10] = table[0] = 3, table[11] = table[1] = 7, table[2] = 9, table[12] = 8;
+  const auto of = [&](std::vector<int32_t> shared) {
+    call.args.page_table = table.data(), call.args.seqused_k = lengths.data(), call.args.shared_k = shared.data();
+    return checkSequenceValues(call.kind.roles(), call.args, call.symbols).message();
+  };
+  CHECK(of({0, 0, 0}) == "");
+  CHECK(of({0, 32, 0}) == "");
+  CHECK(of({0, 33, 0}) ==
+        "attention arguments: shared_k: sequence 1, page 2: expected 9, that of the sequence before it, got 8");
+  CHECK(of({0, 0, 1}) ==
+        "attention arguments: shared_k: sequence 2, page 0: expected 3, that of the sequence before it, got 0");
+  CHECK(of({1, 0, 0}) == "attention arguments: shared_k: sequence 0: expected 0, as none is before it, got 1");
+  CHECK(of({0, 0, 41}) == "attention arguments: shared_k: sequence 2: expected 0 to 40 keys, which it and the one "
+                          "before it have, got 41");
+  CHECK(of({0, -1, 0}) == "attention arguments: shared_k: sequence 1: expected 0 to 50 keys, which it and the one "
+                          "before it have, got -1");
+  IndexedCall indexed(KindBase::cascade);
+  std::vector<int32_t> entries = {4, 5, 4, 6}, shared = {0, 17, 0};
+  indexed.args.kv_indices = entries.data(), indexed.args.shared_k = shared.data();
+  indexed.args.max_pages = 4;
+  REQUIRE_MESSAGE(indexed.check().isOk(), indexed.refusal());
+  CHECK(indexed.of({0, 2, 4, 4}, {16, 16, 0}) ==
+        "attention arguments: shared_k: sequence 1, page 1: expected 5, that of the sequence before it, got 6");
+  shared[1] = 16;
+  CHECK(indexed.of({0, 2, 4, 4}, {16, 16, 0}) == "");
 }

@@ -30,37 +30,30 @@ std::set<int64_t> columnsOf(const attn::ShardVisit &visit) {
   return columns;
 }
 
-/// One head, or any of them, in one direction.
+/// One head in one direction.
 struct Subject {
   const PatternFile &file;
   const oracle::Problem &problem;
   Direction direction;
-  std::vector<oracle::Pairs> branches; ///< of every head in question, one after the other
-  unsigned branchCount;
-
-  bool keeps(size_t head, int64_t row, int64_t column) const {
-    for (unsigned branch = 0; branch < branchCount; ++branch)
-      if (branches[head * branchCount + branch].at(row, column))
-        return true;
-    return false;
-  }
+  std::vector<oracle::Pairs> branches;
 
   void check(const attn::ShardVisit &visit, IndexRange rows, IndexRange columns, Seen &seen) const {
     std::set<int64_t> kept;
-    bool isFull = true, isOneBranchFull = true;
-    for (size_t head = 0; head < branches.size() / branchCount; ++head) {
-      std::vector<bool> full(branchCount, true);
-      for (int64_t row = rows.begin; row < rows.end; ++row)
-        for (int64_t column = columns.begin; column < columns.end; ++column) {
-          const bool isKept = keeps(head, row, column);
-          isFull = isFull && isKept;
-          if (isKept)
-            kept.insert(column);
-          for (unsigned branch = 0; branch < branchCount; ++branch)
-            full[branch] = full[branch] && branches[head * branchCount + branch].at(row, column);
+    bool isFull = true;
+    std::vector<bool> full(branches.size(), true);
+    for (int64_t row = rows.begin; row < rows.end; ++row)
+      for (int64_t column = columns.begin; column < columns.end; ++column) {
+        bool isKept = false;
+        for (size_t branch = 0; branch < branches.size(); ++branch) {
+          const bool isOfBranch = branches[branch].at(row, column);
+          isKept |= isOfBranch;
+          full[branch] = full[branch] && isOfBranch;
         }
-      isOneBranchFull = isOneBranchFull && std::count(full.begin(), full.end(), true) > 0;
-    }
+        isFull = isFull && isKept;
+        if (isKept)
+          kept.insert(column);
+      }
+    const bool isOneBranchFull = std::count(full.begin(), full.end(), true) > 0;
     const std::set<int64_t> said = columnsOf(visit);
     INFO(std::string(file.lowered().getSymName())
          << (direction == Direction::Forward ? " forward" : " transposed") << " rows " << rows.begin << " to "
@@ -79,7 +72,7 @@ struct Subject {
   /// Of one piece in a branch, everything is shown where it is kept.
   bool isExactlyFull() const {
     for (const attn::Variant &variant : file.analysis().variants)
-      for (unsigned branch = 0; branch < branchCount; ++branch)
+      for (unsigned branch = 0; branch < branches.size(); ++branch)
         if (oracle::owed(variant, branch, direction, 1) != oracle::Exactness::Exact)
           return false;
     return true;
@@ -97,20 +90,17 @@ void checkProblem(const PatternFile &file, oracle::Problem problem, std::initial
   const attn::ProblemSizes call = oracle::toSizes(problem);
   for (Direction direction : {Direction::Forward, Direction::Transposed}) {
     const attn::ShardVisitor visitor(file.analysis(), direction, call);
-    Subject any{file, problem, direction, {}, definition.branchCount()};
-    for (int64_t head = 0; head < problem.heads; ++head)
-      for (unsigned branch = 0; branch < any.branchCount; ++branch)
-        any.branches.push_back(oracle::pairsOf(definition, problem, branch, head, direction));
-    const int64_t rowCount = any.branches[0].rows, columnCount = any.branches[0].columns;
-    for (int64_t size : sizes)
-      forEachShard(rowCount, size, [&](IndexRange rows) {
-        forEachShard(columnCount, size, [&](IndexRange columns) {
-          any.check(visitor.visitHeads(rows, columns), rows, columns, seen);
-          Subject last = any;
-          last.branches.assign(any.branches.end() - any.branchCount, any.branches.end());
-          last.check(visitor.visit(problem.heads - 1, rows, columns), rows, columns, seen);
+    for (int64_t head = 0; head < problem.heads; ++head) {
+      Subject subject{file, problem, direction, {}};
+      for (unsigned branch = 0; branch < definition.branchCount(); ++branch)
+        subject.branches.push_back(oracle::pairsOf(definition, problem, branch, head, direction));
+      for (int64_t size : sizes)
+        forEachShard(subject.branches[0].rows, size, [&](IndexRange rows) {
+          forEachShard(subject.branches[0].columns, size, [&](IndexRange columns) {
+            subject.check(visitor.visit(head, rows, columns), rows, columns, seen);
+          });
         });
-      });
+    }
   }
 }
 
@@ -163,17 +153,17 @@ TEST_CASE("a segment is exchanged with nobody, a dilated window asks for its own
   CHECK(alone.visit(0, {24, 48}, {24, 48}).isExact);
   const auto dilated = parsed(unionText("%a = attn.window [2, 0] %m = attn.dilate %a by 4 at 1"));
   const attn::ShardVisitor near(dilated->analysis(), Direction::Forward, sizes);
-  const attn::ShardVisit asked = near.visitHeads({48, 72}, {24, 48});
+  const attn::ShardVisit asked = near.visit(0, {48, 72}, {24, 48});
   REQUIRE(asked.columns.size() == 1);
   CHECK(asked.columns[0].rate == 4);
   CHECK(asked.columns[0].residue == 1);
   CHECK(asked.columns[0].runs == std::vector<attn::TileRun>{{10, 12}});
   CHECK(asked.isExact);
-  CHECK(near.visitHeads({48, 72}, {0, 24}).keepsNothing());
+  CHECK(near.visit(0, {48, 72}, {0, 24}).keepsNothing());
   const auto full = parsed(unionText("%m = attn.full"));
   const attn::ShardVisitor all(full->analysis(), Direction::Transposed, sizes);
-  CHECK(all.visitHeads({48, 200}, {0, 24}).keepsAll);
-  CHECK(all.visitHeads({96, 200}, {0, 24}).keepsNothing());
+  CHECK(all.visit(0, {48, 200}, {0, 24}).keepsAll);
+  CHECK(all.visit(0, {96, 200}, {0, 24}).keepsNothing());
 }
 
 TEST_CASE("a tensor that is not given: everything may be asked for") {
@@ -181,7 +171,7 @@ TEST_CASE("a tensor that is not given: everything may be asked for") {
   attn::ProblemSizes sizes{1, 96, 96, 0, 0, sizesFrom(*file, 20)};
   sizes.tensors.resize(sizes.parameters.size());
   const attn::ShardVisit visit =
-      attn::ShardVisitor(file->analysis(), Direction::Forward, sizes).visitHeads({0, 24}, {48, 72});
+      attn::ShardVisitor(file->analysis(), Direction::Forward, sizes).visit(0, {0, 24}, {48, 72});
   CHECK(!visit.isExact);
   CHECK(!visit.keepsAll);
   CHECK(columnsOf(visit).size() == 24);

@@ -36,8 +36,8 @@ KernelSource sourceOf(const Wanted &wanted) {
   const auto &[kind, arch, name, headDim] = wanted;
   auto file = PatternFile::load(test::places().patterns + "/" + name + ".mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
-  const bool isForward = kind == "forward" || kind == "decode" || kind == "quantize";
-  auto pattern = preparePattern(**file, PassFunctions::ofDefaults, isForward ? Walk::queries : Walk::both);
+  const Walk walk = kind == "row_dot" ? Walk::both : Kind::parse(kind)->walk();
+  auto pattern = preparePattern(**file, PassFunctions::ofDefaults, walk);
   REQUIRE_MESSAGE(pattern.isOk(), pattern.status().message());
   KernelShape shape;
   shape.kind = *Kind::parse(kind);
@@ -53,7 +53,7 @@ KernelSource sourceOf(const Wanted &wanted) {
 
 /// The source of a kernel up to the include of its skeleton.
 struct Beginning {
-  Beginning(const std::string &kind, const std::string &arch) : source(sourceOf({kind, arch})), arch(arch) {
+  Beginning(const Wanted &wanted) : source(sourceOf(wanted)), arch(wanted.arch) {
     source.text.erase(source.text.rfind("#include"));
   }
   KernelSource source;
@@ -122,9 +122,9 @@ TEST_CASE("device files include what they use") {
     MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
     return;
   }
-  const Beginning kernels[] = {{"forward", "sm_90a"}, {"backward", "sm_90a"}, {"forward", "sm_80"},
-                               {"backward", "sm_80"}, {"row_dot", "sm_80"},   {"decode", "sm_80"},
-                               {"quantize", "sm_89"}};
+  const Beginning kernels[] = {{{"forward", "sm_90a"}}, {{"backward", "sm_90a"}},        {{"forward", "sm_80"}},
+                               {{"backward", "sm_80"}}, {{"row_dot", "sm_80"}},          {{"decode", "sm_80"}},
+                               {{"quantize", "sm_89"}}, {{"cascade", "sm_80", "causal"}}};
   for (const EmbeddedFile &file : skeletonSources()) {
     Status status;
     for (const Beginning &kernel : kernels)

@@ -42,7 +42,7 @@ TEST_CASE("other invalid input is refused before anything is prepared") {
 TEST_CASE("a space without feasible points says which constraint refused how many") {
   const RecordedTable table = countedTable(3);
   Constraint never{"smem", [](const PointValues &) { return std::optional<std::string>("no"); }};
-  const SearchSpace space = spaceOf("s", {Knob::integers("a", {0, 1, 2}, "")}, {never}).take();
+  const SearchSpace space = spaceOf("s", {numbersKnob("a", {0, 1, 2}, "")}, {never}).take();
   Fixture fixture(table);
   fixture.task.space = &space;
   const Status status = fixture.failure();

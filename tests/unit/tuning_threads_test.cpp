@@ -258,7 +258,7 @@ TEST_CASE("what is given is measured while the space is walked") {
   std::vector<int64_t> values;
   for (int64_t i = 0; i < 50; ++i)
     values.push_back(i);
-  const SearchSpace space = spaceOf("slow", {Knob::integers("a", values, "")}, {slow}).take();
+  const SearchSpace space = spaceOf("slow", {numbersKnob("a", values, "")}, {slow}).take();
   Fixture fixture(table);
   fixture.task.space = &space;
   auto wrapped =

@@ -1,7 +1,5 @@
-//===- Clock.h - the time that budgets and limits are counted in ------------===//
+// The time in which budgets and limits are counted.
 #pragma once
-
-#include <cstdint>
 
 namespace heddle::tuner {
 

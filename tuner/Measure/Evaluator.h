@@ -1,4 +1,3 @@
-//===- Evaluator.h - what the tuner asks of the thing it tunes --------------===//
 // A point goes through three stages: prepare (compile), verify (is the result right), sample (how long
 // does one launch take). The evaluator knows kernels and devices; the tuner only sees the stages.
 #pragma once

@@ -1,7 +1,6 @@
 #include "tuner/Measure/Timing.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace heddle::tuner {

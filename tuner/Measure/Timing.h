@@ -1,4 +1,3 @@
-//===- Timing.h - from launches to one number -------------------------------===//
 // Owns how samples become a median: warm-up, interleaving, when enough is enough, when it is hopeless.
 // Candidates are compared by samples taken in turn within one run, because the clock of a GPU under
 // load drifts by more than the differences that matter.

@@ -1,4 +1,3 @@
-//===- CostModel.h - an estimate of a point's time ---------------------------===//
 // Owns the form of the estimate and its parameters: a sum of terms, each the time of one kind of work on an ideal
 // machine, times factors that lengthen or shorten the whole. What the terms and factors of a point are is the
 // caller's to say; nothing here knows attention.

@@ -1,4 +1,4 @@
-//===- Spearman.h - how much two lists agree on an order ----------------------===//
+// How much two lists agree on an order.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,3 @@
-//===- Final.h - the best few, side by side ---------------------------------===//
 // Owns the last step of a session: the finalists are timed in turn within one run, so that the drift of
 // the device between their trials does not decide. Kept apart because it follows other rules than the
 // search: points may be prepared and measured again here, and only here.

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
 #include <unistd.h>

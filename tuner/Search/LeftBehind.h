@@ -1,4 +1,3 @@
-//===- LeftBehind.h - threads that nobody can wait for ----------------------===//
 // Owns the count of this process's threads whose work was given up and goes on: a compiler that hangs cannot be stopped.
 // At exit they are waited for a moment; if one still runs, the process ends then and there, with its exit code and its
 // streams flushed, because what runs must not meet the destructors of what it uses.

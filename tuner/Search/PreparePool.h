@@ -1,4 +1,3 @@
-//===- PreparePool.h - compilation ahead of measurement ---------------------===//
 // Owns the threads that prepare points while another thread measures. At most `workers` preparations
 // run at a time, but one that passes its time limit is given up: it is told to stop, its thread is left
 // to itself, and a fresh thread takes its place, so that a compiler that hangs costs one thread and not

@@ -1,4 +1,3 @@
-//===- StoreSink.h - trials in the database ---------------------------------===//
 // Keeps the trials of one winner key in a store, so that sessions resume across processes and machines.
 #pragma once
 

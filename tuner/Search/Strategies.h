@@ -1,4 +1,3 @@
-//===- Strategies.h - which points are tried, and in which order ------------===//
 // A strategy puts the feasible points in the order in which they are tried; time, compilation, measurement and records
 // belong to the session. What every strategy promises is tested by tests/unit/strategies_test.cpp.
 #pragma once

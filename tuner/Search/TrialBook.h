@@ -1,4 +1,3 @@
-//===- TrialBook.h - what a session knows of points ---------------*- C++ -*-===//
 // Owns the trials of one session, known and new, and the candidates of the best few: what the search, the final and
 // the choice of the winner all ask.
 #pragma once

@@ -1,4 +1,3 @@
-//===- TuningOptions.h - what a session may spend ----------------------------===//
 // Owns what a session is told of time, threads and finalists, and what it tells of its progress.
 #pragma once
 

@@ -1,4 +1,3 @@
-//===- TuningSession.h - from a space and a budget to a winner --------------===//
 // Owns the loop: the strategy proposes, a pool prepares ahead, one thread verifies and times, every trial
 // goes to the sink at once, and the fastest correct point wins. Numbered promises, each named by a test
 // in tests/unit/tuning_{session,threads,final}_test.cpp:

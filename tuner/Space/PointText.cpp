@@ -1,4 +1,3 @@
-//===- PointText.cpp - how points are written, read and named ---------------===//
 #include "runtime/Core/Digest.h"
 #include "tuner/Space/SearchSpace.h"
 

@@ -8,20 +8,6 @@
 
 namespace heddle::tuner {
 
-Knob Knob::integers(std::string name, const std::vector<int64_t> &values, std::string help) {
-  Knob knob{std::move(name), std::move(help), {}};
-  for (int64_t value : values)
-    knob.values.push_back({value, ""});
-  return knob;
-}
-
-Knob Knob::alternatives(std::string name, const std::vector<std::string> &names, std::string help) {
-  Knob knob{std::move(name), std::move(help), {}};
-  for (const std::string &alternative : names)
-    knob.values.push_back({int64_t(knob.values.size()), alternative});
-  return knob;
-}
-
 std::optional<uint32_t> Knob::initialIndex() const {
   for (uint32_t i = 0; initial && i < values.size(); ++i)
     if (values[i].value == *initial)

@@ -1,4 +1,3 @@
-//===- SearchSpace.h - knobs, constraints, points ---------------------------===//
 // The search space as data: knobs with finitely many values, a judge that refuses by named constraints and gives
 // reasons, and points (one value index per knob).
 //
@@ -33,11 +32,6 @@ struct Knob {
   std::string help;
   std::vector<KnobValue> values;
   std::optional<int64_t> initial = {}; // the value that a text without the knob means; none: it must be given
-
-  // A knob of numbers.
-  static Knob integers(std::string name, const std::vector<int64_t> &values, std::string help);
-  // A knob of names. The value of a name is its position in `names`.
-  static Knob alternatives(std::string name, const std::vector<std::string> &names, std::string help);
 
   // The place of `initial` among the values.
   std::optional<uint32_t> initialIndex() const;

@@ -1,4 +1,3 @@
-//===- Shuffle.h - a seeded order that is the same everywhere ---------------===//
 // std::shuffle and the standard distributions differ between libraries; trials must not.
 #pragma once
 

@@ -1,6 +1,5 @@
 #include "tuner/Space/Trial.h"
 
-#include <algorithm>
 #include <array>
 
 namespace heddle::tuner {

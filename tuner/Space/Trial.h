@@ -1,4 +1,3 @@
-//===- Trial.h - what is known about one point ------------------------------===//
 // Owns the tuner's view of a trial: a point, how its attempt ended, and the numbers. Only `measured`
 // can win. The stored form is heddle::Trial (runtime/Core/KernelRecord.h); toRecord and fromRecord
 // are the only places where the two meet, and outcomeName is the spelling in the database.

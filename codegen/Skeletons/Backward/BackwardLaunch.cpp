@@ -1,4 +1,3 @@
-//===- BackwardLaunch.cpp - what launches of backward kernels share ----------------------------===//
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"

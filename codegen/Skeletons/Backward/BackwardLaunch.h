@@ -1,10 +1,6 @@
-//===- BackwardLaunch.h - what launches of backward kernels share ------------------------------===//
-//
 // Owns the launches around the walks (heddle_backward_preprocess and heddle_convert_dq), the workspace that they pass
 // to each other and the numbered key tiles. Change it together with backward_rows.cuh, row_statistics.cuh,
 // dq_accumulation.cuh and walk_items.cuh.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/PatternRates.h"

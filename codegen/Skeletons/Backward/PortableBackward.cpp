@@ -1,10 +1,6 @@
-//===- PortableBackward.cpp - host half of portable_backward.cuh -------------------------------===//
-//
 // Owns what the portable backward skeleton serves, its search space, constraints, shared memory and its launches: lse
 // and delta of all rows, sums for delta of detached branches, the walk over key tiles, and d_q from its sums. Change it
 // together with portable_backward.cuh and portable_backward_params.cuh.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"

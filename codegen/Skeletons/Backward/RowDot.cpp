@@ -1,9 +1,5 @@
-//===- RowDot.cpp - host half of row_dot.cuh ---------------------------------------------------===//
-//
 // Owns what the row_dot skeleton serves, its search space, constraints and launch: delta, the row sums of out * d_out,
 // on every GPU. Change it together with row_dot.cuh.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Shared/BlockLimits.h"

@@ -1,12 +1,8 @@
-//===- Sm90Backward.cpp - host half of sm90_backward.cuh ---------------------------------------===//
-//
 // Owns what the Hopper backward skeleton serves, its search space and defaults. Change it together with
 // sm90_backward.cuh.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"
-#include "codegen/Skeletons/Backward/Sm90BackwardPlan.h"
+#include "codegen/Skeletons/Backward/Sm90BackwardConfig.h"
 #include "codegen/Skeletons/Shared/BlockLimits.h"
 #include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"

@@ -1,4 +1,3 @@
-//===- Sm90BackwardConfig.cpp - what is feasible for the Hopper backward skeleton, and why not -------===//
 #include "codegen/Skeletons/Backward/Sm90BackwardConfig.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"
 #include "codegen/Skeletons/Shared/BlockLimits.h"

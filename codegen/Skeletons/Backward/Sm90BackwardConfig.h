@@ -1,8 +1,4 @@
-//===- Sm90BackwardConfig.h - configurations of the Hopper backward skeleton ---------------------===//
-//
 // Fields of a configuration and what follows from them: registers, columns of the query gradient, shared memory.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/ConfigView.h"
@@ -11,11 +7,10 @@
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
 #include "codegen/Skeletons/Shared/sm90_layout.cuh"
 
-#include <algorithm>
-
 namespace heddle {
 
 struct KernelRequest;
+struct LaunchPlan;
 
 namespace sm90 {
 constexpr int64_t kLeastRegisters = 24, kMostRegisters = 240, kRegisterStep = 8;
@@ -82,5 +77,8 @@ MapRates backwardRates(const KernelRequest &request);
 SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &config);
 
 const std::vector<Constraint> &sm90BackwardConstraints();
+
+/// Sm90BackwardPlan.cpp.
+LaunchPlan sm90BackwardPlan(const KernelRequest &request, const Sm90BackwardConfig &config);
 
 } // namespace heddle

@@ -1,5 +1,6 @@
-//===- Sm90BackwardPlan.cpp - the launches of the Hopper backward skeleton ---------------------===//
-#include "codegen/Skeletons/Backward/Sm90BackwardPlan.h"
+// Statistics of all rows; of gradient(detached) the deltas of the branches; the walk over key tiles; and d_q from its
+// sums or by a walk over query tiles. Change it together with sm90_backward_params.cuh and backward_rows.cuh.
+#include "codegen/Skeletons/Backward/Sm90BackwardConfig.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"

@@ -21,13 +21,13 @@ namespace {
 
 static_assert(DecodeConfig::kWarps == decode::kGroups, "each warp has a group of a tall unit");
 
-constexpr int64_t kMmaKeys = 16, kHeadDimStep = 32, kMaxHeadDim = 128;
+constexpr int64_t kMmaKeys = 16, kMaxHeadDim = 128, kLanesOfRow = 4, kPieceBytes = 16;
 
 SmemLayout layoutOf(const KernelRequest &request, const DecodeConfig &config) {
   SmemLayout layout;
   layout.append("q", decode::kGroups * decode::kRows * rowBytes(request, request.headDim));
-  layout.append("k", config.blockN() * rowBytes(request, request.headDim), config.stages);
-  layout.append("v", config.blockN() * rowBytes(request, request.valueDim), config.stages);
+  layout.append("k", config.blockN() * keyRowBytes(request, request.headDim), config.stages);
+  layout.append("v", config.blockN() * keyRowBytes(request, request.valueDim), config.stages);
   layout.append("control", decode::kControlBytes);
   return layout;
 }
@@ -40,8 +40,8 @@ Reason checkKeys(const KernelRequest &, const DecodeConfig &config) {
 
 Reason checkStates(const KernelRequest &request, const DecodeConfig &config) {
   const int64_t need = config.kWarps * decode::stateBytes(request.valueDim);
-  const int64_t have =
-      config.stages * config.blockN() * (rowBytes(request, request.headDim) + rowBytes(request, request.valueDim));
+  const int64_t have = config.stages * config.blockN() *
+                       (keyRowBytes(request, request.headDim) + keyRowBytes(request, request.valueDim));
   if (need <= have)
     return std::nullopt;
   return "states of " + number(config.kWarps) + " warps need " + number(need) + " B, keys and values have " +
@@ -55,6 +55,13 @@ int64_t leastRegisters(const KernelRequest &request, const DecodeConfig &config)
 }
 
 LaunchExpr atLeastOne(const LaunchExpr &size) { return LaunchExpr::apply(LaunchExpr::Op::max, {size, 1}); }
+
+void appendRole(KernelLaunch &launch, const Kind &kind, Role role) {
+  if (kind.find(role))
+    launch.appendPointer(role);
+  else
+    launch.appendI64(0);
+}
 
 bool packsHeads(const KernelRequest &request) { return !request.keepsByHead && request.variants.size() == 1; }
 
@@ -71,11 +78,14 @@ public:
 };
 
 Status PortableDecode::checkRequest(const KernelRequest &request) const {
-  HEDDLE_TRY(request.checkTypes(&ElementTraits::isPacked));
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isPacked, /*takesScaledKeys=*/true));
+  HEDDLE_TRY(checkScaledKeys(request));
+  const int64_t step = kLanesOfRow * kPieceBytes / traitsOf(request.elements.k).bytes;
   for (int64_t dim : {request.headDim, request.valueDim})
-    if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
-      return Status::unsupported("serves head dims of multiples of " + number(kHeadDimStep) + " up to " +
-                                 number(kMaxHeadDim) + ", not " + number(dim));
+    if (dim % step != 0 || dim > kMaxHeadDim)
+      return Status::unsupported("serves head dims of multiples of " + number(step) + " up to " + number(kMaxHeadDim) +
+                                 (request.elements.hasScaledKeys() ? " beside k and v of e4m3" : "") + ", not " +
+                                 number(dim));
   return request.whyNoPages.empty() ? Status() : Status::unsupported(request.whyNoPages);
 }
 
@@ -107,6 +117,8 @@ const std::vector<Constraint> &PortableDecode::constraints() const {
 // on. With two slices a block fits everywhere.
 KernelConfig PortableDecode::defaultConfig(const KernelRequest &request) const {
   DecodeConfig config;
+  if (request.elements.hasScaledKeys()) // as many bytes of fewer bits
+    config.chunkN *= 2;
   for (const auto &[minBlocks, stages] : {std::pair<int64_t, int64_t>(2, 3), {2, 2}, {1, 3}, {1, 2}}) {
     config.minBlocks = minBlocks, config.stages = stages;
     if (!whyInfeasible(request, config))
@@ -148,9 +160,10 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   launch.sharedBytes = layoutOf(request, config).totalBytes();
   launch.clears.push_back({arrivals, 0, words, 0});
   appendOperands(launch, request);
+  appendKeyScales(launch, request);
   for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ,
-                    Role::cuSeqlensK})
-    launch.appendPointer(role);
+                    Role::cuSeqlensK, Role::kvIndptr, Role::kvIndices, Role::kvLastPageLen})
+    appendRole(launch, request.kind, role);
   launch.appendPointer(arrivals);
   launch.appendPointer(states);
   for (Role role : {Role::q, Role::k, Role::v, Role::out})
@@ -175,6 +188,7 @@ std::string PortableDecode::traits(const KernelRequest &request, const KernelCon
   printer.constant("kRowWarps", 1);
   printer.constant("kQueryInRegisters", 1);
   printer.constant("kPacksHeads", packsHeads(request));
+  printer.constant("kShares", request.kind.find(Role::sharedK) != nullptr);
   printer.smem(layoutOf(request, config));
   printRowBytes(printer, request);
   return printer.str();

@@ -3,19 +3,21 @@
 #pragma once
 
 #include "Decode/decode_params.cuh"
-#include "Forward/float_mma.cuh"
+#include "Forward/key_products.cuh"
 #include "Forward/online_softmax.cuh"
 
 namespace heddle {
 
-struct DecodeKernel : SoftmaxNumbers<WarpProductShape<WarpBlock<ElementNumbers<KernelTraits>>>> {
+struct DecodeKernel : SoftmaxNumbers<KeyProductShape<WarpProductShape<WarpBlock<ElementNumbers<KernelTraits>>>>> {
   using Pattern = ::Pattern;
   using Params = KernelParams;
 };
 using K = DecodeKernel;
 
 using Element = K::Element;
-constexpr int kElementBytes = K::kElementBytes, kPieceElements = K::kPieceElements, kThreads = K::kThreads;
+using KeyValueProducts = KeyProducts<K>;
+constexpr int kElementBytes = K::kElementBytes, kPieceElements = K::kPieceElements, kKeyBytes = K::kKeyBytes;
+constexpr int kThreads = K::kThreads;
 constexpr int kChunkN = K::kChunkN, kRowTiles = K::kRowTiles, kScoreTiles = K::kScoreTiles,
               kValueTiles = K::kValueTiles;
 

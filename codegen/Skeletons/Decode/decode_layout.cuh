@@ -22,6 +22,7 @@ template <class Int> constexpr Int blockStateBytes(Int valueDim) { return 2 * bl
 
 // Keys are below 2^30. Four times the number of one, times 2^62 / page size, rounded up, is its page in the upper 64 bits.
 constexpr int kInverseShift = 62;
+constexpr int kMostKeys = 1 << 30; // of a sequence
 
 // A block leaves states of at most two units: of the one that its piece begins within, and of the one that it ends within.
 constexpr int kSlotsOfBlock = 2;

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "Decode/decode_layout.cuh"
-#include "Decode/sequences.cuh"
+#include "Decode/shared_keys.cuh"
 #include "Shared/quads.cuh"
 #include "Shared/tile_numbers.cuh"
 
@@ -29,15 +29,36 @@ constexpr int kRowsShift = 4, kTallShift = 6;
 static_assert(decode::kRows == 1 << kRowsShift && decode::kRows * decode::kGroups == 1 << kTallShift,
               "units have powers of two of rows");
 
-struct Line {
-  Sequence sequence;
+struct Line : Share {
+  Sequence sequence; // of a group: all its queries, with the keys that they share
   int32_t head, variant, rate;
   int32_t rowsOfUnit;
-  int32_t tilesOfClass; // units of one class of rows and one kv head
-  int32_t units, keyTiles;
+  int32_t tilesOfClass;    // units of one class of rows and one kv head
+  int32_t units, keyTiles; // of a group, workOfUnit()
 
   DEV int64_t work() const { return static_cast<int64_t>(units) * keyTiles; }
   DEV int32_t rowsOfClass(int32_t rho) const { return ceilDiv(sequence.rows - rho, rate); }
+
+  // Units of all classes, which are `classes`.
+  DEV void deal(const KernelParams &p, int32_t classes) {
+    const int32_t packed = rowsOfClass(0) * headsOfUnit(p);
+    rowsOfUnit = packed > decode::kRows ? decode::kRows * decode::kGroups : decode::kRows;
+    tilesOfClass = (packed + rowsOfUnit - 1) >> (packed > decode::kRows ? kTallShift : kRowsShift);
+    units = classes * tilesOfClass * (kPacksHeads && !hasTableOfHead(p) ? p.kvHeads : 1);
+  }
+
+  // Of the first sequence, the line becomes that of a group.
+  DEV void shareKeys(const KernelParams &p, const Share &share, int32_t rowsOfGroup) {
+    static_cast<Share &>(*this) = share;
+    if (share.isGroup()) {
+      sequence.rows = rowsOfGroup, sequence.keys = share.keyEnd();
+      deal(p, 1);
+      setWork(rowsOfUnit > decode::kRows);
+      keyTiles = workOfUnit();
+    } else {
+      keyTiles = max(keyTiles - share.tiles(), 1);
+    }
+  }
 };
 
 // Key tiles that rows between two positions visit. Lanes may differ in everything; all of a warp call.
@@ -64,11 +85,14 @@ DEV int32_t visitedTiles(const PatternContext &context, int32_t variant, int32_t
 // All lanes of a warp call.
 DEV Line readLine(const KernelParams &p, int32_t number) {
   Line line;
-  int32_t sequence = number, kvHead = 0;
+  const int32_t groups = Share::groups(p);
+  const bool isGroup = number < groups;
+  const GroupRecord group = Share::group(p, isGroup ? number : 0);
+  int32_t sequence = isGroup ? group.sequence : number - groups, kvHead = 0;
   line.head = 0;
   if (!kPacksHeads || hasTableOfHead(p)) {
     const int32_t lines = linesOfSequence(p);
-    sequence = number / lines;
+    sequence = number / lines; // there are no groups
     line.head = number % lines * (kPacksHeads ? p.sharingHeads : 1);
     kvHead = line.head / p.sharingHeads;
   }
@@ -77,10 +101,7 @@ DEV Line readLine(const KernelParams &p, int32_t number) {
   line.variant = Pattern::variant(context);
   line.rate = Pattern::queryRate(line.variant);
   const int32_t classes = min(line.rate, line.sequence.rows);
-  const int32_t packed = line.rowsOfClass(0) * headsOfUnit(p);
-  line.rowsOfUnit = packed > decode::kRows ? decode::kRows * decode::kGroups : decode::kRows;
-  line.tilesOfClass = (packed + line.rowsOfUnit - 1) >> (packed > decode::kRows ? kTallShift : kRowsShift);
-  line.units = classes * line.tilesOfClass * (kPacksHeads && !hasTableOfHead(p) ? p.kvHeads : 1);
+  line.deal(p, classes);
   line.keyTiles = 1; // a unit without any has rows to write
 #pragma unroll 1
   for (int32_t rho = 0; __any_sync(kWholeWarp, rho < classes); ++rho) {
@@ -88,6 +109,7 @@ DEV Line readLine(const KernelParams &p, int32_t number) {
     const int32_t last = first + line.rate * max(line.rowsOfClass(own) - 1, 0);
     line.keyTiles = max(line.keyTiles, visitedTiles(context, line.variant, first, last));
   }
+  line.shareKeys(p, isGroup ? Share::ofGroup(group) : Share::ofSequence(p, sequence), group.rows);
   return line;
 }
 

@@ -155,7 +155,8 @@ DEV int64_t workOfLine(const KernelParams &p, int32_t number, int32_t lines) {
 DEV Line lineOfLane(const Line &own, int32_t lane) {
   const Sequence &sequence = own.sequence;
   const auto of = [lane](int32_t word) { return __shfl_sync(kWholeWarp, word, lane); };
-  return Line{{of(sequence.number), of(sequence.batch), of(sequence.firstRow), of(sequence.rows), of(sequence.keys)},
+  return Line{Share::ofLane(own, of),
+              {of(sequence.number), of(sequence.batch), of(sequence.firstRow), of(sequence.rows), of(sequence.keys)},
               of(own.head),
               of(own.variant),
               of(own.rate),
@@ -248,7 +249,7 @@ DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piec
 
 // `line`: that of its first tile.
 DEV Piece findPiece(const KernelParams &p, const BlockWords &words, Line &line) {
-  Piece piece = {0, 0, 0, 0, 0, p.sequences * linesOfSequence(p)};
+  Piece piece = {0, 0, 0, 0, 0, Share::groups(p) + p.sequences * linesOfSequence(p)};
   if (piece.lines > 32)
     findInBlock(p, words, piece, line);
   else if (piece.lines > 0)

@@ -2,7 +2,7 @@
 // ops, and what it does not keep.
 #pragma once
 
-#include "Decode/packed_rows.cuh"
+#include "Decode/row_contexts.cuh"
 #include "Forward/key_tile.cuh"
 #include "Decode/decode_kernel.cuh"
 #include "Shared/lane_columns.cuh"
@@ -17,16 +17,19 @@ struct LaneScope {
   const PatternContext &context;
   int32_t variant, column;
   PackedRow row[2];
+  LaneContexts contexts;
 
-  DEV LaneScope(const PatternContext &context, const Unit &unit, int32_t group)
+  DEV LaneScope(const KernelParams &p, const PatternContext &context, const Unit &unit, int32_t group)
       : context(context), variant(unit.variant), column(ptx::rereadThreadIndex() % 4 * 2),
         row{PackedRow(unit, group * decode::kRows + rowOfLane(0)),
-            PackedRow(unit, group * decode::kRows + rowOfLane(1))} {}
+            PackedRow(unit, group * decode::kRows + rowOfLane(1))},
+        contexts(p, unit, row) {}
 
-  DEV int32_t position(int half) const { return context.qOrigin + row[half].index; }
+  DEV int32_t position(int half) const { return contexts.position(context, half, row[half].index); }
   DEV PatternContext contextOf(int half) const {
     PatternContext own = context;
     own.head = row[half].head;
+    contexts.give(own, half);
     return own;
   }
 };

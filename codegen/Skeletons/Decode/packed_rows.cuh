@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-struct Unit {
+struct Unit : Share {
   Sequence sequence;
   int32_t variant, rate, rho;
   int32_t firstHead, kvHead, heads; // of the rows, side by side
@@ -15,7 +15,7 @@ struct Unit {
   bool isTall;                      // each warp has 16 rows of its own
 
   DEV Unit(const KernelParams &p, const Line &line, int32_t number)
-      : sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit(p)) {
+      : Share(line), sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit(p)) {
     const int32_t rest = quickQuotient(number, line.tilesOfClass), tile = number - rest * line.tilesOfClass;
     const int32_t classes = min(line.rate, line.sequence.rows), ofClass = quickQuotient(rest, classes);
     rho = rest - ofClass * classes;
@@ -27,6 +27,7 @@ struct Unit {
   }
 
   DEV bool hasRows() const { return firstRow < rows; }
+  DEV int32_t scalePair(const KernelParams &p) const { return sequence.number * p.kvHeads + kvHead; } // of KeyScales
   DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), decode::kGroups) : 1; }
   // Rows 8 and on of a group.
   DEV bool hasUpperHalf(int32_t group) const { return firstRow + group * decode::kRows + 8 < rows; }

@@ -22,28 +22,54 @@ static_assert(kStages >= 2, "copies run ahead of use");
 // The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
 class UnitWalk : RangeWalk<KeyColumns<Pattern, KernelTraits::kBlockN>> {
 public:
-  DEV UnitWalk(const PatternContext &context, const Unit &unit) : RangeWalk(context, unit.span()) {
+  DEV UnitWalk(const PatternContext &context, const Unit &unit) : RangeWalk(context, unit.span()), share(unit) {
     enter(unit.variant);
+    if (share.isGroup())
+      range = share.range(), at.tile = range.begin;
+  }
+
+  // How many tiles are those of `count` counted ones from the first on, and of all that are left.
+  DEV int32_t tilesOf(int32_t first, int32_t count) const {
+    if (!share.isGroup() || count == kNoTile)
+      return count;
+    return share.tilesOf(first + count) - share.tilesOf(first);
   }
 
   DEV void skip(int32_t count) {
+    if (share.isGroup())
+      count = share.tilesOf(count);
 #pragma unroll 1
-    while (count > 0 && findRange()) {
-      const int32_t step = min(count, range.end - at.tile);
+    while (count > 0 && findTile()) {
+      const int32_t step = min(count, share.endOfOwn(at.tile, range.end) - at.tile);
       at.tile += step;
       count -= step;
     }
   }
 
-  DEV KeyTile next() { return findRange() ? describe(at.tile++) : KeyTile::none(); }
+  DEV KeyTile next() { return findTile() ? describe(at.tile++) : KeyTile::none(); }
 
 private:
+  // findRange() without tiles that others walk.
+  DEV bool findTile() {
+    if (share.isGroup())
+      return at.tile < range.end;
+#pragma unroll 1
+    while (findRange()) {
+      if (!share.isShared(at.tile))
+        return true;
+      at.tile = share.behindShared(range.end);
+    }
+    return false;
+  }
+
   DEV KeyTile describe(int32_t number) const {
     const int32_t rate = columnRate(), firstKey = at.residue + rate * number * KernelTraits::kBlockN;
     const bool isFull = number >= range.fullBegin && number < range.fullEnd;
     const bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
     return KeyTile{firstKey, Pattern::kBranchCount == 1 ? 0 : at.branch, !isFull || reachesEnd};
   }
+
+  const Share share;
 };
 
 // The upper 64 bits of a product.
@@ -54,7 +80,7 @@ DEV uint32_t highProduct(uint32_t a, uint64_t b) {
 
 // Rows of one tensor in one slice.
 template <int Dim, int SharedRowBytes> struct KeySlice {
-  static constexpr int kPieces = Dim / kPieceElements;
+  static constexpr int kPieces = Dim * kKeyBytes / kPieceBytes;
   static_assert(kPieces % 4 == 0, "four lanes copy a row");
 
   // `to`: the slot; `from`: where this lane's parts of its rows begin, of those that there are.
@@ -78,9 +104,9 @@ private:
   }
 };
 
-using KeysOfSlice = KeySlice<KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
+using KeysOfSlice = KeySlice<KernelTraits::kHeadDim, K::kKeyRowBytes>;
 using ValuesOfSlice = KeySlice<KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
-constexpr int kKeySliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesQK;
+constexpr int kKeySliceBytes = kSliceKeys * K::kKeyRowBytes;
 constexpr int kValueSliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesV;
 
 class PageRing {
@@ -89,12 +115,12 @@ public:
       : p(p), pages(pagesOf(p, unit.sequence.number, unit.kvHead)), keys(unit.sequence.keys), variant(unit.variant),
         walk(context, unit), slot(kStages - 1) {
     const int32_t ofLane = ptx::rereadThreadIndex() % 4 * kPieceBytes;
-    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kElementBytes + ofLane;
-    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kElementBytes + ofLane;
+    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kKeyBytes + ofLane;
+    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kKeyBytes + ofLane;
     if (p.cuSeqlensK) {
       const int64_t firstKey = firstKeyOf(p, unit.sequence.number);
-      keyBase += firstKey * p.kStride[1] * kElementBytes;
-      valueBase += firstKey * p.vStride[1] * kElementBytes;
+      keyBase += firstKey * p.kStride[1] * kKeyBytes;
+      valueBase += firstKey * p.vStride[1] * kKeyBytes;
     }
     keySlots = shared + KernelTraits::kSmemK;
     valueSlots = shared + KernelTraits::kSmemV;
@@ -103,7 +129,7 @@ public:
   // From tile number `first` of the unit on, at most `count` tiles. All pages are asked for before the first is used;
   // meanwhile() has a group of copies of its own.
   template <class Meanwhile> DEV void prime(int32_t first, int32_t count, const Meanwhile &meanwhile) {
-    left = count;
+    left = walk.tilesOf(first, count);
     walk.skip(first);
     pending[0] = KeyTile::none();
     RowsOfLane rows[kStages - 1];
@@ -172,7 +198,7 @@ private:
       rows.isPresent[j] = key < keys;
       const int32_t entry = rows.isPresent[j] ? pageOf(key) : 0;
       rows.row[j] = key - entry * p.pageSize;
-      rows.page[j] = ptx::loadGlobal4(pages + entry, rows.isPresent[j] && p.pageTable);
+      rows.page[j] = ptx::loadGlobal4(pages + entry, rows.isPresent[j] && pages);
       const bool isNone = static_cast<uint32_t>(rows.page[j]) >= static_cast<uint32_t>(p.pages);
       if (KernelTraits::kCheckPages && rows.isPresent[j] && isNone)
         __trap();
@@ -186,8 +212,8 @@ private:
       for (int j = 0; j < kRowsOfLane; ++j) {
         const int64_t ofPage = rows.page[j], ofRow = rows.row[j];
         const bool isPresent = rows.isPresent[j];
-        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kElementBytes;
-        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kElementBytes;
+        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kKeyBytes;
+        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kKeyBytes;
       }
       const int32_t warp = ptx::rereadThreadIndex() / 32;
       KeysOfSlice::load(keySlots + into * KernelTraits::kSmemStageBytesK + warp * kKeySliceBytes, key, rows.isPresent);

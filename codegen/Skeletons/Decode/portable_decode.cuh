@@ -17,6 +17,8 @@
 //   kBlockM, kRowWarps, kQueryInRegisters      16, 1 and 1: where rows of a warp lie, this file says
 //   kHeadDim, kValueDim  multiples of 32
 //   Element              of q, k and v, two in a register; kElementBytes, kMmaStep, kLargestExponent are its numbers
+//   OutElement           of q, and of out unless kOutFloat32; another one than Element where k and v are e4m3
+//   kKeyBytes            only where k and v are e4m3: 1, and Element is Fp16; then kSmemRowBytesK is of k
 //   kOutFloat32          1: out is fp32, 0: out has the type of q
 //   kSmemQ, kSmemK, kSmemV, kSmemControl       byte offsets in dynamic shared memory, multiples of 128; V follows K
 //   kSmemRowBytesQK, kSmemRowBytesV            bytes of one row, rounded up to 128
@@ -60,14 +62,13 @@ struct UnitPart {
 };
 
 // One slice of a tile for the 16 rows of this warp.
-DEV void addSlice(RowState<K> &rows, const PageRing &ring, const QueryOperand<K> &query, const LaneScope &lane,
+DEV void addSlice(RowState<K> &rows, const PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
                   const KeyTile &tile, int32_t slice, float dotScale) {
   const float scaleLog2 = Pattern::kHasScore ? kLog2OfE : dotScale; // from scores to log2 units
   Scores<K> scores;
   RowValues<K> largest, factor;
   Probabilities<K> probabilities;
-  WarpProducts<K>::queryKey(scores, query,
-                            ring.keysOfSlice(slice) + laneOffsetColumnsFirst(KernelTraits::kSmemRowBytesQK));
+  KeyValueProducts::queryKey(scores, query, ring.keysOfSlice(slice) + laneOffsetColumnsFirst(K::kKeyRowBytes));
   if constexpr (Pattern::kHasScore)
     applyScores(scores, lane, tile, slice, dotScale);
   if (tile.isMasked)
@@ -76,12 +77,12 @@ DEV void addSlice(RowState<K> &rows, const PageRing &ring, const QueryOperand<K>
   if (raiseRowMax(rows, largest, scaleLog2, factor))
     scaleOutput(rows, factor);
   addWeights(rows, probabilities, scores, scaleLog2);
-  WarpProducts<K>::probabilityValue(rows.out, probabilities,
-                                    ring.valuesOfSlice(slice) + laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV));
+  KeyValueProducts::probabilityValue(rows.out, probabilities,
+                                     ring.valuesOfSlice(slice) + laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV));
 }
 
 // The keys of a part: of each tile this warp's slice, or all of them where it has rows of its own.
-DEV void walkTiles(RowState<K> &rows, PageRing &ring, const QueryOperand<K> &query, const LaneScope &lane,
+DEV void walkTiles(RowState<K> &rows, PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
                    float dotScale) {
   const int32_t warp = ptx::rereadThreadIndex() / 32;
 #pragma unroll 1
@@ -93,7 +94,7 @@ DEV void walkTiles(RowState<K> &rows, PageRing &ring, const QueryOperand<K> &que
   }
 }
 
-DEV void walkTallTiles(RowState<K> &rows, PageRing &ring, const QueryOperand<K> &query, const LaneScope &lane,
+DEV void walkTallTiles(RowState<K> &rows, PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
                        float dotScale, bool hasRows) {
 #pragma unroll 1
   for (;;) {
@@ -115,7 +116,8 @@ DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const Unit
   const PatternContext context = unit.sequence.context(p, unit.firstHead);
   const int32_t warp = threadIdx.x / 32, group = unit.isTall ? warp : 0;
   const bool hasRows = group < unit.groups();
-  QueryOperand<K> query(shared + KernelTraits::kSmemQ + group * decode::kRows * KernelTraits::kSmemRowBytesQK);
+  KeyValueProducts::Query query(shared + KernelTraits::kSmemQ + group * decode::kRows * KernelTraits::kSmemRowBytesQK,
+                                p.ofKeys(unit.scalePair(p)));
   PageRing ring(p, context, unit, shared);
   ring.prime(part.first, part.count(), [&] { loadQueries(p, unit, shared + KernelTraits::kSmemQ); });
   meanwhile();
@@ -126,7 +128,7 @@ DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const Unit
   ptx::waitCopies<kStages - 1>();
   __syncthreads();
   query.keepInRegisters();
-  const LaneScope lane(context, unit, group);
+  const LaneScope lane(p, context, unit, group);
   if (unit.isTall)
     walkTallTiles(rows, ring, query, lane, p.scaleLog2, hasRows);
   else

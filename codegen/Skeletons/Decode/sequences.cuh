@@ -2,6 +2,7 @@
 // what they say beyond the tensors is cut. Keys in rows are those of one page, of which each sequence has a part.
 #pragma once
 
+#include "Decode/decode_layout.cuh"
 #include "Decode/decode_params.cuh"
 #include "Shared/pattern_context.cuh"
 
@@ -14,22 +15,42 @@ DEV int32_t listOf(const KernelParams &p, int32_t sequence, int32_t kvHead) {
   return hasTableOfHead(p) ? kvHead * p.sequences + sequence : sequence;
 }
 
-// The table of a sequence for a kv head, of a call that has tables.
+// What offsets give a sequence of `count`.
+struct OffsetSpan {
+  int32_t first, count;
+
+  DEV OffsetSpan(const int32_t *offsets, int32_t sequence, int32_t all) {
+    first = min(max(offsets[sequence], 0), all);
+    count = min(max(offsets[sequence + 1], first), all) - first;
+  }
+};
+
+// The table of a sequence for a kv head; null: keys lie in rows.
 DEV const int32_t *pagesOf(const KernelParams &p, int32_t sequence, int32_t kvHead) {
-  return p.pageTable + static_cast<int64_t>(listOf(p, sequence, kvHead)) * p.maxPages;
+  if (p.kvIndptr)
+    return p.kvIndices + OffsetSpan(p.kvIndptr, sequence, p.maxPages).first;
+  return p.pageTable ? p.pageTable + static_cast<int64_t>(listOf(p, sequence, kvHead)) * p.maxPages : nullptr;
 }
 
 // Its first row among those of all keys.
 DEV int32_t firstKeyOf(const KernelParams &p, int32_t sequence) {
-  return p.cuSeqlensK ? min(max(p.cuSeqlensK[sequence], 0), p.pageSize) : 0;
+  return p.cuSeqlensK ? OffsetSpan(p.cuSeqlensK, sequence, p.pageSize).first : 0;
+}
+
+// Whole pages but for the last.
+DEV int32_t keysOfPages(const KernelParams &p, int32_t sequence) {
+  const int32_t pages = OffsetSpan(p.kvIndptr, sequence, p.maxPages).count;
+  const int32_t ofLast = min(max(p.kvLastPageLen[sequence], 0), p.pageSize);
+  const int64_t keys = static_cast<int64_t>(pages - 1) * p.pageSize + ofLast;
+  return static_cast<int32_t>(min(max(keys, static_cast<int64_t>(0)), static_cast<int64_t>(decode::kMostKeys)));
 }
 
 DEV int32_t keysOf(const KernelParams &p, int32_t sequence, int32_t kvHead) {
-  int32_t keys = p.pageSize * p.maxPages;
-  if (p.cuSeqlensK) {
-    const int32_t first = firstKeyOf(p, sequence);
-    keys = min(max(p.cuSeqlensK[sequence + 1], first), p.pageSize) - first;
-  }
+  int32_t keys;
+  if (p.kvIndptr)
+    keys = keysOfPages(p, sequence);
+  else
+    keys = p.cuSeqlensK ? OffsetSpan(p.cuSeqlensK, sequence, p.pageSize).count : p.pageSize * p.maxPages;
   return p.sequsedK ? min(max(p.sequsedK[listOf(p, sequence, kvHead)], 0), keys) : keys;
 }
 
@@ -41,8 +62,8 @@ struct Sequence {
     Sequence sequence = {number, number, 0, p.seqlenQ, 0};
     if (p.cuSeqlensQ) {
       sequence.batch = 0;
-      sequence.firstRow = min(max(p.cuSeqlensQ[number], 0), p.seqlenQ);
-      sequence.rows = min(max(p.cuSeqlensQ[number + 1], sequence.firstRow), p.seqlenQ) - sequence.firstRow;
+      const OffsetSpan span(p.cuSeqlensQ, number, p.seqlenQ);
+      sequence.firstRow = span.first, sequence.rows = span.count;
     }
     sequence.keys = keysOf(p, number, kvHead);
     return sequence;

@@ -13,11 +13,11 @@ namespace heddle {
 DEV void loadQueries(const KernelParams &p, const Unit &unit, uint32_t tile) {
   constexpr int kPieces = KernelTraits::kHeadDim / kPieceElements;
 #pragma unroll 1
-  for (int32_t place = ptx::rereadThreadIndex(); place < unit.groups() * decode::kRows * kPieces; place += kThreads) {
-    const int32_t number = place / kPieces, piece = place % kPieces;
+  for (int32_t part = ptx::rereadThreadIndex(); part < unit.groups() * decode::kRows * kPieces; part += kThreads) {
+    const int32_t number = part / kPieces, piece = part % kPieces;
     const PackedRow row(unit, number);
-    const int64_t element = unit.sequence.batch * p.qStride[0] + (unit.sequence.firstRow + row.index) * p.qStride[1] +
-                            row.head * p.qStride[2];
+    const RowPlace place = placeOf(p, unit.sequence, row.index);
+    const int64_t element = place.batch * p.qStride[0] + place.row * p.qStride[1] + row.head * p.qStride[2];
     ptx::copyAsync16OrZero(tile + number * KernelTraits::kSmemRowBytesQK + (piece ^ number % 8) * kPieceBytes,
                            static_cast<const char *>(p.q) + element * kElementBytes + piece * kPieceBytes, row.exists);
   }
@@ -26,8 +26,10 @@ DEV void loadQueries(const KernelParams &p, const Unit &unit, uint32_t tile) {
 // The row maximum starts this far below the sink, as in forward_rows.cuh.
 constexpr float kSinkHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
 
-// A key of this score without a value, -inf: none. `rows` must be clear.
+// A key of this score without a value, -inf: none. `rows` must be clear. Rows have it beside keys of their own.
 DEV void startFromSinks(RowState<K> &rows, const KernelParams &p, const Unit &unit, int32_t group) {
+  if (unit.isGroup())
+    return;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float sink =
@@ -38,15 +40,11 @@ DEV void startFromSinks(RowState<K> &rows, const KernelParams &p, const Unit &un
   }
 }
 
-DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group, int32_t half) {
-  constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
-  const PackedRow row(unit, group * decode::kRows + rowOfLane(half));
+// The warp's columns of 8 rows, each of which begins at `to` in its lanes; `scale` is that of values.
+template <bool AsFloat>
+DEV void writeColumns(const ColumnShare &share, bool exists, float scale, char *to, float *lse) {
   const RowSum sum = rowSum<Element>(share.rowMax, share.sum);
-  const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
-  const int32_t index = unit.sequence.firstRow + row.index;
-  char *const to =
-      static_cast<char *>(p.out) +
-      (unit.sequence.batch * p.outStride[0] + index * p.outStride[1] + row.head * p.outStride[2]) * kOutBytes;
+  const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts) * scale;
 #pragma unroll
   for (int i = 0; i < kPairsOfWarp; ++i) {
     if (!ColumnShare::hasPair(i))
@@ -55,16 +53,28 @@ DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &s
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       values[e / 2][e % 2] = share.out[i][e] * inverse;
-    char *const columns = to + ColumnShare::pairOf(i) * 16 * kOutBytes;
-    if constexpr (KernelTraits::kOutFloat32)
-      storeRowAsFloat(columns, row.exists, values);
-    else
-      storeRowAsElements<KernelTraits::OutElement>(columns, row.exists, values);
+    char *const columns = to + ColumnShare::pairOf(i) * 16 * (AsFloat ? 4 : kElementBytes);
+    K::Values::Columns::store<AsFloat>(columns, exists, values);
   }
-  const float lse = (share.rowMax + ptx::log2Approx(sum.ofWeights)) * kLogOf2;
-  const int64_t place = (static_cast<int64_t>(unit.sequence.batch) * p.heads + row.head) * p.seqlenQ + index;
   const int32_t thread = ptx::rereadThreadIndex();
-  ptx::storeGlobal4(p.lse + place, row.exists & (thread < 32) & (thread % 4 == 0), __float_as_uint(lse));
+  ptx::storeGlobal4(lse, exists & (thread < 32) & (thread % 4 == 0),
+                    __float_as_uint((share.rowMax + ptx::log2Approx(sum.ofWeights)) * kLogOf2));
+}
+
+DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group, int32_t half) {
+  constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
+  const PackedRow row(unit, group * decode::kRows + rowOfLane(half));
+  const float scale = p.ofValues(unit.scalePair(p));
+  if (unit.leavesStates()) {
+    char *const state = unit.stateOf(p, row.index, row.head);
+    return writeColumns<true>(share, row.exists, scale, state,
+                              reinterpret_cast<float *>(state) + KernelTraits::kValueDim);
+  }
+  const RowPlace place = placeOf(p, unit.sequence, row.index);
+  char *const to = static_cast<char *>(p.out) +
+                   (place.batch * p.outStride[0] + place.row * p.outStride[1] + row.head * p.outStride[2]) * kOutBytes;
+  const int64_t ofLse = (static_cast<int64_t>(place.batch) * p.heads + row.head) * p.seqlenQ + place.row;
+  writeColumns<KernelTraits::kOutFloat32 != 0>(share, row.exists, scale, to, p.lse + ofLse);
 }
 
 } // namespace heddle

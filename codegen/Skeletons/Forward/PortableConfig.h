@@ -1,4 +1,3 @@
-//===- PortableConfig.h - what kernels of portable_forward choose -----------------------------===//
 #pragma once
 
 #include "codegen/Config/ConfigView.h"

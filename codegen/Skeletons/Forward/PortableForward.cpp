@@ -1,10 +1,6 @@
-//===- PortableForward.cpp - host half of portable_forward.cuh ---------------------------------===//
-//
 // Owns what the portable forward skeleton serves, its search space, constraints, shared-memory plan and
 // launch. Constants and constraints mirror the contract at the top of portable_forward.cuh; change
 // both together.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
@@ -29,8 +25,8 @@ constexpr int64_t kHeadDimStep = 64; // of packed elements: rows of shared memor
 SmemLayout layoutOf(const KernelRequest &request, const PortableConfig &config) {
   SmemLayout layout;
   layout.append("q", config.blockM * rowBytes(request, request.headDim));
-  layout.append("k", config.blockN * rowBytes(request, request.headDim), config.stages);
-  layout.append("v", config.blockN * rowBytes(request, request.valueDim), config.stages);
+  layout.append("k", config.blockN * keyRowBytes(request, request.headDim), config.stages);
+  layout.append("v", config.blockN * keyRowBytes(request, request.valueDim), config.stages);
   return layout;
 }
 
@@ -72,6 +68,8 @@ Reason checkPipeline(const KernelRequest &, const PortableConfig &config) {
 }
 
 Reason checkQuery(const KernelRequest &request, const PortableConfig &config) {
+  if (request.elements.hasScaledKeys() && !config.queryInRegisters)
+    return std::string("query_in_registers is 0: beside keys of e4m3 rows of q are made fp16 once");
   if (request.element().isPacked() || !config.queryInRegisters)
     return std::nullopt;
   return std::string("query_in_registers is 1: floats are split for every tile, and one step at a time");
@@ -110,7 +108,8 @@ public:
 };
 
 Status PortableForward::checkRequest(const KernelRequest &request) const {
-  HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarps));
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarps, /*takesScaledKeys=*/true));
+  HEDDLE_TRY(checkScaledKeys(request));
   const bool isPacked = request.element().isPacked();
   const int64_t step = isPacked ? kHeadDimStep : request.element().mmaStep;
   const std::string served = isPacked ? "64 and 128" : "of multiples of " + number(step) + " up to 128";
@@ -183,6 +182,13 @@ static void fitToFloats(const KernelRequest &request, PortableConfig &config) {
   config.queryInRegisters = 0;
 }
 
+// Rows of q stay in registers: 16 of them in a warp where heads are wide.
+static void fitToScaledKeys(const KernelRequest &request, PortableConfig &config) {
+  config.queryInRegisters = 1;
+  if (std::max(request.headDim, request.valueDim) > 64)
+    config.warps = 8;
+}
+
 // With wide heads, 32 rows per warp come close to the register limit; the range functions
 // of several head groups do not fit beside them.
 KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const {
@@ -203,6 +209,8 @@ KernelConfig PortableForward::defaultConfig(const KernelRequest &request) const 
   config.rasterReversed = 1;
   if (!request.element().isPacked())
     fitToFloats(request, config);
+  if (request.elements.hasScaledKeys())
+    fitToScaledKeys(request, config);
   if (request.balance.hasLongRows)
     shortenLongRows(request, config);
   config.chainedMib = defaultChainedMib(request);

@@ -1,4 +1,3 @@
-//===- Sm90Config.cpp - the list of fields, and what estimates are told of them ---------------===//
 #include "codegen/Skeletons/Forward/Sm90Config.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "runtime/Core/TileReach.h"

@@ -1,4 +1,3 @@
-//===- Sm90Config.h - what kernels of sm90_forward choose -------------------------------------===//
 #pragma once
 
 #include "codegen/Config/ConfigView.h"

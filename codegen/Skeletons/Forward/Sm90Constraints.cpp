@@ -1,4 +1,3 @@
-//===- Sm90Constraints.cpp - what a configuration of the Hopper skeleton may be -------------------===//
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"

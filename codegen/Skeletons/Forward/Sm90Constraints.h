@@ -1,9 +1,5 @@
-//===- Sm90Constraints.h - what a configuration of the Hopper skeleton may be ------------------===//
-//
 // Owns the limits of Sm90Forward: the shared memory and the registers that a configuration takes, and the
 // named rules that refuse it.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/Constraint.h"

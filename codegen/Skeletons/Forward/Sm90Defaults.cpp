@@ -1,9 +1,5 @@
-//===- Sm90Defaults.cpp - one table of rules ----------------------------------------------------===//
-//
 // Every rule that applies sets its fields, a later one over an earlier one. Figures were measured on an NVIDIA H200
 // (132 SMs); "of the product" is the share of its rate in bf16 matrix products alone.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"

@@ -1,10 +1,6 @@
-//===- Sm90Forward.cpp - host half of the Hopper forward skeleton -----------------------------===//
-//
 // Softmax attention with a producing warpgroup that copies through tensor maps and one to four consuming
 // warpgroups of 64 rows that multiply from shared memory. The device half is sm90_forward.cuh; the
 // constants that it reads and what it demands of them are listed at its top; change both together.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"

@@ -2,12 +2,13 @@
 // described to the runtime by the slots of the launch plan: change both together.
 #pragma once
 
+#include "Shared/key_scales.cuh"
 #include "Shared/pattern_context.cuh"
 #include "Forward/row_range.cuh"
 
 namespace heddle {
 
-template <class K> struct PortableForwardParams : OperandsOf<typename K::Pattern>, PassRows<K> {
+template <class K> struct PortableForwardParams : OperandsOf<typename K::Pattern>, PassRows<K>, KeyScales<K> {
   const void *q, *k, *v;
   void *out;
   float *lse;

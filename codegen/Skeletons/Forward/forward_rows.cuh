@@ -76,8 +76,9 @@ template <class K> DEV void startFromSink(RowState<K> &rows, float sink) {
 template <class K> DEV float meanOf(float out, float sum, float inverse, float descale) {
   if (!K::kOutFloat32)
     return out * (inverse * descale);
-  const float nearly = out * inverse;
-  return fmaf(fmaf(-nearly, sum, out), inverse, nearly) * descale;
+  const float nearly = out * inverse, rest = fmaf(-nearly, sum, out);
+  return (fabsf(nearly) < INFINITY ? fmaf(rest, inverse, nearly) : nearly) *
+         descale; // of infinite ones the rest is NaN
 }
 
 template <class K>

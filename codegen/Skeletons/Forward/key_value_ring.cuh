@@ -3,6 +3,7 @@
 // both rings. Copies of one advance() form one group: K of tile t and V of tile t - kValueLag.
 #pragma once
 
+#include "Forward/key_products.cuh"
 #include "Forward/key_tiles.cuh"
 #include "Forward/forward_params.cuh"
 #include "Ptx/async_copy.cuh"
@@ -18,16 +19,16 @@ template <class K> DEV void loadQuery(const ParamsOf<K> &p, const WorkItem<K> &i
 
 template <class K> class KeyValueRing {
   using Params = ParamsOf<K>;
-  using KeyStage = SharedTile<K, K::kBlockN, K::kHeadDim, K::kSmemRowBytesQK>;
-  using ValueStage = SharedTile<K, K::kBlockN, K::kValueDim, K::kSmemRowBytesV>;
+  using KeyStage = SharedTile<K, K::kBlockN, K::kHeadDim, K::kKeyRowBytes, K::kKeyBytes>;
+  using ValueStage = SharedTile<K, K::kBlockN, K::kValueDim, K::kSmemRowBytesV, K::kKeyBytes>;
   // With overlapped scores V is used one tile later than K, so it is also loaded one tile later.
   static constexpr int kValueLag = K::kOverlapScores ? 1 : 0;
 
 public:
   DEV KeyValueRing(const Params &p, const WorkItem<K> &item, const Context<K> &context, uint32_t shared)
-      : keyBase(headBase<K>(p.k, p.kStride, item.batch, item.kvHead)),
-        valueBase(headBase<K>(p.v, p.vStride, item.batch, item.kvHead)), p(p), variant(item.variant), shared(shared),
-        walk(context, item), slot(K::kStages - 1) {}
+      : keyBase(headBase<K, K::kKeyBytes>(p.k, p.kStride, item.batch, item.kvHead)),
+        valueBase(headBase<K, K::kKeyBytes>(p.v, p.vStride, item.batch, item.kvHead)), p(p), variant(item.variant),
+        shared(shared), walk(context, item), slot(K::kStages - 1) {}
 
   // Starts the loads of the first kStages - 1 tiles, one group each.
   DEV void prime() {
@@ -81,7 +82,7 @@ private:
   DEV uint32_t valueSlot(int slot) const { return shared + K::kSmemV + slot * K::kSmemStageBytesV; }
 
   DEV StridedRows rowsOf(const KeyTile &tile, const char *base, int64_t stride) const {
-    return StridedRows{base, stride * K::kElementBytes, tile.firstKey, K::Pattern::keyRate(variant, tile.branch),
+    return StridedRows{base, stride * K::kKeyBytes, tile.firstKey, K::Pattern::keyRate(variant, tile.branch),
                        p.seqlenK};
   }
   DEV void loadKeys(const KeyTile &tile, int slot) const {

@@ -22,6 +22,8 @@
 //   kRasterReversed      1: last query tile first
 //   kHeadDim, kValueDim  multiples of kMmaStep
 //   Element              of q, k and v; kElementBytes, kMmaStep, kLargestExponent are its numbers
+//   kKeyBytes            only where k and v are e4m3 beside another q: 1, and Element is Fp16, OutElement that of q; then
+//                        kSmemRowBytesK is of k, head dims are multiples of 32, and kQueryInRegisters is 1
 //   kOutFloat32          1: out is fp32, 0: out has the type of q
 //   kSmemQ, kSmemK, kSmemV                 byte offsets in dynamic shared memory, multiples of 128
 //   kSmemRowBytesQK, kSmemRowBytesV        bytes of one row, rounded up to 128
@@ -38,9 +40,9 @@
 // Bases and strides of q, k, v, out are multiples of 16 bytes; scaleLog2 > 0 and finite; lse is not null.
 #pragma once
 
-#include "Forward/float_mma.cuh"
 #include "Forward/forward_params.cuh"
 #include "Forward/forward_rows.cuh"
+#include "Forward/key_products.cuh"
 #include "Forward/key_value_ring.cuh"
 #include "Forward/score_chain.cuh"
 #include "Forward/score_mask.cuh"
@@ -49,12 +51,17 @@
 
 namespace heddle {
 
+// Number of the scales of a work item.
+template <class K> DEV int32_t scalePair(const ParamsOf<K> &p, const WorkItem<K> &item) {
+  return item.batch * p.kvHeads + item.kvHead;
+}
+
 // Everything that a warp carries from one key tile to the next.
 template <class K> struct Consumer {
   using Params = ParamsOf<K>;
-  using Products = WarpProducts<K>;
+  using Products = KeyProducts<K>;
 
-  QueryOperand<K> query;
+  typename Products::Query query;
   MaskScope<K> mask;
   float dotScale;  // from q . k to log2 units
   float scaleLog2; // from scores to log2 units
@@ -62,13 +69,14 @@ template <class K> struct Consumer {
   RowState<K> rows;
 
   DEV Consumer(const Params &p, const WorkItem<K> &item, const Context<K> &context, uint32_t queryTile)
-      : query(queryTile), mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, dotScale(p.scaleLog2),
-        scaleLog2(weightScale<K>(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(K::kSmemRowBytesQK)),
+      : query(queryTile, p.ofKeys(scalePair(p, item))),
+        mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, dotScale(p.scaleLog2),
+        scaleLog2(weightScale<K>(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(K::kKeyRowBytes)),
         valueLane(K::kElementBytes == 2 ? laneOffsetRowsFirst(K::kSmemRowBytesV)
                                         : laneOffsetOfSums(K::kSmemRowBytesV)) {}
 
   DEV void score(Scores<K> &scores, uint32_t keys, const KeyTile &tile, int chunk) const {
-    Products::queryKey(scores, query, keys + keyLane + chunk * K::kChunkN * K::kSmemRowBytesQK);
+    Products::queryKey(scores, query, keys + keyLane + chunk * K::kChunkN * K::kKeyRowBytes);
     if constexpr (K::Pattern::kHasScore)
       applyScores(scores, mask, tile, chunk, dotScale);
   }
@@ -188,7 +196,7 @@ template <class K> DEV void computeWorkItem(const ParamsOf<K> &p, const WorkItem
   if (K::Pattern::kHasSink)
     startFromSink(consumer.rows, K::Pattern::sink(context));
   if (p.carryLse)
-    continueFromCarry(consumer.rows, p, LaneRows<K>(p, item));
+    continueFromCarry(consumer.rows, p, LaneRows<K>(p, item), p.ofValues(scalePair(p, item)));
   if constexpr (K::kQueryInRegisters) {
     ptx::waitCopies<K::kStages == 1 ? 1 : K::kStages - 1>();
     __syncthreads();
@@ -200,12 +208,12 @@ template <class K> DEV void computeWorkItem(const ParamsOf<K> &p, const WorkItem
     walkOverlapped(ring, consumer);
   else
     walkInOrder(ring, consumer);
-  storeRows(p, LaneRows<K>(p, item), consumer.rows);
+  storeRows(p, LaneRows<K>(p, item), consumer.rows, p.ofValues(scalePair(p, item)));
 }
 
 // A kernel, and what its parts are templates on: the traits, what follows from them, and the pattern.
 template <class Traits, class P>
-struct PortableForward : SoftmaxNumbers<WarpProductShape<WarpBlock<ElementNumbers<Traits>>>> {
+struct PortableForward : SoftmaxNumbers<KeyProductShape<WarpProductShape<WarpBlock<ElementNumbers<Traits>>>>> {
   using K = PortableForward;
   using Pattern = P;
   using Params = PortableForwardParams<K>;
@@ -229,9 +237,10 @@ private:
   static_assert(K::kRescaleThreshold >= 0 && K::kRescaleThreshold <= 15,
                 "weights up to 2^threshold must be finite in half");
   static_assert(K::kSmemRowBytesQK == roundUp(K::kHeadDim * K::kElementBytes, kSwizzleBytes) &&
-                    K::kSmemRowBytesV == roundUp(K::kValueDim * K::kElementBytes, kSwizzleBytes),
+                    K::kKeyRowBytes == roundUp(K::kHeadDim * K::kKeyBytes, kSwizzleBytes) &&
+                    K::kSmemRowBytesV == roundUp(K::kValueDim * K::kKeyBytes, kSwizzleBytes),
                 "rows of shared memory are multiples of the swizzle");
-  static_assert(K::kSmemStageBytesK == K::kBlockN * K::kSmemRowBytesQK &&
+  static_assert(K::kSmemStageBytesK == K::kBlockN * K::kKeyRowBytes &&
                     K::kSmemStageBytesV == K::kBlockN * K::kSmemRowBytesV,
                 "a slot holds one key tile");
   static_assert(K::kSmemQ % kSwizzleBytes == 0 && K::kSmemK % kSwizzleBytes == 0 && K::kSmemV % kSwizzleBytes == 0,

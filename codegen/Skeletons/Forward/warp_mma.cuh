@@ -17,8 +17,14 @@ template <class Traits> struct RowWarps<Traits, decltype(void(Traits::kRowWarps)
   static constexpr int kCount = Traits::kRowWarps;
 };
 // What products of values leave in the lanes.
+template <class Traits, bool AreScaled = Traits::kHasScaledKeys> struct ColumnsOfValues {
+  using Type = ColumnPairs<Traits>;
+};
+template <class Traits> struct ColumnsOfValues<Traits, true> {
+  using Type = ColumnFours<Traits>;
+};
 template <class Traits> struct WarpValues {
-  using Columns = ColumnPairs<Traits>;
+  using Columns = typename ColumnsOfValues<Traits>::Type;
   static constexpr int kSumTiles = 0;
 };
 

@@ -70,6 +70,20 @@ DEV uint32_t packE4m3(float a, float b, float c, float d) {
   return word;
 }
 
+// Two halves of the lower or the upper two e4m3 of a word, exactly.
+template <int Half> DEV uint32_t halvesOfE4m3(uint32_t word) {
+  uint32_t halves;
+  if constexpr (Half == 0)
+    asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.rn.f16x2.e4m3x2 %0, low;\n}"
+        : "=r"(halves)
+        : "r"(word));
+  else
+    asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.rn.f16x2.e4m3x2 %0, high;\n}"
+        : "=r"(halves)
+        : "r"(word));
+  return halves;
+}
+
 // The bytes of a and b, 0 to 3 and 4 to 7, that the hexadecimal digits of Places name, the lowest first.
 template <uint32_t Places> DEV uint32_t permuteBytes(uint32_t a, uint32_t b) {
   uint32_t word;

@@ -1,9 +1,5 @@
-//===- Quantize.cpp - host half of quantize.cuh ------------------------------------------------===//
-//
 // Owns what the quantize skeleton serves, its search space, constraints, workspace and launch: q, k and v as e4m3 with a
 // scale for each head, on every GPU. Change it together with quantize.cuh.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/Skeletons/Quantize/quantize_layout.cuh"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
@@ -104,6 +100,7 @@ public:
   const std::vector<Constraint> &constraints() const override;
   KernelConfig defaultConfig(const KernelRequest &request) const override;
   std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override;
+  KernelConfig takenBack(KernelConfig config) const override;
   ScheduleFacts schedule(const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
@@ -156,6 +153,13 @@ std::vector<KernelConfig> Quantize::fallbackConfigs(const KernelRequest &request
   QuantizeConfig fallback = defaultConfig(request);
   fallback.minBlocks = 1;
   return {fallback};
+}
+
+KernelConfig Quantize::takenBack(KernelConfig given) const {
+  QuantizeConfig config(given);
+  if (config.slots == 0)
+    config.ahead = 0;
+  return config;
 }
 
 ScheduleFacts Quantize::schedule(const KernelConfig &given) const {

@@ -1,4 +1,3 @@
-//===- BlockLimits.cpp - what an SM has, and what of it is asked ------------------------------===//
 #include "codegen/Skeletons/Shared/BlockLimits.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Target/GpuArch.h"
@@ -19,7 +18,18 @@ static std::string blocksOf(int64_t threads, int64_t minBlocks) {
 
 void printRowBytes(TraitsPrinter &printer, const KernelRequest &request) {
   printer.constant("kSmemRowBytesQK", rowBytes(request, request.headDim));
-  printer.constant("kSmemRowBytesV", rowBytes(request, request.valueDim));
+  printer.constant("kSmemRowBytesV", keyRowBytes(request, request.valueDim));
+  if (!request.elements.hasScaledKeys())
+    return;
+  printer.constant("kKeyBytes", traitsOf(request.elements.k).bytes);
+  printer.constant("kSmemRowBytesK", keyRowBytes(request, request.headDim));
+}
+
+Status checkScaledKeys(const KernelRequest &request) {
+  if (!request.elements.hasScaledKeys() || request.arch->features.hasFp8Mma)
+    return {};
+  return Status::unsupported("turns k and v of e4m3 into fp16 by instructions that " + archName(*request.arch) +
+                             " lacks; there k and v of bf16 or fp16 are served");
 }
 
 int64_t allowedRegisters(const GpuArch &arch, int64_t threads, int64_t minBlocks) {

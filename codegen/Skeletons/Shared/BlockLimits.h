@@ -1,9 +1,5 @@
-//===- BlockLimits.h - what a block of threads may take of an SM ------------------------------===//
-//
 // Rules that families share, as entries of their lists of constraints, and numbers and rows as their reasons and their
 // layouts write them. A family brings its struct of a configuration, and functions that say what one takes.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/Constraint.h"
@@ -25,7 +21,14 @@ inline int64_t rowBytes(const KernelRequest &request, int64_t columns) {
   return roundUp(columns * request.element().bytes, SmemLayout::kAlignmentBytes);
 }
 
-/// Of q and k, and of v, for the device.
+/// Likewise a row of k or v, whose elements may have fewer bytes.
+inline int64_t keyRowBytes(const KernelRequest &request, int64_t columns) {
+  return roundUp(columns * traitsOf(request.elements.k).bytes, SmemLayout::kAlignmentBytes);
+}
+/// unsupported: k and v are e4m3 beside another q, and the GPU does not convert that.
+Status checkScaledKeys(const KernelRequest &request);
+
+/// Of q and k, and of v, for the device; where k and v are of fewer bytes, how many these are, and of rows of k.
 void printRowBytes(TraitsPrinter &printer, const KernelRequest &request);
 
 /// Registers of a thread that `minBlocks` blocks on an SM leave.

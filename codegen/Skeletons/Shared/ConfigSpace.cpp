@@ -1,4 +1,3 @@
-//===- ConfigSpace.cpp - all configurations of a skeleton's knobs ----------------------------===//
 #include "codegen/Skeletons/Shared/ConfigSpace.h"
 
 #include <algorithm>

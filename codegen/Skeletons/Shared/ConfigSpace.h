@@ -1,9 +1,5 @@
-//===- ConfigSpace.h - all configurations of a skeleton's knobs ------------------------------===//
-//
 // Owns the judgement of every combination of knob values. Constraints read the knobs of one group only (Knob::group),
 // so each group is judged by itself, the others at their defaults: thousands of evaluations instead of millions.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/KernelConfig.h"

@@ -1,9 +1,5 @@
-//===- EmbeddedSources.h - device sources inside the library ------------------===//
-//
 // The device files of this folder, embedded at build time (cmake/HeddleEmbed.cmake) and handed to
 // NVRTC in memory, so that a built program needs no source tree.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-//===- Family.h - a skeleton of one kind and one set of instructions --------------------------===//
+// A skeleton of one kind and one set of instructions.
 #pragma once
 
 #include "codegen/Config/ConfigView.h"

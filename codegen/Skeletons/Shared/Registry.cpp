@@ -1,4 +1,3 @@
-//===- Registry.cpp - the list of skeletons ----------------------------------------------------===//
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Config/KernelConfig.h"
 #include "codegen/Config/KernelRequest.h"

@@ -1,9 +1,5 @@
-//===- Registry.h - the skeletons by variable ------------------------------------------------===//
-//
 // One declaration per skeleton, defined in its own file. Which there are is what files there are:
 // codegen/Config/CMakeLists.txt makes the list.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Skeletons/Shared/Skeleton.h"

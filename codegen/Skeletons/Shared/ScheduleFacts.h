@@ -1,9 +1,5 @@
-//===- ScheduleFacts.h - what others ask of a configuration -----------------------------------===//
-//
 // Families say it of their own configurations, so that who estimates or compares knows no fields: how the work is cut
 // and dealt out, which choices a factor is fitted for (tuner/Model), and which results depend on the order of blocks.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/ForwardConfig.h"

@@ -1,4 +1,3 @@
-//===- Skeleton.cpp - what follows from knobs and constraints -------------------------------===//
 #include "codegen/Skeletons/Shared/Skeleton.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/KernelConfig.h"

@@ -1,12 +1,8 @@
-//===- Skeleton.h - the host half of a device skeleton ------------------------------------===//
-//
 // What a skeleton must say about itself: when it applies, what can be tuned, what is feasible and
 // why not, where its tiles lie, how it is launched, which constants its device file reads. Skeletons are
 // stateless and immutable: every function depends on its arguments only and is thread safe.
 // Found by its files (Registry.h). The types that only pass through are declared, not included: who makes or reads
 // them includes them.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/Constraint.h"

@@ -1,4 +1,3 @@
-//===- TensorMapLaunch.cpp - tensor maps and the fields behind them -------------------------===//
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Config/ForwardLaunch.h"
@@ -6,7 +5,6 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Shared/sm90_layout.cuh"
 
-#include <algorithm>
 #include <set>
 
 namespace heddle {

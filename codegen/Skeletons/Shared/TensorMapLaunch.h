@@ -1,5 +1,3 @@
-//===- TensorMapLaunch.h - the launch of forward kernels that copy through tensor maps ------===//
-//
 // Owns which tensor maps such a kernel gets, what rows they name, and the parameter block they lead.
 // Change it together with sm90_params.cuh.
 //
@@ -7,8 +5,6 @@
 // "short" map over the row numbers that all residues have, and, if any rate is not 1, a "long" one over the
 // residues below seqlen mod r, which have one row more. Both are 5-dimensional: dim, row number, residue,
 // head, batch. So no map names a row beyond the sequence.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "codegen/Config/PatternRates.h"

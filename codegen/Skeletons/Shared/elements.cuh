@@ -3,16 +3,27 @@
 #pragma once
 
 #include "Ptx/scalar.cuh"
+#include "Shared/key_scales.cuh"
 
 namespace heddle {
 
 constexpr int kPieceBytes = 16;
 constexpr int kMmaBytes = 32; // of a row, along which one mma sums, whatever the type
 
-// What follows from the type of the elements.
+// Of an element of k and v: that of products, or e4m3 of which these are made in registers (Forward/key_products.cuh).
+template <class Traits, bool AreScaled> struct KeyElement {
+  static constexpr int kBytes = Traits::kElementBytes;
+};
+template <class Traits> struct KeyElement<Traits, true> {
+  static constexpr int kBytes = Traits::kKeyBytes;
+};
+
+// What follows from the types of the elements.
 template <class Traits> struct ElementNumbers : Traits {
   static constexpr int kPieceElements = kPieceBytes / Traits::kElementBytes;
   static constexpr bool kIsScaled = Traits::kElementBytes == 1;
+  static constexpr bool kHasScaledKeys = ScaledKeys<Traits>::kAre;
+  static constexpr int kKeyBytes = KeyElement<Traits, kHasScaledKeys>::kBytes;
   static_assert(Traits::kElementBytes * Traits::kMmaStep == kMmaBytes, "one mma sums along kMmaStep elements");
 };
 

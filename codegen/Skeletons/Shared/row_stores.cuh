@@ -80,8 +80,9 @@ template <class Traits> struct ColumnPairs {
   DEV static void load(const float *row, int n, bool isPresent, float (&columns)[2]) {
     ptx::loadGlobal8(row + threadIdx.x % 4 * 2 + n * 8, isPresent, columns);
   }
-  template <int Tiles> DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
-    if constexpr (Traits::kOutFloat32)
+  template <bool AsFloat = Traits::kOutFloat32 != 0, int Tiles>
+  DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+    if constexpr (AsFloat)
       storeRowAsFloat(row, isPresent, values);
     else
       storeRowAsElements<typename Traits::OutElement>(row, isPresent, values);
@@ -101,14 +102,15 @@ template <class Traits> struct ColumnFours {
     columns[0] = first[n % 2];
     columns[1] = second[n % 2];
   }
-  template <int Tiles> DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
-    constexpr int kBytes = Traits::kOutFloat32 ? 4 : 2;
+  template <bool AsFloat = Traits::kOutFloat32 != 0, int Tiles>
+  DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+    constexpr int kBytes = AsFloat ? 4 : 2;
     char *to = static_cast<char *>(row) + threadIdx.x % 4 * (kLaneColumns * kBytes);
 #pragma unroll
     for (int n = 0; n < Tiles; n += 2) {
       const float a = values[n][0], b = values[n + 1][0], c = values[n][1], d = values[n + 1][1];
       char *const at = to + n / 2 * (kColumns * kBytes);
-      if constexpr (Traits::kOutFloat32)
+      if constexpr (AsFloat)
         ptx::storeGlobal16(at, isPresent, a, b, c, d);
       else
         ptx::storeGlobal8(at, isPresent, pack<OutElement>(a, b), pack<OutElement>(c, d));

@@ -34,15 +34,15 @@ struct StridedRows {
   int32_t first, rate, end;
 };
 
-template <class K>
+template <class K, int ElementBytes = K::kElementBytes>
 DEV const char *headBase(const void *tensor, const int64_t (&stride)[3], int32_t batch, int32_t head) {
-  return static_cast<const char *>(tensor) + (batch * stride[0] + head * stride[2]) * K::kElementBytes;
+  return static_cast<const char *>(tensor) + (batch * stride[0] + head * stride[2]) * ElementBytes;
 }
 
 // Loaded by all threads of a kernel K.
-template <class K, int Rows, int Dim, int SharedRowBytes> struct SharedTile {
+template <class K, int Rows, int Dim, int SharedRowBytes, int ElementBytes = K::kElementBytes> struct SharedTile {
   static constexpr int kThreads = K::kThreads;
-  static constexpr int kPieces = Dim / K::kPieceElements;
+  static constexpr int kPieces = Dim * ElementBytes / kPieceBytes;
   static constexpr int kLanesPerRow = roundUpToPowerOfTwo(kPieces);
   static constexpr int kRowsPerPass = kThreads / kLanesPerRow;
   static constexpr int kPasses = (Rows + kRowsPerPass - 1) / kRowsPerPass;

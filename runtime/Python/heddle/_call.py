@@ -21,8 +21,6 @@ class View(NamedTuple):
     device: Optional[int]
 
 
-_MIXED_BY_NONE = ("q", "k", "v")  # no kernel takes these of several types
-
 
 def place(device):
     return "host memory" if device is None else f"GPU {device}"
@@ -90,7 +88,7 @@ def _check(role, view, inputs):
 
 def _check_dtype(role, view, inputs):
     first, of = inputs.first, inputs.kind.read[0]
-    is_as_first = role.element == of.element or role.element in _MIXED_BY_NONE and of.element in _MIXED_BY_NONE
+    is_as_first = role.element == of.element or role.element in ("k", "v") and of.element == "q"
     if role.element in ("fp32", "e4m3"):
         if view.dtype != role.element:
             why = ", which the gradient is added to" if role.element == "fp32" else ""
@@ -98,16 +96,29 @@ def _check_dtype(role, view, inputs):
         return
     if is_as_first and view.dtype not in _elements.numbers():
         raise bad(f"{role.label}: dtype: expected {_elements.listed()}, got {view.dtype}")
-    expected = first.dtype if is_as_first else _elements.of_out(first.dtype).name
-    if view.dtype == expected:
-        return
+    if is_as_first and role.element != of.element:
+        return _check_keys(role, view, inputs)
     if is_as_first:
-        raise bad(f"{role.label}: dtype: expected {first.dtype} as {of.name}, got {view.dtype}")
-    if first.device is None:
-        as_first = f" as {of.name}" if expected == first.dtype else ""
-        raise bad(f"{role.label}: dtype: expected {expected}{as_first} (fp32 beside bf16 is for a GPU), got {view.dtype}")
-    if view.dtype != "fp32":
-        raise bad(f"{role.label}: dtype: expected {expected} or fp32, got {view.dtype}")
+        allowed = (first.dtype,)
+    elif first.device is None and not inputs.kind.writes("out"):
+        allowed = (_elements.of_out(first.dtype).name,)
+    else:
+        allowed = _elements.outs(first.dtype)
+    if view.dtype in allowed:
+        return
+    *others, last = allowed
+    as_first = f" as {of.name}" if not others and last == first.dtype else ""
+    raise bad(f"{role.label}: dtype: expected {', '.join(others)}{' or ' if others else ''}{last}{as_first}, got {view.dtype}")
+
+
+def _check_keys(role, view, inputs):
+    """k is as q, or of fewer bits where the kind has scales for it; v is as k."""
+    first, name = inputs.first.dtype, inputs.kind.read[0].name
+    keys = inputs.views["k"].dtype if role.element == "v" else view.dtype
+    mixed = keys != first and inputs.kind.takes_scales and keys in _elements.keys(first)
+    expected = keys if mixed else first
+    if view.dtype != expected:
+        raise bad(f"{role.label}: dtype: expected {expected}{'' if mixed else f' as {name}'}, got {view.dtype}")
 
 
 def _check_array(role, view, inputs):
@@ -133,10 +144,11 @@ def pair_of(carry):
     return carry
 
 
-def factors_of(descale):
-    """Scales of q, k and v, each a tensor or None."""
-    if not isinstance(descale, (tuple, list)) or len(descale) != 3:
-        raise bad(f"descale: expected three scales, of q, k and v, each a tensor or None, got {type(descale).__name__}")
+def factors_of(descale, tensors=("q", "k", "v")):
+    """Scales of these, each a tensor or None."""
+    if not isinstance(descale, (tuple, list)) or len(descale) != len(tensors):
+        of = f"{', '.join(tensors[:-1])} and {tensors[-1]}"
+        raise bad(f"descale: expected {'three' if len(tensors) == 3 else 'two'} scales, of {of}, each a tensor or None, got {type(descale).__name__}")
     return tuple(descale)
 
 
@@ -212,9 +224,9 @@ def call_values(pattern, given):
     return values, tensors
 
 
-def kind_text(kind, spec, gradients_of, is_fp32_out=False):
+def kind_text(kind, spec, gradients_of, **elements):
     """As questions about kernels name it."""
-    return kind.text({spec.pattern.argument(name).id for name in gradients_of}, is_fp32_out, spec.precision)
+    return kind.text({spec.pattern.argument(name).id for name in gradients_of}, precision=spec.precision, **elements)
 
 
 def check_precision(precision, dtype):
@@ -228,6 +240,15 @@ def check_precision(precision, dtype):
 def _describe(tensor, view):
     tensor.ptr, tensor.dtype = view.ptr, _elements.numbers()[view.dtype]
     tensor.size[:], tensor.stride[:] = view.shape, view.stride
+
+
+def _unusual(inputs, views):
+    """What kind_text says of elements: of out, and of k and v."""
+    first = inputs.first.dtype
+    usual = _elements.of_out(first)
+    outs = [views[role.name].dtype for role in inputs.kind.roles if role.element == "out" and role.name in views]
+    keys = [views[role.name].dtype for role in inputs.kind.roles if role.element == "k" and role.is_read and role.name in views]
+    return dict(out=next((out for out in outs if usual and out != usual.name), None), keys=next((each for each in keys if each != first), None))
 
 
 class Call:
@@ -255,10 +276,9 @@ class Call:
             check_operand(self.pattern, self.pattern.argument(name), view, inputs)
         self._set_operands(inputs.tensors)
         self.reference = C.byref(args)
-        usual = _elements.of_out(inputs.first.dtype)
-        is_other = any(role.element == "out" and usual and views[role.name].dtype != usual.name for role in inputs.kind.roles if role.name in views)
         self.gradients_of = getattr(spec, "gradients_of", ())
-        self.kind = kind_text(inputs.kind, spec, self.gradients_of, is_other)
+        elements = _unusual(inputs, views)
+        self.kind, self.host_kind = kind_text(inputs.kind, spec, self.gradients_of, **elements), inputs.kind.text(**elements)
 
     def _set_operands(self, tensors):
         self.lengths = lengths = {name: view.shape[-1] for name, view in tensors.items() if self.pattern.argument(name).takes_length}
@@ -358,9 +378,9 @@ def pairs_of(call):
 def check_on_host(call):
     """What run_on_host would refuse now."""
     library = _library.compiler_library("attention on the processor")
-    library.call("heddle_cpu_check", call.pattern.handle, call.inputs.kind.text(), call.reference)
+    library.call("heddle_cpu_check", call.pattern.handle, call.host_kind, call.reference)
 
 
 def run_on_host(call):
     library = _library.compiler_library("attention on the processor")
-    library.call("heddle_cpu_run", call.pattern.handle, call.inputs.kind.text(), call.reference, _engine.threads())
+    library.call("heddle_cpu_run", call.pattern.handle, call.host_kind, call.reference, _engine.threads())

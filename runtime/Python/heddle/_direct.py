@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Any, NamedTuple, Optional, Tuple
 
-from . import _call, _engine, _kinds, _library, _scalars, patterns
+from . import _call, _elements, _engine, _kinds, _library, _scalars, patterns
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
@@ -139,7 +139,8 @@ def call_of(spec):
         from . import _dlpack
         view = _dlpack.view
     inputs = _call.inputs_of(spec, view, spec.kind)
-    call = _call.Call(spec, inputs, {"out": inputs.first._replace(shape=inputs.shape("out"))})
+    of_out = _elements.of_out(inputs.first.dtype).name
+    call = _call.Call(spec, inputs, {"out": inputs.first._replace(dtype=of_out, shape=inputs.shape("out"))})
     if call.device is None:
         raise UnsupportedError("kernels are for tensors on a GPU; in host memory there is nothing to choose")
     return call

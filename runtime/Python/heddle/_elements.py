@@ -43,6 +43,25 @@ def of_out(name):
     return next((each for element in elements() if element.name == name for each in elements() if each.name == element.out), None)
 
 
+def _of_bytes(count):
+    """Names of those that calls may have, so wide."""
+    return tuple(element.name for element in elements() if element.number and element.bytes == count)
+
+
+@functools.lru_cache(maxsize=None)
+def outs(name):
+    """What out may be of, where q is of the element with this name: as nobody asks for another, or fp32; beside scales any that is narrower."""
+    usual = of_out(name).name
+    narrower = _of_bytes(2) if name in _of_bytes(1) else ()
+    return tuple(dict.fromkeys((usual, *narrower, "fp32")))
+
+
+@functools.lru_cache(maxsize=None)
+def keys(name):
+    """What k and v may be of beside q, of calls that take scales of them: that of q, or one with scales where q has two bytes."""
+    return (name, *_of_bytes(1)) if name in _of_bytes(2) else (name,)
+
+
 @functools.lru_cache(maxsize=None)
 def torch_name(name):
     """PyTorch's and numpy's, of the element with this name."""

@@ -35,16 +35,26 @@ class Kind(NamedTuple):
     is_deterministic: bool
     roles: Tuple[Role, ...]  # sizes come from the first one that has them
 
-    def text(self, gradients_of=(), is_fp32_out=False, precision="exact"):
-        """As calls and questions about kernels name it; `gradients_of`: numbers of arguments."""
+    def text(self, gradients_of=(), out=None, keys=None, precision="exact"):
+        """As calls and questions about kernels name it; `gradients_of`: numbers of arguments; `out`: the element of out where it is not the
+        usual one; `keys`: that of k and v where it is not q's."""
         suffixes = tables()["kind_suffixes"]
         of_arguments = suffixes["gradients_of"] + "_".join(map(str, sorted(gradients_of))) if gradients_of else ""
-        return (self.name + of_arguments + is_fp32_out * suffixes["fp32_out"] + suffixes.get(precision, "")).encode()
+        of_tensors = (keys and suffixes["keys"][keys] or "") + (out and suffixes["out"][out] or "")
+        return (self.name + of_arguments + of_tensors + suffixes.get(precision, "")).encode()
+
+    @property
+    def takes_scales(self):
+        """Of k and v, which may be of fewer bits than q."""
+        return any(role.name == "descale_k" and role.is_read for role in self.roles)
 
     @property
     def has_pages(self):
         """Keys lie in pages or in rows with offsets, and sequences have lengths of their own."""
         return any(role.name == "page_table" for role in self.roles)
+
+    def writes(self, name):
+        return any(role.name == name and role.is_written for role in self.roles)
 
     @property
     def read(self):

@@ -1,13 +1,17 @@
 """Calls of sequences at once, and what they were given, as heddle.serve takes it."""
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Tuple
 
 from . import _direct, _kinds, patterns
 from ._options import with_numbers
 from .patterns import Pattern
 
 
+# Tensors that say which queries and keys are those of which sequence, by role.
+INTEGERS = ("page_table", "seqused_k", "cu_seqlens_q", "cu_seqlens_k", "kv_indptr", "kv_indices", "kv_last_page_len", "shared_k")
+
+
 class PagesSpec(NamedTuple):
-    """Keys lie in pages, or in rows with offsets."""
+    """Keys lie in pages, whose tables lie side by side or behind each other, or in rows with offsets."""
     q: Any
     k: Any
     v: Any
@@ -24,24 +28,35 @@ class PagesSpec(NamedTuple):
     k_origin: int = 0
     precision: str = "exact"
     cu_seqlens_k: Any = None
+    descale: Optional[Tuple[Any, Any]] = None
+    kv_indptr: Any = None
+    kv_indices: Any = None
+    kv_last_page_len: Any = None
+    shared_k: Any = None
 
     @property
     def name(self):
-        return "paged_attention" if self.cu_seqlens_k is None else "ragged_attention"
+        return "ragged_attention" if self.cu_seqlens_k is not None else "indexed_attention" if self.kv_indptr is not None else "paged_attention"
 
     @property
     def kind(self):
-        return _kinds.kinds()["decode"]
+        return _kinds.kinds()["decode" if self.shared_k is None else "cascade"]
+
+    def integers(self):
+        """In the order of INTEGERS."""
+        return [getattr(self, name) for name in INTEGERS]
 
     def given(self):
         """Tensors, by role."""
-        integers = dict(page_table=self.page_table, seqused_k=self.seqused_k, cu_seqlens_q=self.cu_seqlens_q, cu_seqlens_k=self.cu_seqlens_k)
-        return dict(q=self.q, k=self.k, v=self.v, **{name: each for name, each in integers.items() if each is not None})
+        integers = {name: each for name, each in zip(INTEGERS, self.integers()) if each is not None}
+        scales = dict(zip(("descale_k", "descale_v"), self.descale or ()))
+        return dict(q=self.q, k=self.k, v=self.v, **integers, **{name: each for name, each in scales.items() if each is not None})
 
     def refuse_unclear(self, **others):
         """Of the pattern: `others` are what the call takes beside these."""
-        seqused_k = {} if self.cu_seqlens_k is None else dict(seqused_k=self.seqused_k)
-        options = dict(cu_seqlens_q=self.cu_seqlens_q, **seqused_k, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream, **others)
+        seqused_k = {} if self.name == "paged_attention" else dict(seqused_k=self.seqused_k)
+        options = dict(cu_seqlens_q=self.cu_seqlens_q, **seqused_k, shared_k=self.shared_k, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream,
+                       descale=self.descale, **others)
         self.pattern.refuse_unclear(self.name, [name for name, value in options.items() if value is not None])
 
 

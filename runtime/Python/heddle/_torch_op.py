@@ -199,10 +199,11 @@ def recorded(spec, return_lse):
     """The call as autograd sees it, outside of any other graph."""
     _torch.refuse_transforms()
     _refuse_tangents()
-    if _torch.type_of_out(spec.q.dtype) != spec.q.dtype:
-        raise UnsupportedError(f"q of {spec.q.dtype} has no gradients: give detached ones, or those of bfloat16 or float16")
-    for name in ("k", "v"):
-        _torch.view(getattr(spec, name), name)
+    for name in ("q", "k", "v"):
+        each = getattr(spec, name)
+        _torch.view(each, name)
+        if _torch.type_of_out(each.dtype) != each.dtype:
+            raise UnsupportedError(f"{name} of {each.dtype} has no gradients: give detached ones, or those of bfloat16 or float16")
     out, lse = _Recorded.apply(spec, spec.q, spec.k, spec.v, *(spec.carry or (None, None)), *parts(spec)[0])
     return (out, lse) if return_lse else out
 

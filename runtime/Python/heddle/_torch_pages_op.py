@@ -3,10 +3,10 @@ _torch_op. Lengths, offsets and tables are tensors of the graph, which nothing r
 import torch
 
 from . import _torch_op, _torch_pages
-from ._pages import PagesSpec
+from ._pages import INTEGERS, PagesSpec
 from .errors import InvalidArgumentError
 
-_PAGES = f"Tensor q, Tensor k, Tensor v, Tensor? page_table, Tensor? seqused_k, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, {_torch_op.CALL}"
+_PAGES = f"Tensor q, Tensor k, Tensor v, {', '.join('Tensor? ' + name for name in INTEGERS)}, {_torch_op.CALL}"
 _Node = _torch_op.node_of("_PagesNode", _PAGES)
 
 
@@ -15,8 +15,8 @@ def paged_op(*given, **named):
     """out, of the shape of q with value_dim, and lse [batch of q, heads, rows of q]."""
     node = _Node(*given, **named)
     made = _torch_op.pattern_of(node)
-    tensors = [each if each is None else each.detach() for each in node[:7]]
-    spec = PagesSpec(*tensors[:5], made, tensors[5], scale=node.scale, arguments=_torch_op.arguments_of(node, made), cu_seqlens_k=tensors[6])
+    q, k, v, *integers = (each if each is None else each.detach() for each in node[:3 + len(INTEGERS)])
+    spec = PagesSpec(q, k, v, pattern=made, scale=node.scale, arguments=_torch_op.arguments_of(node, made), **dict(zip(INTEGERS, integers)))
     return _torch_pages.attention(spec, True)
 
 
@@ -30,8 +30,7 @@ def _fake(q, k, v, *_, **__):
 
 def attention(spec, return_lse):
     """The call as a node of a graph."""
-    if spec.out is not None or spec.lse is not None:
-        raise InvalidArgumentError(f"{spec.name}: out= and lse= are for calls outside of torch.compile and torch.export")
-    integers = spec.page_table, spec.seqused_k, spec.cu_seqlens_q, spec.cu_seqlens_k
-    out, lse = torch.ops.heddle.paged_attention(spec.q, spec.k, spec.v, *integers, *_torch_op.parts(spec))
+    if spec.out is not None or spec.lse is not None or spec.descale is not None:
+        raise InvalidArgumentError(f"{spec.name}: out=, lse= and descale= are for calls outside of torch.compile and torch.export")
+    out, lse = torch.ops.heddle.paged_attention(spec.q, spec.k, spec.v, *spec.integers(), *_torch_op.parts(spec))
     return (out, lse) if return_lse else out

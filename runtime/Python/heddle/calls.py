@@ -22,12 +22,13 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
 
     q [batch, seqlen_q, heads, head_dim], k [batch, seqlen_k, kv_heads, head_dim], v [batch, seqlen_k, kv_heads, value_dim]; heads is a
     multiple of kv_heads. bf16, fp16, fp32, or e4m3 (float8_e4m3fn). The last stride is 1, any others that are multiples of 16 bytes
-    will do (in host memory: any): pass tensors [batch, heads, seqlen, dim] as `q.transpose(1, 2)`, nothing is copied.
+    will do (in host memory: any): pass tensors [batch, heads, seqlen, dim] as `q.transpose(1, 2)`, nothing is copied. k and v alone
+    may be e4m3 beside q in bf16 or fp16.
 
     pattern     a Pattern, words (`causal & window(left=1023)`), MLIR text, or a name of the package's library
     scale       of q . k; None: 1 / sqrt(head_dim)
     return_lse  returns (out, lse); lse is fp32 [batch, heads, seqlen_q], natural logarithm, -inf for rows that keep nothing
-    out, lse    results to write, completely; out has the dtype of q (of e4m3: bf16), or fp32
+    out, lse    results to write, completely; out has the dtype of q (of e4m3: bf16, or fp16), or fp32
     q_origin    position of query 0, of patterns whose q_origin is given; k_origin: position of key 0
     carry       (out, lse) of an earlier call with the same queries over other keys, row-major fp32: the results are those of one call over the
                 keys of both. They go to other memory than the carry

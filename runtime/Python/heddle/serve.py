@@ -1,33 +1,42 @@
 """heddle.serve: attention for a batch of sequences of all lengths, as inference engines need it, whose keys lie in pages or in rows.
 
     out = heddle.serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, "causal")
+    out = heddle.serve.indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_len, "causal")
     out = heddle.serve.ragged_attention(q, k, v, cu_seqlens_k, "causal")
 
 docs/serving.md is the guide.
 """
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
-from . import _direct, _pages, patterns
+from . import _call, _direct, _pages, patterns
 from ._pages import PagesSpec
 from .calls import PatternLike
 from .patterns import Pattern
 
-__all__ = ["paged_attention", "ragged_attention"]
+__all__ = ["paged_attention", "indexed_attention", "ragged_attention"]
+
+Scales = Optional[Tuple[Any, Any]]
 
 
-def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: PatternLike, *, cu_seqlens_q=None, scale: Optional[float] = None,
-                    return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, **arguments: Any):
+def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: PatternLike, *, cu_seqlens_q=None, shared_k=None,
+                    scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
+                    **arguments: Any):
     """Attention of each sequence's queries over exactly the keys of its own that the pattern keeps.
 
     q             [sequences, seqlen_q, heads, head_dim]; or, with cu_seqlens_q, [1, rows, heads, head_dim]
     k_cache       [pages, page_size, kv_heads, head_dim], page_size 1 to 256, any strides: `cache.transpose(1, 2)` of a cache that has heads
                   before keys, `cache[:, 0]` and `cache[:, 1]` of one that has K and V in one tensor
     v_cache       [pages, page_size, kv_heads, value_dim]
+                  Both of the type of q, or e4m3 (float8_e4m3fn) beside q in bf16 or fp16
     page_table    int32 [sequences, max_pages]: which pages the keys of a sequence lie in; or [kv_heads, sequences, max_pages], a list for each
                   kv head, whose positions count along it: it is the sequence to the query heads of that kv head
     seqused_k     int32 [sequences]: how many keys each sequence has; [kv_heads, sequences] beside such lists
     cu_seqlens_q  int32 [sequences + 1]: the queries of sequence s are rows cu_seqlens_q[s] to cu_seqlens_q[s + 1] of q
+    shared_k      int32 [sequences]: how many of its first keys a sequence has in the same pages as the one before it, the first one 0. Results are
+                  those without it, within rounding; on a GPU such keys are read once for neighbours that share them
     pattern       as in heddle.attention. The queries of a sequence are its last positions, whatever the pattern says of q_origin
+    descale       what elements of k_cache and v_cache of e4m3 are multiplied by: two fp32 tensors [sequences, kv_heads] of positive numbers, or None
+                  for 1
     scale, return_lse, out, lse, stream, arguments: as in heddle.attention; lse is fp32 [batch of q, heads, rows of q]
 
     One new token, a tree of drafts and a piece of a prompt are all sequences of one call. On a GPU nothing waits for it and nothing is planned
@@ -35,11 +44,27 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     that a pattern keeps nothing of are not read. Returns out, of the shape of q with value_dim. There are no gradients. In host memory lengths,
     offsets and the pages that are read are checked; on a GPU they are the caller's word.
     """
-    return _attention(PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments), return_lse)
+    return _attention(PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments,
+                                descale=descale, shared_k=shared_k), return_lse)
+
+
+def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_len, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, shared_k=None,
+                      scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
+                      **arguments: Any):
+    """paged_attention whose tables lie behind each other, as FlashInfer has them.
+
+    kv_indptr         int32 [sequences + 1]: the pages of sequence s are kv_indices[kv_indptr[s]] to kv_indices[kv_indptr[s + 1]]
+    kv_indices        int32 [entries]: as many as kv_indptr ends with, or more
+    kv_last_page_len  int32 [sequences]: how many keys the last page of each sequence has, 1 to page_size; those before it are whole
+    seqused_k         int32 [sequences]: how many of these keys count, from the first on; None: all
+    All else is as in paged_attention.
+    """
+    return _attention(PagesSpec(q, k_cache, v_cache, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, kv_indptr=kv_indptr,
+                                kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, descale=descale), return_lse)
 
 
 def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, scale: Optional[float] = None,
-                     return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, **arguments: Any):
+                     return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None, **arguments: Any):
     """paged_attention without pages: the keys of a sequence lie behind each other.
 
     k, v          [1, rows, kv_heads, dim], rows of all sequences
@@ -47,15 +72,18 @@ def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_
     seqused_k     int32 [sequences]: how many of these rows count, from the first on; None: all
     All else is as in paged_attention.
     """
-    return _attention(PagesSpec(q, k, v, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k), return_lse)
+    return _attention(PagesSpec(q, k, v, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k,
+                                descale=descale), return_lse)
 
 
 def _attention(spec, return_lse):
     pattern, scale, out, lse, stream = spec.pattern, spec.scale, spec.out, spec.lse, spec.stream
+    if spec.descale is not None:
+        spec = spec._replace(descale=_call.factors_of(spec.descale, ("k", "v")))
     if not _direct.is_compiling():
         return _pages.attention(spec, return_lse)
     is_fixed = isinstance(pattern, (str, Pattern)) and not _direct.is_torch(scale)
-    if _direct.is_traced() and not (is_fixed and out is None and lse is None):
+    if _direct.is_traced() and not (is_fixed and out is None and lse is None and spec.descale is None):
         from . import _torch_outside
         return _torch_outside.paged_attention(spec, return_lse)
     if stream is not None:

@@ -103,10 +103,10 @@ struct Call {
   }
   Status tryToCompute(const Kind &kind, RoleTensors &results, int threads = 0, int block = 16,
                       std::vector<HostTensor> *ofArguments = nullptr) const {
-    RoleTensors empty = emptyResultsOf(kind, inputs.sizes, CallElements(inputs.dtype()));
+    RoleTensors empty = emptyResultsOf(kind, inputs.sizes, inputs.elements());
     CpuCall call;
     call.pattern = jit.get();
-    call.elements = CallElements(inputs.dtype());
+    call.elements = inputs.elements();
     call.adds = kind.adds;
     for (const KindRole &role : kind.roles())
       if (includes(role.access, Access::read) && inputs.isGiven(role.role))

@@ -33,6 +33,7 @@ struct Kernel {
   Kind kind = kBackward;
   bool ofArguments = false; ///< all that have gradients
   Precision precision = Precision::exact;
+  std::optional<DType> keys = {}; ///< of k and v; nothing: dtype
 };
 
 inline std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
@@ -50,9 +51,12 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   shape.valueDim = kernel.valueDim;
   // Out of forward kernels is fp32, so that others continue from it.
   const bool isForward = kernel.kind == kForward;
-  shape.elements = CallElements(kernel.dtype, isForward ? DType::fp32 : kernel.dtype, kernel.precision);
+  shape.elements = CallElements(kernel.dtype, isForward ? DType::fp32 : kernel.dtype, kernel.precision)
+                       .withKeys(kernel.keys.value_or(kernel.dtype));
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
-  const std::string direction = isForward ? "_forward" : kernel.kind.hasPages() ? "_decode" : "_backward";
+  const std::string direction = isForward                ? std::string("_forward")
+                                : kernel.kind.hasPages() ? "_" + kernel.kind.name()
+                                                         : "_backward";
   const std::string changes =
       std::string("skeleton=") + (isOfHopper ? "sm90" : "portable") + direction + kernel.changes;
   if (kernel.ofArguments)

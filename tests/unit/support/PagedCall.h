@@ -1,11 +1,12 @@
 //===- PagedCall.h - a call of sequences with random inputs -----*- C++ -*-===//
-// Owns how tests make calls of kind decode: sequences of given lengths, whose keys lie in pages in random order, or in rows;
+// Owns how tests make calls of kinds decode and cascade: sequences of given lengths, whose keys lie in pages in random order, or in rows;
 // what a sequence is as a dense call; and the results of the processors and of a kernel on the host.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
 
 #include "compiler/Io/RandomTensor.h"
+#include "compiler/Io/SequenceTensors.h"
 #include "support/KernelOnHost.h"
 
 #include <numeric>
@@ -13,10 +14,11 @@
 
 namespace heddle::test {
 
-inline const Kind kDecode = {KindBase::decode};
+inline const Kind kDecode = {KindBase::decode}, kCascade = {KindBase::cascade};
 
 /// lists: each kv head has a table of its own, of fewer keys from head to head. usedRows: lengths say how many count.
-enum class Keys { pages, lists, rows, usedRows };
+/// indices: tables lie behind each other.
+enum class Keys { pages, lists, rows, usedRows, indices };
 
 struct PagedShape {
   std::vector<int> rows, keys; ///< of each sequence
@@ -24,7 +26,12 @@ struct PagedShape {
   bool isRagged = false;
   DType dtype = DType::bf16;
   Keys lie = Keys::pages;
+  std::optional<DType> cached = {}; ///< the type of k and v, where it is not that of q
 
+  CallElements elements() const { return CallElements(dtype).withKeys(cached.value_or(dtype)); }
+  std::vector<int> shared = {}; ///< keys in the same pages as those of the sequence before; empty: of kind decode
+
+  const Kind &kind() const { return shared.empty() ? kDecode : kCascade; }
   bool isInRows() const { return lie == Keys::rows || lie == Keys::usedRows; }
   int64_t tables() const { return lie == Keys::lists ? kvHeads : 1; }
   /// Keys that sequences have to one kv head after the other.
@@ -80,8 +87,8 @@ struct PagedCall {
   CpuCall cpuCall(RoleTensors &results) const {
     CpuCall call;
     call.pattern = jit.get();
-    call.elements = CallElements(asked.dtype);
-    for (const KindRole &role : kDecode.roles())
+    call.elements = asked.elements();
+    for (const KindRole &role : asked.kind().roles())
       if (const HostTensor &tensor = results.isGiven(role.role) ? results.of(role.role) : inputs.of(role.role);
           !tensor.shape.empty())
         call.give(role.role, tensor.data.data());
@@ -92,7 +99,7 @@ struct PagedCall {
   }
   RoleTensors onCpu() const {
     RoleTensors results = resultsBefore(asked.dtype);
-    const Status status = cpuFunctionOf(KindBase::decode)(cpuCall(results));
+    const Status status = cpuFunctionOf(asked.kind().base)(cpuCall(results));
     REQUIRE_MESSAGE(status.isOk(), status.message());
     return results;
   }
@@ -109,7 +116,7 @@ struct PagedCall {
     RoleTensors results = emptyResultsOf(kForward, sizes, CallElements(asked.dtype));
     CpuCall call;
     call.pattern = jit.get();
-    call.elements = CallElements(asked.dtype);
+    call.elements = asked.elements();
     setSizes(sizes, call);
     call.sequence = int32_t(sequence);
     call.qOrigin = asked.keys[sequence] - asked.rows[sequence], call.scale = float(scale);
@@ -118,6 +125,9 @@ struct PagedCall {
       call.give(role, tensors.of(role).data.data());
     for (Role role : {Role::out, Role::lse})
       call.give(role, results.of(role).data.data());
+    for (Role role : {Role::descaleK, Role::descaleV})
+      if (inputs.isGiven(role))
+        call.give(role, inputs.of(role).data.data());
     giveArguments(call);
     const Status status = cpuFunctionOf(KindBase::forward)(call);
     REQUIRE_MESSAGE(status.isOk(), status.message());
@@ -182,6 +192,8 @@ struct PagedCall {
   double scale = 0.125;
 
 private:
+  HostTensor pages; ///< the table, however it is given
+
   void giveArguments(CpuCall &call) const {
     call.params.assign(shape.parameters.begin(), shape.parameters.end());
     for (const OperandTensor &tensor : shape.operands)
@@ -205,7 +217,11 @@ private:
     inputs.sizes.sequences = int64_t(asked.rows.size());
     inputs.sizes.tables = asked.tables();
     asked.isInRows() ? makeRows() : makePages();
-    if (asked.lie != Keys::rows)
+    if (!asked.shared.empty())
+      inputs.sharedK = integers({int64_t(asked.shared.size())}, asked.shared);
+    if (asked.lie == Keys::indices)
+      makeIndices();
+    else if (asked.lie != Keys::rows)
       inputs.sequsedK = integers(inputs.sizes.shapeOf(specOf(Role::sequsedK)), asked.listKeys());
     if (asked.isRagged)
       inputs.cuSeqlensQ = offsetsOf(asked.rows);
@@ -234,22 +250,38 @@ private:
     std::shuffle(order.begin(), order.end(), std::mt19937(11));
     auto page = order.begin();
     for (size_t list = 0; list < needed.size(); ++list) {
-      std::copy_n(page, needed[list], table.begin() + long(list) * long(sizes.maxPages));
+      const auto row = table.begin() + long(list) * long(sizes.maxPages);
+      std::copy_n(page, needed[list], row);
+      if (const int64_t both = asked.shared.empty() ? 0 : asked.shared[list])
+        std::copy_n(row - long(sizes.maxPages), (both + asked.pageSize - 1) / asked.pageSize, row);
       page += needed[list];
     }
-    inputs.pageTable = integers(sizes.shapeOf(specOf(Role::pageTable)), table);
+    pages = inputs.pageTable = integers(sizes.shapeOf(specOf(Role::pageTable)), table);
+  }
+
+  void makeIndices() {
+    const AttentionSizes &sizes = inputs.sizes;
+    ChainedTables chain = chained({sizes.sequences, sizes.pages, sizes.pageSize, sizes.maxPages}, pages,
+                                  integers({int64_t(asked.keys.size())}, asked.keys));
+    inputs.sizes.maxPages = chain.entries.elements();
+    inputs.kvIndptr = chain.offsets, inputs.kvIndices = chain.entries, inputs.kvLastPageLen = chain.lastLengths;
+    inputs.pageTable = {};
   }
 
   /// Keys behind the lengths are NaN.
   void makeTensors() {
     AttentionSizes &sizes = inputs.sizes;
-    inputs.kind = kDecode;
+    inputs.kind = asked.kind();
     sizes.batch = asked.isRagged ? 1 : int64_t(asked.rows.size());
     sizes.seqlenQ = asked.isRagged ? firstRow(asked.rows.size()) : asked.rows.front();
     sizes.heads = asked.heads, sizes.kvHeads = asked.kvHeads;
     sizes.headDim = asked.headDim, sizes.valueDim = asked.valueDim;
     for (const auto &[role, name] : {std::pair(Role::q, "q"), {Role::k, "k"}, {Role::v, "v"}})
-      inputs.of(role) = randomNormalTensor(asked.dtype, sizes.shapeOf(specOf(*kDecode.find(role))), 5, name);
+      inputs.of(role) = randomNormalTensor(asked.elements().of(specOf(role).element),
+                                           sizes.shapeOf(specOf(*kDecode.find(role))), 5, name);
+    for (Role role : {Role::descaleK, Role::descaleV})
+      if (asked.cached)
+        inputs.of(role) = scalesOf(role, sizes);
     std::vector<bool> isUsed(size_t(sizes.pages * sizes.pageSize), false);
     const std::vector<int> lengths = asked.listKeys();
     for (size_t list = 0; list < lengths.size(); ++list)
@@ -264,17 +296,25 @@ private:
     }
   }
 
+  /// Another one for each sequence and kv head.
+  static HostTensor scalesOf(Role role, const AttentionSizes &sizes) {
+    HostTensor scales = HostTensor::zeros(DType::fp32, sizes.shapeOf(specOf(*kDecode.find(role))));
+    for (int64_t i = 0; i < scales.elements(); ++i)
+      scales.set(i, float(role == Role::descaleK ? 3 + i % 4 : 5 - i % 3) / 8);
+    return scales;
+  }
+
   /// Of a key among those of all pages.
   int64_t placeOf(size_t list, int64_t key) const {
     if (asked.isInRows())
       return int64_t(inputs.cuSeqlensK.get(int64_t(list))) + key;
-    const int64_t size = inputs.sizes.pageSize, entry = int64_t(list) * inputs.sizes.maxPages + key / size;
-    return int64_t(inputs.pageTable.get(entry)) * size + key % size;
+    const int64_t size = inputs.sizes.pageSize, entry = int64_t(list) * pages.shape.back() + key / size;
+    return int64_t(pages.get(entry)) * size + key % size;
   }
 
   HostTensor gathered(Role role, size_t sequence, const AttentionSizes &sizes) const {
-    HostTensor tensor = HostTensor::zeros(asked.dtype, sizes.shapeOf(specOf(role)));
-    const size_t perKey = size_t(tensor.shape[2] * tensor.shape[3] * dtypeBytes(asked.dtype));
+    HostTensor tensor = HostTensor::zeros(inputs.of(role).dtype, sizes.shapeOf(specOf(role)));
+    const size_t perKey = size_t(tensor.shape[2] * tensor.shape[3] * dtypeBytes(tensor.dtype));
     for (int64_t key = 0; key < sizes.seqlenK; ++key)
       std::memcpy(tensor.data.data() + size_t(key) * perKey,
                   inputs.of(role).data.data() + size_t(placeOf(sequence, key)) * perKey, perKey);

@@ -7,6 +7,22 @@
 
 namespace heddle::tuner {
 
+/// A knob of numbers.
+inline Knob numbersKnob(std::string name, const std::vector<int64_t> &values, std::string help = "") {
+  Knob knob{std::move(name), std::move(help), {}};
+  for (int64_t value : values)
+    knob.values.push_back({value, ""});
+  return knob;
+}
+
+/// A knob of names. The value of a name is its position in `names`.
+inline Knob namesKnob(std::string name, const std::vector<std::string> &names, std::string help = "") {
+  Knob knob{std::move(name), std::move(help), {}};
+  for (const std::string &one : names)
+    knob.values.push_back({int64_t(knob.values.size()), one});
+  return knob;
+}
+
 /// Reads the values of one point by knob name.
 struct PointValues {
   const std::vector<Knob> &knobs;

@@ -32,6 +32,18 @@ template <uint32_t Places> uint32_t permuteBytes(uint32_t a, uint32_t b) {
   return word;
 }
 
+inline float e4m3Value(uint32_t byte) {
+  const uint32_t magnitude = byte & 0x7f, exponent = magnitude >> 3, fraction = magnitude & 7;
+  const float value = magnitude == 0x7f ? NAN
+                      : exponent == 0   ? std::ldexp(float(fraction), -9)
+                                        : std::ldexp(float(8 + fraction), int(exponent) - 10);
+  return byte & 0x80 ? -value : value;
+}
+template <int Half> uint32_t halvesOfE4m3(uint32_t word) {
+  const uint32_t pair = word >> 16 * Half;
+  return packFp16(e4m3Value(pair & 0xff), e4m3Value(pair >> 8 & 0xff));
+}
+
 // No host kernel computes with it.
 inline uint32_t packE4m3(float, float, float, float) { return 0; }
 

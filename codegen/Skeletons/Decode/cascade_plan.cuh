@@ -1,0 +1,197 @@
+// The first launch of a cascade: which sequences are a group, and which key tiles they meet together. Sequences that follow
+// each other are one where each shares many keys with the one before it; the tiles are those whose every key every query of
+// theirs keeps. One block, which looks at as many sequences at a time as it has threads: no group is larger.
+#pragma once
+
+#include "Decode/decode_pieces.cuh"
+
+namespace heddle {
+
+static_assert(Pattern::kBranchCount == 1 && KernelTraits::kPacksHeads, "tiles of all rows and heads are the same ones");
+
+// A sequence, or what a group has together.
+struct SharedKeys {
+  int32_t rows, shared; // queries; keys shared with the sequence before
+  int32_t begin, end;   // key tiles that all of its queries keep whole
+
+  DEV static SharedKeys none() { return {0, 0, 0, 0}; }
+
+  DEV static SharedKeys of(const ShareParams<true> &p, int32_t number) {
+    const Sequence sequence = Sequence::read(p, number, 0);
+    SharedKeys keys = {sequence.rows, max(p.sharedK[number], 0), 0, 0};
+    if (sequence.rows == 0 || sequence.rows * p.sharingHeads > max(cascade::kMostRows, p.sharingHeads))
+      return none();
+    const PatternContext context = sequence.context(p, 0);
+    const int32_t first = context.qOrigin, last = first + sequence.rows - 1, variant = Pattern::variant(context);
+    const int32_t all = sequence.keys / KernelTraits::kBlockN;
+    for (int32_t from = 0; from < all && keys.begin == keys.end;) {
+      const KeyRange range = Pattern::nextRange(context, variant, 0, first, last, KernelTraits::kBlockN, from);
+      if (range.begin == kNoTile)
+        break;
+      from = range.end;
+      keys.begin = range.fullBegin, keys.end = max(min(range.fullEnd, all), range.fullBegin);
+    }
+    return keys;
+  }
+
+  // What both have.
+  DEV void meet(const SharedKeys &other) {
+    rows += other.rows;
+    shared = min(shared, other.shared);
+    begin = max(begin, other.begin);
+    end = min(end, other.end);
+  }
+  // The tiles of a group of so many sequences; none, if they are not worth it.
+  DEV void close(int32_t sequences) {
+    end = min(end, shared / KernelTraits::kBlockN);
+    if (sequences == 1 || end - begin < cascade::kLeastTiles)
+      begin = end = 0;
+  }
+};
+
+// Those of the sequences that the block looks at, by their threads.
+class SharedKeysOfBlock {
+public:
+  DEV explicit SharedKeysOfBlock(uint32_t address) : address(address) {}
+
+  DEV void store(int32_t place, const SharedKeys &keys) const {
+    ptx::storeShared16(address + place * 16, keys.rows, keys.shared, keys.begin, keys.end);
+  }
+  DEV SharedKeys load(int32_t place) const {
+    if (place < 0 || place >= kThreads)
+      return SharedKeys::none();
+    int32_t words[4];
+    ptx::loadShared16(address + place * 16, words);
+    return {words[0], words[1], words[2], words[3]};
+  }
+
+  // The sequence belongs to the one before it. One whose neighbours share much more among themselves does not.
+  DEV bool isLinked(int32_t place) const {
+    const SharedKeys before = load(place - 1), own = load(place), behind = load(place + 1);
+    const int32_t ofBefore = load(place - 2).rows > 0 ? before.shared : 0;
+    return before.rows > 0 && own.rows > 0 && own.shared >= cascade::kLeastTiles * KernelTraits::kBlockN &&
+           own.shared >= max(ofBefore, behind.rows > 0 ? behind.shared : 0) / 2;
+  }
+
+private:
+  uint32_t address;
+};
+
+// The sequences of a run, the first of which is linked to none before: by their threads.
+struct Run {
+  int32_t first, end;
+
+  // All threads of the block call.
+  DEV static Run of(const BlockWords &words, bool isLinked) {
+    const int32_t place = threadIdx.x, warp = place / 32, lane = place % 32;
+    const uint32_t links = __ballot_sync(kWholeWarp, isLinked);
+    if (lane == 0)
+      words.store(warp, links);
+    __syncthreads();
+    Run run = {place, place + 1};
+    uint32_t before = ~links & ptx::lowestBits(lane + 1), behind = ~links & ~ptx::lowestBits(lane + 1);
+#pragma unroll 1
+    for (int32_t w = warp; before == 0 && w > 0;)
+      before = ~static_cast<uint32_t>(words.load(--w)), run.first = w * 32;
+    run.first = run.first / 32 * 32 + 31 - __clz(static_cast<int>(before));
+    int32_t w = warp;
+#pragma unroll 1
+    while (behind == 0 && ++w < KernelTraits::kWarps)
+      behind = ~static_cast<uint32_t>(words.load(w));
+    run.end = behind == 0 ? kThreads : w * 32 + __ffs(static_cast<int>(behind)) - 1;
+    return run;
+  }
+};
+
+// What this sequence and those behind it in its run have together; of the first one of a run, the group. All threads of the
+// block call.
+DEV SharedKeys joinRun(const SharedKeysOfBlock &block, const Run &run, SharedKeys own) {
+  const int32_t place = threadIdx.x;
+  if (run.first == place)
+    own.shared = kNoTile; // with whatever is before the run
+#pragma unroll 1
+  for (int32_t distance = 1; distance < kThreads; distance *= 2) {
+    __syncthreads();
+    block.store(place, own);
+    __syncthreads();
+    if (place + distance < run.end)
+      own.meet(block.load(place + distance));
+  }
+  return own;
+}
+
+// What is known of the sequences before.
+struct GroupCounts {
+  int32_t groups, rows;
+};
+
+DEV void writeRecord(int32_t *to, int32_t a, int32_t b, int32_t c, int32_t d) {
+  to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+}
+
+DEV void writeSequence(const ShareParams<true> &p, int32_t number, const SharedKeys &group, int32_t state) {
+  writeRecord(p.sharing + cascade::firstSequenceWord(p.sequences) + number * cascade::kSequenceWords, group.begin,
+              group.end, state, 0);
+  if (group.end == group.begin)
+    return;
+  int32_t *const rows = p.sharing + cascade::firstRowWord(p.sequences) + state;
+  const Sequence sequence = Sequence::read(p, number, 0);
+  const int32_t firstRow = sequence.batch * p.seqlenQ + sequence.firstRow;
+  for (int32_t query = 0; query < sequence.rows; ++query)
+    rows[query] = firstRow + query;
+}
+
+DEV void writeGroup(const ShareParams<true> &p, int32_t number, int32_t sequence, const SharedKeys &group,
+                    int32_t state) {
+  int32_t *const record = p.sharing + cascade::kHeadWords + number * cascade::kGroupWords;
+  writeRecord(record, sequence, group.rows, group.begin, group.end);
+  record[4] = state;
+}
+
+// Sequences from `first` on, one for each thread.
+DEV void planGroups(const ShareParams<true> &p, const BlockWords &words, const SharedKeysOfBlock &block, int32_t first,
+                    GroupCounts &counts) {
+  const int32_t place = threadIdx.x, number = first + place;
+  const bool exists = number < p.sequences;
+  const SharedKeys own = exists ? SharedKeys::of(p, number) : SharedKeys::none();
+  __syncthreads();
+  block.store(place, own);
+  __syncthreads();
+  const Run run = Run::of(words, block.isLinked(place));
+  const SharedKeys rest = joinRun(block, run, own);
+  __syncthreads();
+  block.store(place, rest);
+  __syncthreads();
+  SharedKeys group = block.load(run.first);
+  group.close(run.end - run.first);
+  const bool isFirst = run.first == place && group.end > group.begin;
+  const BlockSum sum = sumOfBlock(words, isFirst ? static_cast<int64_t>(group.rows) << 32 | 1 : 0);
+  const int32_t groups = counts.groups + static_cast<int32_t>(sum.before),
+                rows = counts.rows + static_cast<int32_t>(sum.before >> 32);
+  // Of a sequence that is not the first of its group, that group is counted already.
+  const int32_t state = rows - (isFirst ? 0 : rest.rows);
+  if (exists)
+    writeSequence(p, number, group, state);
+  if (isFirst)
+    writeGroup(p, groups, number, group, state);
+  counts.groups += static_cast<int32_t>(sum.all);
+  counts.rows += static_cast<int32_t>(sum.all >> 32);
+}
+
+struct CascadePlan {
+  using Params = KernelParams;
+  static constexpr int kThreads = K::kThreads, kMinBlocks = 0;
+
+  DEV static void run(const Params &p) {
+    const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
+    const BlockWords words(shared);
+    const SharedKeysOfBlock block(shared + decode::kControlBytes);
+    GroupCounts counts = {0, 0};
+    for (int32_t first = 0; first < p.sequences; first += kThreads)
+      planGroups(p, words, block, first, counts);
+    if (threadIdx.x == 0)
+      p.sharing[0] = counts.groups, p.sharing[1] = counts.rows;
+  }
+};
+
+} // namespace heddle

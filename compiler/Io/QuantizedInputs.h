@@ -1,0 +1,20 @@
+// Owns the way from the results of a call of kind quantize to the inputs of a forward call.
+#pragma once
+
+#include "compiler/Io/AttentionInputs.h"
+
+#include <utility>
+
+namespace heddle {
+
+/// `sizes`: those of both calls.
+inline AttentionInputs inputsOfQuantized(RoleTensors results, const AttentionSizes &sizes) {
+  AttentionInputs low;
+  low.sizes = sizes;
+  low.q = std::move(results.quantizedQ), low.k = std::move(results.quantizedK), low.v = std::move(results.quantizedV);
+  low.descaleQ = std::move(results.descaleQ), low.descaleK = std::move(results.descaleK);
+  low.descaleV = std::move(results.descaleV);
+  return low;
+}
+
+} // namespace heddle
