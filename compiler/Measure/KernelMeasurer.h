@@ -2,6 +2,7 @@
 // definition, its launches are timed. In this process, or in one of its own (MeasureProcess.h).
 #pragma once
 
+#include "compiler/Io/ServedKeys.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "runtime/Device/Device.h"
 #include "tuner/Measure/Evaluator.h"
@@ -12,7 +13,8 @@ namespace heddle {
 struct MeasureSetup : CallShape {
   KernelRecord forward = {}; ///< launched once for what calls of the kind read of a forward call; empty: nothing
   ProblemShape shape;
-  float scale = 0; ///< 0: 1 / sqrt(headDim)
+  ServedKeys served = {}; ///< of sequences, for kinds that have them; shape.seqlenK is their room()
+  float scale = 0;        ///< 0: 1 / sqrt(headDim)
   uint64_t seed = 1;
   int64_t verifiedRows = 32;
   double launchLimitSeconds = 30; ///< a launch that takes longer is taken for one that never ends

@@ -102,10 +102,16 @@ public:
   }
 
 private:
+  Result<AttentionInputs> inputsOf(const AttentionSizes &sizes) const {
+    if (!setup.served.isGiven())
+      return randomAttentionInputs(sizes, setup.elements.q, setup.seed, setup.kind, {{}, {}, setup.elements.k});
+    HEDDLE_ASSIGN(ServedBatch batch, randomServedBatch(sizes, setup.served, setup.elements, setup.kind, setup.seed));
+    return std::move(batch.inputs);
+  }
+
   Result<CheckedCall> callOf(const ProblemShape &shape, int64_t rows) const {
     const float scale = setup.scale != 0 ? setup.scale : 1 / std::sqrt(static_cast<float>(setup.headDim));
-    HEDDLE_ASSIGN(AttentionInputs inputs,
-                  randomAttentionInputs(sizesOf(setup, shape), setup.elements.q, setup.seed, setup.kind));
+    HEDDLE_ASSIGN(AttentionInputs inputs, inputsOf(sizesOf(setup, shape)));
     inputs.precision = setup.elements.precision;
     HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) {
       return launchOnce(device, {file, shape, given, scale}, setup.forward);

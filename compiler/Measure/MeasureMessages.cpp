@@ -31,6 +31,8 @@ template <class Task, class F> void eachField(Task &task, F &&f) {
   f("batch", shape.batch), f("heads", shape.heads), f("kv_heads", shape.kvHeads);
   f("seqlen_q", shape.seqlenQ), f("seqlen_k", shape.seqlenK);
   f("q_origin", shape.qOrigin), f("k_origin", shape.kOrigin), f("parameters", shape.parameters);
+  f("least_keys", setup.served.lengths.least), f("most_keys", setup.served.lengths.most);
+  f("key_places", setup.served.layout.places), f("page_size", setup.served.layout.pageSize);
   f("q", setup.elements.q), f("k", setup.elements.k), f("v", setup.elements.v), f("out", setup.elements.out);
   f("precision", setup.elements.precision);
   f("head_dim", setup.headDim), f("value_dim", setup.valueDim), f("scale", setup.scale);

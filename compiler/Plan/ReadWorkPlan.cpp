@@ -2,6 +2,7 @@
 #include "compiler/Plan/WorkPlan.h"
 #include "runtime/Core/Kinds.h"
 #include "runtime/Core/ReadFile.h"
+#include "runtime/Core/SequenceChecks.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -110,8 +111,6 @@ private:
     std::string name, known;
     HEDDLE_TRY(textInto(name)(place));
     for (const Kind &kind : Kind::all()) {
-      if (kind.hasPages()) // which no search makes inputs of
-        continue;
       known += (known.empty() ? "" : ", ") + kind.name();
       if (kind.name() == name) {
         plan.kinds.push_back(kind);
@@ -125,13 +124,57 @@ private:
     return place.list([&](const JsonPlace &one) { return addProblem(one, list); });
   }
 
+  static JsonReader lengthsInto(LengthRange &lengths) {
+    return [&lengths](const JsonPlace &place) -> Status {
+      const std::optional<int64_t> each = place.count();
+      const std::optional<LengthRange> range =
+          LengthRange::parse(each                      ? std::to_string(*each)
+                             : place.value.is_string() ? place.value.get<std::string>()
+                                                       : "");
+      if (!range)
+        return place.expected("keys of each sequence, such as \"4k\" or \"512-32k\"");
+      lengths = *range;
+      return {};
+    };
+  }
+
+  static JsonReader placesInto(KeyPlaces &places) {
+    return [&places](const JsonPlace &place) -> Status {
+      std::string text, known;
+      HEDDLE_TRY(textInto(text)(place));
+      for (KeyPlaces each : allKeyPlaces()) {
+        known += (known.empty() ? "" : ", ") + std::string(keyPlacesName(each));
+        if (text == keyPlacesName(each)) {
+          places = each;
+          return {};
+        }
+      }
+      return place.expected("one of " + known);
+    };
+  }
+
   static Status addProblem(const JsonPlace &place, std::vector<PlanProblem> &list) {
     PlanProblem problem{1, 0, 0, 0, 0};
+    ServedKeys &served = problem.served;
+    int64_t pageSize = 0;
     HEDDLE_TRY(place.object({{"batch", countInto(problem.batch)},
                              {"heads", countInto(problem.heads)},
                              {"kv_heads", countInto(problem.kvHeads)},
                              {"seqlen", countInto(problem.seqlenQ)},
-                             {"seqlen_k", countInto(problem.seqlenK)}}));
+                             {"seqlen_k", countInto(problem.seqlenK)},
+                             {"lengths", lengthsInto(served.lengths)},
+                             {"keys", placesInto(served.layout.places)},
+                             {"page_size", countInto(pageSize, 1, kMostKeysOfPage)}}));
+    if (pageSize && !served.isGiven())
+      return place.expected("\"lengths\" beside \"page_size\"");
+    if (pageSize)
+      served.layout.pageSize = pageSize;
+    if (served.isGiven() && problem.seqlenK)
+      return place.expected("\"lengths\" or \"seqlen_k\"");
+    if (served.isGiven()) {
+      problem.seqlenK = served.room();
+      problem.seqlenQ = std::max<int64_t>(problem.seqlenQ, 1);
+    }
     if (!problem.heads || !problem.seqlenQ)
       return place.expected("\"heads\" and \"seqlen\"");
     if (!problem.kvHeads)

@@ -29,7 +29,9 @@ std::string TuneItem::str() const {
   std::string heads = std::to_string(problem.heads), rows = std::to_string(problem.seqlenQ);
   if (problem.kvHeads != problem.heads)
     heads += "[" + std::to_string(problem.kvHeads) + "]";
-  if (problem.seqlenK != problem.seqlenQ)
+  if (problem.served.isGiven())
+    rows += " over " + problem.served.text();
+  else if (problem.seqlenK != problem.seqlenQ)
     rows += "/" + std::to_string(problem.seqlenK);
   std::string text = kernelText(*this) + " " + std::to_string(problem.batch) + "x" + heads + "x" + rows;
   return gpu.empty() ? text : text + " on " + gpu;
@@ -85,11 +87,14 @@ std::vector<TuneItem> WorkPlan::tuneItems() const {
   std::vector<TuneItem> items;
   Distinct<TuneItem> distinct(items);
   forEachKernel<TuneItem>(*this, [&](TuneItem item) {
-    for (const PlanProblem &problem : problemsOf(item.pattern))
+    for (const PlanProblem &problem : problemsOf(item.pattern)) {
+      if (problem.served.isGiven() != item.kind.hasPages())
+        continue;
       for (const std::string &gpu : gpus.empty() ? anyGpu : gpus) {
         item.problem = problem, item.gpu = gpu;
         distinct.add(item);
       }
+    }
   });
   return items;
 }

@@ -2,6 +2,7 @@
 // combinations. `heddle pack` compiles a plan, `heddle sweep` tunes it. docs/plans.md has the format.
 #pragma once
 
+#include "compiler/Io/ServedKeys.h"
 #include "runtime/Core/CallShape.h"
 #include "runtime/Core/Status.h"
 
@@ -15,9 +16,11 @@ struct PlanHeadDims {
   int64_t head = 64, value = 64;
 };
 
-/// One problem: lengths in tokens, heads of queries and of keys and values.
+/// One problem: lengths in tokens, heads of queries and of keys and values. Where keys are served, a batch element is a
+/// sequence, and seqlenK is their room().
 struct PlanProblem {
   int64_t batch = 1, heads = 1, kvHeads = 1, seqlenQ = 1, seqlenK = 1;
+  ServedKeys served = {};
 };
 
 /// A pattern of a file or of the library, with the sizes that problems are tuned for.
@@ -79,7 +82,8 @@ struct WorkPlan {
     return pattern.problems.empty() ? problems : pattern.problems;
   }
 
-  /// All combinations, the last list of the plan fastest; equal ones once.
+  /// All combinations, the last list of the plan fastest; equal ones once. Kinds that have sequences go with problems
+  /// that say how many keys these have, and others with others.
   std::vector<PackItem> packItems() const;
   std::vector<TuneItem> tuneItems() const;
 };

@@ -37,7 +37,14 @@ std::vector<std::string> argumentsOf(const TuneCommand &command, const TuneItem 
   };
   add("--head-dim", item.dims.head), add("--value-dim", item.dims.value);
   add("--batch", problem.batch), add("--heads", problem.heads), add("--kv-heads", problem.kvHeads);
-  add("--seqlen", problem.seqlenQ), add("--seqlen-k", problem.seqlenK);
+  add("--seqlen", problem.seqlenQ);
+  if (const ServedKeys &served = problem.served; served.isGiven()) {
+    words.push_back("--lengths=" + served.lengths.text());
+    words.push_back(std::string("--keys=") + keyPlacesName(served.layout.places));
+    add("--page-size", served.layout.pageSize);
+  } else {
+    add("--seqlen-k", problem.seqlenK);
+  }
   if (!item.pattern.pattern.empty())
     words.push_back("--pattern=" + item.pattern.pattern);
   if (!item.pattern.name.empty())

@@ -99,6 +99,15 @@ Status publishTuned(Store &store, const TuneOutcome &outcome, int64_t driverVers
   return publishName(store, prepared, request.name.empty() ? prepared.name : request.name);
 }
 
+/// Batches of other lengths, or keys that lie otherwise, are other problems.
+static WinnerKey keyOf(const PatternFile &file, const TuneRequest &request, const KernelFamily &family,
+                       const DeviceIdentity &device) {
+  WinnerKey key = winnerKey(file, request.shape, family, device);
+  if (request.served.isGiven())
+    key.arguments += (key.arguments.empty() ? "" : " ") + request.served.key();
+  return key;
+}
+
 static KernelShape kernelShapeOf(const TuneRequest &request, const GpuArch &arch) {
   KernelShape shape;
   static_cast<CallShape &>(shape) = request;
@@ -145,7 +154,7 @@ Result<TuneOutcome> tune(const PatternFile &file, const TuneRequest &request, co
   const KernelRequest &kernel = space->request();
 
   TuneOutcome outcome;
-  outcome.key = winnerKey(file, request.shape, familyOf(space->pattern(), kernel), device.info().identity);
+  outcome.key = keyOf(file, request, familyOf(space->pattern(), kernel), device.info().identity);
   tuner::StoreTrialSink sink(store, outcome.key);
   tuner::TuningTask task;
   task.space = &space->space();

@@ -4,34 +4,17 @@
 
 #include "compiler/Session/ReadRoof.h"
 #include "compiler/Tools/BenchLaunch.h"
-#include "compiler/Tools/KeyLayout.h"
+#include "compiler/Io/ServedKeys.h"
 #include "compiler/Tools/Output.h"
 
 #include <optional>
 
 namespace heddle::cli {
 
-/// Keys of the sequences of a batch, each number as likely as any other.
-struct LengthRange {
-  int64_t least = 0, most = 0;
-  std::string text() const; ///< "4096" or "512-32768"
-};
-
-/// --lengths, --keys and --page-size of verbs that measure calls of sequences.
-struct PagesOptions {
-  std::vector<std::string> lengths;
-  KeyLayout layout = {};
-  void add(CLI::App &command);
-  bool isGiven() const { return !lengths.empty(); }
-  /// What passed the checks of add().
-  std::vector<LengthRange> ranges() const;
-};
-
 struct DecodeRow {
   std::string pattern, match, config;
   Workload workload; ///< seqlenQ: queries of each sequence; seqlenK: what the table has room for
-  LengthRange lengths;
-  KeyLayout layout;
+  ServedKeys served;
   int64_t keys = 0, pages = 0; ///< of all sequences or lists; of the cache, which they share where it is small
   double us = 0, readUs = 0;   ///< medians; readUs 0 if there was no read
   int64_t readBytes = 0;
@@ -46,9 +29,8 @@ struct DecodeRow {
   std::optional<double> percentOfRead() const;
 };
 
-/// The workload's seqlenK is what the table has room for: a multiple of the page size that holds the longest sequence.
-Result<DecodeRow> measureDecode(const BenchSetup &setup, const LengthRange &lengths, const KeyLayout &layout,
-                                const ReadRoof *read);
+/// The workload's seqlenK is what the table has room for, keys.room().
+Result<DecodeRow> measureDecode(const BenchSetup &setup, const ServedKeys &keys, const ReadRoof *read);
 
 void printRow(const DecodeRow &row, bool withHeader);
 Json rowsJson(const std::vector<DecodeRow> &rows, const std::string &device);

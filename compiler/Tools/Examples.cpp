@@ -27,6 +27,8 @@ static const Example kExamples[] = {
     {"heddle configs causal --arch=ARCH --sample=5", "five of the feasible ones, as --config takes them"},
     {"heddle tune sliding_window --seqlen=32k --heads=16 --head-dim=128 --budget=30s", ""},
     {"heddle tune sliding_window --backward --seqlen=32k --heads=16 --head-dim=128 --budget=30s", "its gradients"},
+    {"heddle tune causal --kind=decode --batch=32 --seqlen=1 --lengths=512-32k --page-size=16 --heads=32 --kv-heads=8",
+     "of a server"},
     {"heddle sweep plan plan.json", ""},
     {"heddle sweep run plan.json --dir=sweep --budget=20s", "on all GPUs of this machine"},
     {"heddle sweep run plan.json --dir=sweep --shard=3/8", "every eighth item, from number 3 on"},

@@ -8,47 +8,58 @@
 
 namespace heddle::cli {
 
-static const std::map<std::string, KeyPlaces> kNames = {{"pages", KeyPlaces::pages},
-                                                        {"lists", KeyPlaces::lists},
-                                                        {"rows", KeyPlaces::rows},
-                                                        {"indices", KeyPlaces::indices}};
-
-const char *keyPlacesName(KeyPlaces places) {
-  for (const auto &[name, value] : kNames)
-    if (value == places)
-      return name.c_str();
-  return "";
-}
-
-void KeyLayout::add(CLI::App &command) {
+void addKeyLayout(CLI::App &command, KeyLayout &layout) {
+  std::map<std::string, KeyPlaces> names;
+  std::string type;
+  for (KeyPlaces places : allKeyPlaces()) {
+    names[keyPlacesName(places)] = places;
+    type += (type.empty() ? "" : "|") + std::string(keyPlacesName(places));
+  }
   command
-      .add_option("--keys", places,
+      .add_option("--keys", layout.places,
                   "Of --kind=decode, how keys lie: in pages, in pages of which each kv head has a list of its own "
                   "(lists), in ragged rows (rows), or in pages of tables behind each other (indices) [pages]")
-      ->type_name("pages|lists|rows|indices")
-      ->transform(CLI::Transformer(kNames).description(""));
-  addCount(command, "--page-size", pageSize, "N", "Of --kind=decode: keys of a page; pages lie in random order")
+      ->type_name(type)
+      ->transform(CLI::Transformer(names).description(""));
+  addCount(command, "--page-size", layout.pageSize, "N", "Of --kind=decode: keys of a page; pages lie in random order")
       ->check(CLI::Range(int64_t(1), kMostKeysOfPage))
       ->capture_default_str();
 }
 
-AttentionSizes KeyLayout::sizesWith(AttentionSizes sizes) const {
-  sizes.sequences = sizes.batch;
-  if (places == KeyPlaces::rows) {
-    sizes.pages = 1, sizes.pageSize = sizes.batch * sizes.seqlenK, sizes.maxPages = 0;
-    return sizes;
-  }
-  sizes.tables = places == KeyPlaces::lists ? sizes.kvHeads : 1;
-  sizes.pageSize = pageSize;
-  sizes.maxPages = (sizes.seqlenK + pageSize - 1) / pageSize;
-  sizes.pages = sizes.tables * sizes.batch * sizes.maxPages;
-  return sizes;
+void PagesOptions::add(CLI::App &command, bool several) {
+  const auto areLengths = [](const std::string &text) {
+    return LengthRange::parse(text) ? "" : "expected N or LEAST-MOST keys, the most from 1 to 2^30, got '" + text + "'";
+  };
+  CLI::Option *option =
+      addValue(command, "--lengths", lengths, "N|LEAST-MOST",
+               std::string("Of --kind=decode: keys of each sequence, or between which numbers they are at random") +
+                   (several ? "; several, separated by commas" : ""))
+          ->check(areLengths);
+  if (several)
+    option->delimiter(',');
+  else
+    option->expected(1);
+  addKeyLayout(command, layout);
 }
 
-std::vector<Role> KeyLayout::roles() const {
-  if (places == KeyPlaces::indices)
-    return {Role::kvIndptr};
-  return places == KeyPlaces::rows ? std::vector<Role>{Role::cuSeqlensK} : std::vector<Role>{};
+std::vector<ServedKeys> PagesOptions::keys() const {
+  std::vector<ServedKeys> all;
+  for (const std::string &text : lengths)
+    all.push_back({layout, *LengthRange::parse(text)});
+  return all;
+}
+
+Status PagesOptions::check(const Kind &kind, int64_t seqlenK) const {
+  if (!kind.hasPages())
+    return isGiven() ? Status::invalidArgument("--lengths is of --kind=decode, whose calls have sequences") : Status();
+  if (!isGiven())
+    return Status::invalidArgument("--kind=" + kind.name() + ": --lengths is required: how many keys sequences have");
+  return seqlenK ? Status::invalidArgument("--seqlen-k: --lengths says how many keys sequences have") : Status();
+}
+
+Result<ServedKeys> PagesOptions::keysOf(const Kind &kind, int64_t seqlenK) const {
+  HEDDLE_TRY(check(kind, seqlenK));
+  return isGiven() ? keys().front() : ServedKeys();
 }
 
 } // namespace heddle::cli

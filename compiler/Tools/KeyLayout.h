@@ -1,7 +1,7 @@
-// Owns --keys and --page-size of verbs that make calls of kind decode.
+// Owns --lengths, --keys and --page-size of verbs that make calls of kind decode.
 #pragma once
 
-#include "compiler/Io/AttentionInputs.h"
+#include "compiler/Io/ServedKeys.h"
 
 namespace CLI {
 class App;
@@ -9,20 +9,22 @@ class App;
 
 namespace heddle::cli {
 
-/// In pages of one table for all kv heads, of a list for each of them, in ragged rows, or in pages of tables behind each
-/// other.
-enum class KeyPlaces : uint8_t { pages, lists, rows, indices };
-const char *keyPlacesName(KeyPlaces places);
+/// --keys and --page-size.
+void addKeyLayout(CLI::App &command, KeyLayout &layout);
 
-struct KeyLayout {
-  KeyPlaces places = KeyPlaces::pages;
-  int64_t pageSize = 64;
-
-  void add(CLI::App &command);
-  /// Sizes with room for sizes.seqlenK keys of each sequence, each page once.
-  AttentionSizes sizesWith(AttentionSizes sizes) const;
-  /// Optional roles of such calls (RandomInputs).
-  std::vector<Role> roles() const;
+/// With --lengths, of verbs that measure calls of sequences.
+struct PagesOptions {
+  std::vector<std::string> lengths;
+  KeyLayout layout = {};
+  /// `several`: any number of ranges.
+  void add(CLI::App &command, bool several);
+  bool isGiven() const { return !lengths.empty(); }
+  /// What passed the checks of add().
+  std::vector<ServedKeys> keys() const;
+  /// invalidArgument: the kind has sequences and no lengths were given, or --seqlen-k was; or it has none, and they were.
+  Status check(const Kind &kind, int64_t seqlenK) const;
+  /// The only ones, none of a kind without sequences; fails as check().
+  Result<ServedKeys> keysOf(const Kind &kind, int64_t seqlenK) const;
 };
 
 } // namespace heddle::cli

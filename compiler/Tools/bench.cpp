@@ -6,6 +6,7 @@
 #include "compiler/Tools/ProcessStats.h"
 #include "compiler/Tools/BenchRow.h"
 #include "compiler/Tools/DecodeRow.h"
+#include "compiler/Tools/KeyLayout.h"
 #include "compiler/Tools/Fp8Row.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
@@ -36,7 +37,8 @@ struct BenchOptions {
 };
 
 /// Tuned now if asked for; the store is closed again before another process reads it.
-Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Workload &workload, const Device &device) {
+Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Workload &workload,
+                 const ServedKeys &served, const Device &device) {
   if (options.tuneBudget.empty())
     return {};
   HEDDLE_ASSIGN(double budget, parseSeconds(options.tuneBudget));
@@ -46,7 +48,7 @@ Status tuneFirst(const BenchOptions &options, const PatternFile &file, const Wor
   static_cast<CallShape &>(request) = workload;
   for (const Store &other : shipped)
     request.shipped.push_back(&other);
-  request.shape = workload.shape;
+  request.shape = workload.shape, request.served = served;
   request.skeleton = options.config.skeleton;
   request.measureProgram = thisProgram();
   request.options.budgetSeconds = budget;
@@ -130,21 +132,20 @@ private:
     return {};
   }
 
-  /// The table has whole pages.
   Status runLengths(const PatternFile &file, const CallShape &call, ProblemOptions problem) {
-    const int64_t pageSize = options.pages.layout.pageSize;
-    for (const LengthRange &lengths : options.pages.ranges()) {
-      problem.seqlenK = (lengths.most + pageSize - 1) / pageSize * pageSize;
+    for (const ServedKeys &keys : options.pages.keys()) {
+      problem.seqlenK = keys.room();
       HEDDLE_ASSIGN(const ProblemShape shape, problem.shape(file));
-      HEDDLE_ASSIGN(DecodeRow row, measureDecode(setupOf(file, Workload{call, shape}), lengths, options.pages.layout,
-                                                 read ? &*read : nullptr));
+      const Workload workload{call, shape};
+      HEDDLE_TRY(tuneFirst(options, file, workload, keys, device));
+      HEDDLE_ASSIGN(DecodeRow row, measureDecode(setupOf(file, workload), keys, read ? &*read : nullptr));
       show(std::move(row), decodeRows);
     }
     return {};
   }
 
   Status runWorkload(const PatternFile &file, const Workload &workload) {
-    HEDDLE_TRY(tuneFirst(options, file, workload, device));
+    HEDDLE_TRY(tuneFirst(options, file, workload, {}, device));
     if (options.isFp8) {
       HEDDLE_ASSIGN(Fp8Row row, measureFp8(setupOf(file, workload), roof ? &*roof : nullptr));
       show(std::move(row), fp8Rows);
@@ -199,17 +200,9 @@ Status checkFp8(BenchOptions &options) {
 
 /// What belongs to calls over pages, and what does not. Usage errors.
 Status checkPages(BenchOptions &options) {
-  if (!options.kind.hasPages()) {
-    if (options.pages.isGiven())
-      return Status::invalidArgument("--lengths is of --decode");
+  HEDDLE_TRY(options.pages.check(options.kind, options.problem.seqlenK));
+  if (!options.kind.hasPages())
     return options.seqlens.empty() ? Status::invalidArgument("--seqlen is required") : Status();
-  }
-  if (!options.pages.isGiven())
-    return Status::invalidArgument("--decode: --lengths is required: how many keys sequences have");
-  if (options.problem.seqlenK)
-    return Status::invalidArgument("--seqlen-k: --lengths says how many keys sequences have");
-  if (!options.tuneBudget.empty())
-    return Status::invalidArgument("--tune: searches know no calls over pages");
   if (options.seqlens.empty())
     options.seqlens = {1};
   return {};
@@ -247,7 +240,7 @@ Action addBench(CLI::App &command) {
                    "forward calls of e4m3, alone and behind the kernel that quantises, beside those of bf16");
   addPrecisionOption(command, options->precision);
   options->problem.add(command, /*withSeqlen=*/false);
-  options->pages.add(command);
+  options->pages.add(command, /*several=*/true);
   options->database.add(command);
   options->database.addShipped(command);
   auto *tune = command.add_option("--tune", options->tuneBudget, "tune each workload for this long first: 10, 10s, 1m");

@@ -188,7 +188,7 @@ Action addMakeInputs(CLI::App &command) {
       ->required()
       ->check(lengths);
   addCount(command, "--seqlen-k", options->seqlenK, "M", "Keys [as --seqlen]")->check(lengths);
-  options->layout.add(command);
+  addKeyLayout(command, options->layout);
   addCount(command, "--heads", options->sizes.heads, "H", "Query heads")->check(counts)->capture_default_str();
   addCount(command, "--kv-heads", options->kvHeads, "H", "Heads of k and v [as --heads]")->check(counts);
   addCount(command, "--head-dim", options->sizes.headDim, "D", "Channels of q and k")

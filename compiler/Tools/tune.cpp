@@ -2,6 +2,7 @@
 #include "compiler/Measure/ChildProcess.h"
 #include "compiler/Session/TuneHere.h"
 #include "compiler/Tools/ProcessStats.h"
+#include "compiler/Tools/KeyLayout.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/Options.h"
@@ -23,6 +24,7 @@ namespace {
 struct TuneOptions {
   PatternOptions pattern;
   ProblemOptions problem;
+  PagesOptions pages;
   ShapeOptions shape;
   ConfigOptions config;
   DatabaseOptions database;
@@ -93,9 +95,10 @@ void print(const TuneOutcome &outcome, const std::optional<double> &tflops, cons
     printTo(std::cout, "  published to %s\n", database.c_str());
 }
 
-TuneRequest requestOf(const TuneOptions &options, const KernelShape &kernel, const ProblemShape &shape, double budget) {
+TuneRequest requestOf(const TuneOptions &options, const KernelShape &kernel, const ProblemShape &shape,
+                      const ServedKeys &served, double budget) {
   TuneRequest request;
-  request.shape = shape;
+  request.shape = shape, request.served = served;
   static_cast<CallShape &>(request) = kernel;
   request.verifiedRows = options.rows;
   request.strategy = options.strategy;
@@ -142,7 +145,13 @@ int runTune(const TuneOptions &options) {
     return failNames(file.status());
   if (Status names = options.problem.sizes.check(**file); !names.isOk())
     return failUsage(names);
-  Result<ProblemShape> shape = options.problem.shape(**file);
+  const Result<ServedKeys> served = options.pages.keysOf(options.shape.kind, options.problem.seqlenK);
+  if (!served)
+    return failUsage(served.status());
+  ProblemOptions problem = options.problem;
+  if (served->isGiven())
+    problem.seqlenK = served->room();
+  Result<ProblemShape> shape = problem.shape(**file);
   if (!shape)
     return fail(shape.status());
   const Result<KernelShape> kernel = options.shape.shape(**file, baselineGpuArch());
@@ -159,7 +168,7 @@ int runTune(const TuneOptions &options) {
   std::signal(SIGINT, onInterrupt);
   std::signal(SIGTERM, onInterrupt);
   ProgressLine progress;
-  TuneRequest request = requestOf(options, *kernel, *shape, *budget);
+  TuneRequest request = requestOf(options, *kernel, *shape, *served, *budget);
   request.options.progress = [&progress](const tuner::Progress &now) { progress.show(now); };
   for (const Store &other : *shipped)
     request.shipped.push_back(&other);
@@ -167,8 +176,9 @@ int runTune(const TuneOptions &options) {
   progress.finish();
   if (!outcome)
     return fail(outcome.status());
-  Result<std::optional<double>> flops =
-      keptFlops(**file, *shape, request.kind.flopsOfPair(request.headDim, request.valueDim));
+  Result<std::optional<double>> flops = std::optional<double>(); // of batches of random lengths nobody counts them
+  if (!served->isGiven())
+    flops = keptFlops(**file, *shape, request.kind.flopsOfPair(request.headDim, request.valueDim));
   if (!flops)
     return fail(flops.status());
   return report(options, *outcome, *flops, store->path());
@@ -180,7 +190,8 @@ Action addTune(CLI::App &command) {
   auto options = std::make_shared<TuneOptions>();
   options->pattern.add(command);
   options->problem.add(command, /*withSeqlen=*/true);
-  options->shape.add(command);
+  options->shape.add(command, /*withPages=*/true);
+  options->pages.add(command, /*several=*/false);
   options->config.addSkeleton(command);
   options->database.add(command);
   options->database.addShipped(command);

@@ -136,6 +136,11 @@ def test_a_request_that_never_fits_is_refused(model):
         assert len(small.tokens(prompt="a", max_tokens=63)) == 63
 
 
+def hang_up(connection):
+    connection.sock.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
 def test_who_goes_away_gives_everything_back(model, server):
     body = dict(prompt=list(TEXT[:100]), max_tokens=20)
     expected = server.tokens(**body)
@@ -146,9 +151,9 @@ def test_who_goes_away_gives_everything_back(model, server):
         busy.wait_for(running_requests=1, waiting_requests=1)
         status, text = busy.answer("POST", "/v1/completions", body)
         assert status == 503 and json.loads(text)["error"] == dict(code="unavailable", message="1 requests wait already")
-        for connection in (second, first):  # one that waits, one under way
-            connection.sock.shutdown(socket.SHUT_RDWR)
-            connection.close()
+        hang_up(second)  # which waits, and would be next
+        busy.wait_for(running_requests=1, waiting_requests=0, cancelled=1)
+        hang_up(first)
         response.close()
         seen = busy.wait_for(running_requests=0, waiting_requests=0, cancelled=2)
         assert seen["finished"] == seen["used_pages"] == seen["kept_pages"] == 0

@@ -115,8 +115,6 @@ void checkGradients(const Kernel &kernel, const std::vector<AttentionSizes> &sha
   }
 }
 
-bool takesAll() { return std::getenv("HEDDLE_TEST_ALL") != nullptr; }
-
 double errorOfOut(const Forward &forward, const Call &call) {
   return oracle::verifyCall(call.kindCall(), forward.run(call), 100).roles.front().maxError;
 }
@@ -137,7 +135,7 @@ TEST_CASE("fp32 by the portable kernel: head dims are multiples of 8, those of v
 
 TEST_CASE("fp32 by the portable kernel: the library's patterns") {
   std::vector<std::string> patterns = {"document", "longnet", "softcap"};
-  if (std::getenv("HEDDLE_TEST_ALL")) {
+  if (takesAll()) {
     patterns.clear();
     for (const std::string &path : libraryPatterns())
       patterns.push_back(std::filesystem::path(path).stem());
@@ -264,7 +262,7 @@ TEST_CASE("gradients of fp32 by the portable kernel: branches with deltas of the
     checkGradients(kernel, {sizesOf(100, 100, 2, 1)});
   }
   std::vector<std::string> patterns = {"document"};
-  if (std::getenv("HEDDLE_TEST_ALL"))
+  if (takesAll())
     patterns = {"document", "dilated", "bigbird", "block_topk", "block_csr", "bias", "sink", "sliding_window", "alibi"};
   for (const std::string &pattern : patterns)
     checkGradients(gradientsOf(pattern), {sizesOf(150, 170, 6, 2)});

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_TESTS_UNIT_GROUP_FIXTURE_H
 #define HEDDLE_TESTS_UNIT_GROUP_FIXTURE_H
 
-#include "support/Places.h"
+#include "support/LibraryFiles.h"
 #include "library_fixture.h"
 #include "runtime/Include/heddle.hpp"
 
@@ -306,15 +306,6 @@ inline bool sameBits(const Share &a, const Share &b) {
     if (std::memcmp((a.*member).data(), (b.*member).data(), (a.*member).size() * sizeof(float)) != 0)
       return false;
   return true;
-}
-
-inline std::vector<std::string> libraryFiles() {
-  std::vector<std::string> paths;
-  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns))
-    if (entry.path().extension() == ".mlir")
-      paths.push_back(entry.path().string());
-  std::sort(paths.begin(), paths.end());
-  return paths;
 }
 
 } // namespace heddle::test

@@ -98,6 +98,7 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   task.setup.seed = ~uint64_t(0);
   task.setup.kind = {KindBase::backward, Adds::all, true, {0, 3}};
   task.setup.forward = smallKernel();
+  task.setup.served = {{KeyPlaces::lists, 16}, {5, 70}};
   task.setup.scale = 0.25f;
   task.pattern = "text";
   task.operandFile = "/tmp/x";
@@ -108,6 +109,7 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   CHECK(read.setup.shape.kvHeads == 3);
   CHECK(read.setup.shape.seqlenK == 7);
   CHECK(read.setup.shape.kOrigin == 13);
+  CHECK(read.setup.served.key() == "keys:5-70 lists:16");
   CHECK(read.setup.shape.parameters == std::vector<int64_t>{4, -5});
   CHECK(read.setup.elements.v == DType::fp16);
   CHECK(read.setup.elements.out == DType::fp32);

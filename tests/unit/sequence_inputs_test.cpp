@@ -1,5 +1,6 @@
 // Inputs of calls of sequences: what random ones are, and what their tensors must be.
 #include "compiler/Io/AttentionInputs.h"
+#include "compiler/Io/ServedKeys.h"
 
 #include <algorithm>
 #include <cmath>
@@ -44,4 +45,49 @@ TEST_CASE("calls of sequences: tables behind each other, and first pages that se
                     size_t(wholePages(1)) * sizeof(int32_t)) == 0);
   shared.sharedK = {};
   CHECK(mentions(makeAttentionInputs(shared, cascade).status(), "tensor 'shared_k'"));
+}
+
+TEST_CASE("keys that are served: lengths of a range, and room for the longest in whole pages") {
+  CHECK(LengthRange::parse("4k")->text() == "4096");
+  CHECK(LengthRange::parse("512-32k")->text() == "512-32768");
+  CHECK(LengthRange::parse("0-7")->least == 0);
+  for (const char *wrong : {"", "0", "9-5", "-5", "5-", "one", "1-2G"})
+    CHECK_MESSAGE(!LengthRange::parse(wrong), wrong);
+  const ServedKeys keys = {{KeyPlaces::indices, 16}, {5, 70}};
+  CHECK(keys.room() == 80);
+  CHECK(keys.key() == "keys:5-70 indices:16");
+  CHECK(keys.text() == "5-70 keys, pages of 16, indices");
+  CHECK(ServedKeys{{KeyPlaces::rows}, {9, 9}}.key() == "keys:9 rows:");
+  CHECK(!ServedKeys().isGiven());
+}
+
+TEST_CASE("batches of served keys are calls, wherever their keys lie") {
+  const CallElements elements(DType::bf16, DType::bf16);
+  for (KeyPlaces places : allKeyPlaces()) {
+    CAPTURE(std::string(keyPlacesName(places)));
+    const ServedKeys keys = {{places, 16}, {5, 70}};
+    const AttentionSizes sizes{9, 1, keys.room(), 4, 2, 32, 32};
+    Result<ServedBatch> batch = randomServedBatch(sizes, keys, elements, {KindBase::decode}, 3);
+    REQUIRE_MESSAGE(batch.isOk(), batch.status().message());
+    CHECK(batch->lengths.size() == (places == KeyPlaces::lists ? 18 : 9));
+    for (int64_t length : batch->lengths)
+      CHECK((length >= 5 && length <= 70));
+    const auto asCall = makeAttentionInputs(batch->inputs, {KindBase::decode});
+    CHECK_MESSAGE(asCall.isOk(), asCall.status().message());
+    CHECK(batch->inputs.isGiven(Role::cuSeqlensK) == (places == KeyPlaces::rows));
+    CHECK(batch->inputs.isGiven(Role::kvIndptr) == (places == KeyPlaces::indices));
+    int64_t pages = 0;
+    for (int64_t length : batch->lengths)
+      pages += (length + 15) / 16;
+    CHECK(batch->inputs.sizes.pages == (places == KeyPlaces::rows ? 1 : pages)); // each sequence's own
+  }
+}
+
+TEST_CASE("a cache that would be larger than 2 GiB is shared, and refused where keys lie in rows") {
+  const CallElements elements(DType::bf16, DType::bf16);
+  const AttentionSizes sizes{64, 1, int64_t(1) << 20, 8, 8, 2, 2}; // 64 B a key, 4 GiB
+  const ServedKeys rows = {{KeyPlaces::rows}, {1 << 20, 1 << 20}};
+  const auto refused = randomServedBatch(sizes, rows, elements, {KindBase::decode}, 3);
+  CHECK(refused.status().code() == StatusCode::invalidArgument);
+  CHECK(mentions(refused.status(), "more than 2 GiB"));
 }

@@ -220,7 +220,7 @@ TEST_CASE("heads that visit alike are painted once, and their densities take no 
 }
 
 TEST_CASE("SVG is well formed and text fits the terminal") {
-  for (const std::string &path : libraryPatterns()) {
+  for (const std::string &path : halfOfLibrary(0)) {
     CAPTURE(path);
     auto file = loaded(path);
     for (int64_t length : {int64_t(1), int64_t(24), int64_t(9000), int64_t(1000000)}) {

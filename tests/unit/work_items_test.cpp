@@ -3,7 +3,7 @@
 // whole grid, also in rounds of rows: every row of every head belongs to exactly one CTA, and its tile names existing
 // rows of its round.
 //===----------------------------------------------------------------------===//
-#include "support/Places.h"
+#include "support/LibraryFiles.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/PreparedPattern.h"
@@ -78,8 +78,8 @@ int compileAndRun(const PreparedPattern &prepared, Raster raster) {
 } // namespace
 
 TEST_CASE("every row belongs to exactly one work item") {
-  for (const auto &entry : std::filesystem::directory_iterator(test::places().source + "/patterns")) {
-    auto file = PatternFile::load(entry.path().string());
+  for (const std::string &path : test::libraryPatterns()) {
+    auto file = PatternFile::load(path);
     REQUIRE(file.isOk());
     auto prepared = preparePattern(**file);
     REQUIRE(prepared.isOk());

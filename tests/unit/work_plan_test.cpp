@@ -65,7 +65,32 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
   CHECK(refused.status().message() ==
         "plan.json: kinds: expected one of forward, row_dot, backward, backward_accumulate, "
         "backward_accumulate_keys, backward_deterministic, backward_accumulate_deterministic, "
-        "backward_accumulate_keys_deterministic, quantize, got \"sideways\"");
+        "backward_accumulate_keys_deterministic, decode, cascade, quantize, got \"sideways\"");
+}
+
+TEST_CASE("problems of served keys are those of kinds that have sequences, and of no others") {
+  const WorkPlan plan = parsed(R"({"patterns": "a.mlir", "head_dims": 64, "kinds": ["forward", "decode"], "problems": [
+    {"heads": 4, "seqlen": 16},
+    {"batch": 32, "heads": 8, "kv_heads": 2, "lengths": "512-4k", "page_size": 16},
+    {"batch": 2, "heads": 8, "seqlen": 3, "lengths": 70, "keys": "rows"}]})");
+  const std::vector<TuneItem> items = plan.tuneItems();
+  REQUIRE(items.size() == 3);
+  CHECK(items[0].str() == "a.mlir bf16 head_dim=64 1x4x16");
+  CHECK(items[1].str() == "a.mlir decode bf16 head_dim=64 32x8[2]x1 over 512-4096 keys, pages of 16");
+  CHECK(items[2].str() == "a.mlir decode bf16 head_dim=64 2x8x3 over 70 keys, rows");
+  CHECK(items[2].problem.seqlenK == 128);
+  const auto refusal = [](const std::string &problem) {
+    return WorkPlan::parse(R"({"patterns": "a.mlir", "problems": )" + problem + "}", "plan.json", "")
+        .status()
+        .message();
+  };
+  const auto mentions = [](const std::string &text, const char *word) { return text.find(word) != std::string::npos; };
+  CHECK(mentions(refusal(R"({"heads": 4, "lengths": "9-5"})"), "problems.lengths: expected keys of each sequence"));
+  CHECK(mentions(refusal(R"({"heads": 4, "lengths": 9, "keys": "heap"})"),
+                 "problems.keys: expected one of pages, lists, rows, indices"));
+  CHECK(mentions(refusal(R"({"heads": 4, "lengths": 9, "seqlen_k": 9})"), "\"lengths\" or \"seqlen_k\""));
+  CHECK(mentions(refusal(R"({"heads": 4, "seqlen": 9, "page_size": 9})"), "\"lengths\" beside \"page_size\""));
+  CHECK(mentions(refusal(R"({"heads": 4, "lengths": 9, "page_size": 257})"), "problems.page_size"));
 }
 
 TEST_CASE("gradients of what a pattern reads are those of its items of gradients") {

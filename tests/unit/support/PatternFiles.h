@@ -1,29 +1,18 @@
 //===- PatternFiles.h - the patterns of the library, and odd ones ------------===//
-// Owns the lists that tests sweep: every file of patterns/, and texts that combine ops in ways that have broken
+// Owns the lists that tests sweep beside the files of patterns/: texts that combine ops in ways that have broken
 // something or look as if they might.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PATTERNFILES_H
 
-#include "support/Places.h"
+#include "support/LibraryFiles.h"
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Pattern/PatternFile.h"
 
 #include <algorithm>
 #include <doctest/doctest.h>
-#include <filesystem>
 
 namespace heddle::test {
-
-inline std::vector<std::string> libraryPatterns() {
-  std::vector<std::string> paths;
-  for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns))
-    if (entry.path().extension() == ".mlir")
-      paths.push_back(entry.path().string());
-  std::sort(paths.begin(), paths.end());
-  REQUIRE(paths.size() >= 7);
-  return paths;
-}
 
 inline std::unique_ptr<PatternFile> loaded(const std::string &path) {
   auto file = PatternFile::load(path);
