@@ -1,4 +1,4 @@
-// The order matters: traits and Pattern use the prelude's integers, the skeleton uses all of them.
+// The order matters: traits and Pattern use the prelude's integers, so does the skeleton, and kernels are made of all.
 #include "codegen/Emit/EmitPattern.h"
 #include "codegen/Emit/SourceWriter.h"
 
@@ -28,6 +28,8 @@ std::string assembleKernelSource(const KernelSourceParts &parts) {
   writer.text(parts.pattern);
   writer.line();
   writer.include(parts.skeleton);
+  writer.line();
+  writer.text(parts.kernels);
   return writer.take();
 }
 

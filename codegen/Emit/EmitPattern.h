@@ -25,7 +25,7 @@ struct PatternTraits {
   std::vector<bool> branchesWithWords; // of kept columns
   bool hasBandColumns = false;
   bool hasDocumentRows = false;
-  bool isTransposed = false;                     // there is a struct TransposedPattern beside Pattern
+  bool isTransposed = false;                     // Pattern has a TransposedPattern
   std::vector<bool> transposedBranchesWithWords; // and its kept columns
   bool hasTransposedBandColumns = false;
   bool hasScoreDocument = false;
@@ -38,7 +38,7 @@ struct PatternTraits {
 std::string patternWrapperText(const PatternInfo &info, const PatternTraits &traits);
 
 // Owns the order of the parts of a kernel source (docs/architecture.md, section 3): provenance,
-// prelude, KernelTraits, generated functions, skeleton.
+// prelude, KernelTraits, generated functions, skeleton, the kernel and what is exported of it.
 
 struct KernelSourceParts {
   std::string patternName;
@@ -47,7 +47,8 @@ struct KernelSourceParts {
   std::string traits;       // the text of `struct KernelTraits`
   std::string pattern;      // from emitPatternFunctions
   std::string instructions; // the file of instruction wrappers that a chain of scores calls; empty without one
-  std::string skeleton;     // the file that defines heddle_kernel, as #include spells it
+  std::string skeleton;     // the file of the kernel, as #include spells it
+  std::string kernels; // the text of `Kernel`, which that file makes of traits and pattern, and of what is exported
 };
 
 // The whole source, to be compiled with the files of codegen/Skeletons at hand. It names no time, path

@@ -154,9 +154,8 @@ void writeOperands(SourceWriter &writer, const PatternInfo &info) {
                 ">(operands[" + std::to_string(i) + "]);");
 }
 
-// Beside Pattern: device code picks the arguments that a kernel is asked for.
+// Device code picks the arguments that a kernel is asked for.
 void writeArgumentGradients(SourceWriter &writer, const PatternInfo &info, const PatternTraits &traits) {
-  writer.line();
   writer.line("template <int Argument> struct ArgumentGradient;");
   for (const ArgumentGradientTraits &gradient : traits.argumentGradients) {
     writer.line("template <>");
@@ -171,16 +170,28 @@ void writeArgumentGradients(SourceWriter &writer, const PatternInfo &info, const
       writeMethod(writer, function, info);
     }
   }
+  writer.line();
 }
 
 // What rows of keys visit, under the names of Pattern with the axes exchanged.
 void writeTransposed(SourceWriter &writer, const PatternInfo &info, const PatternTraits &traits) {
-  writer.line();
   auto transposed = writer.structure("TransposedPattern");
   writeAll(writer, info, FunctionPresence::WithKeyTiles);
   writeKeptColumns(writer, info, patternFunction(kKeyTiles.keptColumns), traits.transposedBranchesWithWords);
   if (traits.hasTransposedBandColumns)
     writeBandColumns(writer, info, patternFunction(kKeyTiles.bandColumns));
+  transposed.end();
+  writer.line();
+}
+
+// By which device code finds what stands around Pattern.
+void writeNeighbours(SourceWriter &writer, bool isTransposed) {
+  writer.line("using Context = PatternContext;");
+  writer.line("using Range = KeyRange;");
+  if (!isTransposed)
+    return;
+  writer.line("using Transposed = TransposedPattern;");
+  writer.line("template <int Argument> using Gradient = ArgumentGradient<Argument>;");
 }
 
 } // namespace
@@ -198,7 +209,12 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
   writer.fields("int32_t", {"begin", "end", "fullBegin", "fullEnd", "reach"});
   range.end();
   writer.line();
+  if (traits.isTransposed) {
+    writeArgumentGradients(writer, info, traits);
+    writeTransposed(writer, info, traits);
+  }
   auto pattern = writer.structure("Pattern");
+  writeNeighbours(writer, traits.isTransposed);
   writer.constant("kVariantCount", info.variantCount);
   writer.constant("kBranchCount", info.branchCount);
   writer.constant("kParamCount", info.paramCount);
@@ -216,10 +232,6 @@ std::string patternWrapperText(const PatternInfo &info, const PatternTraits &tra
     writeDocuments(writer, info);
   writeOperands(writer, info);
   pattern.end();
-  if (!traits.isTransposed)
-    return writer.take();
-  writeArgumentGradients(writer, info, traits);
-  writeTransposed(writer, info, traits);
   return writer.take();
 }
 

@@ -28,19 +28,19 @@ const char *kAfter = R"(
 // 0, or the number of the check that failed. begins: where documents begin, and behind them the number of rows.
 extern "C" __attribute__((visibility("default"))) int check(int batch, int heads, int rows, int seqlenK, int qOrigin, int itemsOfHead, const int *begins, int documents,
                      const void *const *operands, const int *words) {
-  heddle::KernelParams p{};
+  HostKernel::Params p{};
   p.batch = batch; p.heads = heads; p.kvHeads = 1; p.seqlenQ = rows; p.seqlenK = seqlenK; p.qOrigin = qOrigin;
   for (int i = 0; i < Pattern::kOperandCount; ++i) p.operand[i] = operands[i];
   for (int i = 0; i < Pattern::kParamCount; ++i) p.param[i] = words[i];
-  if (heddle::itemsPerHead(p, rows) != itemsOfHead) return 1;
+  if (heddle::itemsPerHead<HostKernel>(p, rows) != itemsOfHead) return 1;
   std::vector<int> owners(batch * heads * rows);
   for (int index = 0; index < batch * heads * itemsOfHead; ++index) {
-    heddle::WorkItem item{};
+    heddle::WorkItem<HostKernel> item{};
     if (!heddle::decodeWorkItem(p, index, item)) continue;
     if (item.batch >= batch || item.head >= heads || item.queryRate != 1) return 3;
     if (item.endRow(p) > rows) return 4;
     if (item.firstRow > item.lastRow || item.lastRow - item.firstRow >= BLOCK_M || item.lastRow >= item.endRow(p)) return 5;
-    heddle::WorkItem again{}; // as the header brings it to consumers
+    heddle::WorkItem<HostKernel> again{}; // as the header brings it to consumers
     if (again.rateOfWord(item.wordOfRate(item.queryRate)) != 1 || again.endRow(p) != item.endRow(p)) return 6;
     for (int row = item.firstRow; row <= item.lastRow; ++row) ++owners[(item.batch * heads + item.head) * rows + row];
     if (!begins) continue;

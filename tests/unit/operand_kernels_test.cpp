@@ -77,7 +77,7 @@ TEST_CASE("NVRTC compiles them for both families, and its parameter block has th
     CAPTURE(skeleton->name());
     auto source = test::firstSource(prepared, shapeForAll(), "skeleton=" + std::string(skeleton->name()));
     REQUIRE(source.isOk());
-    source->text += "static_assert(sizeof(heddle::KernelParams) == " +
+    source->text += "static_assert(sizeof(Kernel::Params) == " +
                     std::to_string(skeleton->defaultPlan(request).launches.front().paramBytes) + ", \"layout\");\n";
     auto ptx = compile(*source, shapeForAll().archName());
     CHECK_MESSAGE(ptx.isOk(), ptx.status().message());

@@ -19,7 +19,7 @@ using namespace heddle::test;
 
 namespace {
 
-// `KernelParams` of portable_backward_params.cuh for two run-time sizes, as the host compiler lays it out.
+// The parameter block of portable_backward_params.cuh for two run-time sizes, as the host compiler lays it out.
 struct HostParams {
   const void *q, *k, *v, *dOut;
   void *rowGradient, *valueGradient;

@@ -26,7 +26,7 @@ using namespace heddle::test;
 
 namespace {
 
-// `KernelParams` of forward_params.cuh for two run-time sizes, as the host compiler lays it out.
+// The parameter block of forward_params.cuh for two run-time sizes, as the host compiler lays it out.
 struct HostParams {
   const void *q, *k, *v;
   void *out;
@@ -45,6 +45,8 @@ const char *const kCausal = R"(
 struct PatternContext { int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin; int32_t param[1]; };
 struct KeyRange { int32_t begin, end, fullBegin, fullEnd, reach; };
 struct Pattern {
+  using Context = PatternContext;
+  using Range = KeyRange;
   static constexpr int kVariantCount = 1, kBranchCount = 1, kParamCount = 0;
   static __device__ __forceinline__ int variant(const PatternContext &c) { return 0; }
   static __device__ __forceinline__ int queryRate(int variant) { return 1; }
@@ -79,6 +81,8 @@ const char *const kTwoLattices = R"(
 struct PatternContext { int32_t batch, head, heads, seqlenQ, seqlenK, qOrigin, kOrigin; int32_t param[1]; };
 struct KeyRange { int32_t begin, end, fullBegin, fullEnd, reach; };
 struct Pattern {
+  using Context = PatternContext;
+  using Range = KeyRange;
   static constexpr int kVariantCount = 2, kBranchCount = 2, kParamCount = 1;
   static __device__ __forceinline__ int variant(const PatternContext &c) { return c.head * 2 >= c.heads; }
   static __device__ __forceinline__ int queryRate(int variant) { return variant ? 4 : 1; }
@@ -114,7 +118,7 @@ KernelSource sourceFor(const KernelRequest &request, const KernelConfig &config,
   const Skeleton &skeleton = portableForwardSkeleton();
   KernelSource source;
   source.text = "#include \"Shared/prelude.cuh\"\n" + skeleton.traits(request, config) + pattern + "#include \"" +
-                skeleton.deviceFile() + "\"\n";
+                skeleton.deviceFile() + "\"\n" + skeleton.kernels();
   for (const EmbeddedFile &file : skeletonSources())
     source.headers.push_back({std::string(file.name), std::string(file.text)});
   return source;

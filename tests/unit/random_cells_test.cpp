@@ -55,6 +55,7 @@ thread_local int ownLane = 0;
 
 } // namespace
 
+struct KernelTraits;
 #include "codegen/Skeletons/Shared/random_cells_transposed.cuh"
 
 TEST_CASE("every pi_t is a permutation, and its inverse is found") {
@@ -178,11 +179,11 @@ template <class Ask> static std::vector<int32_t> askTogether(Ask ask) {
 
 TEST_CASE("rows that take turns in one place, and cells of several windows, from wherever one asks") {
   const int32_t count = 40, seed = 3;
-  heddle::CellBits::clear();
+  heddle::NotedCells::clear();
   std::mt19937 random(11);
   for (int32_t extent : {1, 33, 1024, 1025, 5000, 100000}) // windows of 1024 cells
     for (int round = 0; round < 12; ++round) {
-      const int32_t row = round % 3 * heddle::CellBits::kSlots % extent, head = round % 2;
+      const int32_t row = round % 3 * heddle::NotedCells::kSlots % extent, head = round % 2;
       int32_t from = round % 4 ? int32_t(random() % uint32_t(extent + 2)) : -5;
       for (int step = 0; step < 3 && from != kNoCell; ++step) {
         const int32_t expected = heddle::attn::randomCellsNext(count, seed, head, extent, row, from);

@@ -401,9 +401,10 @@ TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {
       int replaced = 0;
       for (SourceHeader &header : bare.headers)
         if (header.name == "Forward/score_chain.cuh") {
-          header.text = "#pragma once\n#include \"Forward/score_mask.cuh\"\nnamespace heddle {\nDEV float "
-                        "weightScale(float scale) { return scale; }\n"
-                        "DEV void applyScores(Scores &, const MaskScope &, const KeyTile &, int, float) {}\n}\n";
+          header.text = "#pragma once\n#include \"Forward/score_mask.cuh\"\nnamespace heddle {\n"
+                        "template <class K> DEV float weightScale(float scale) { return scale; }\n"
+                        "template <class K>\n"
+                        "DEV void applyScores(Scores<K> &, const MaskScope<K> &, const KeyTile &, int, float) {}\n}\n";
           ++replaced;
         }
       CHECK(replaced == 1);

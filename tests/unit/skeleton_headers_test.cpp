@@ -1,6 +1,7 @@
 //===- skeleton_headers_test.cpp - device files that stand alone ------------===//
 // Every device file compiles behind the traits and the pattern of a kernel, with no other device file before it: it
-// includes what it uses. NVRTC needs no GPU.
+// includes what it uses. Kernels are templates on both: two of a skeleton are one translation unit, in which nothing is
+// called KernelTraits or Pattern. NVRTC needs no GPU.
 //===----------------------------------------------------------------------===//
 #include "support/Places.h"
 #include "codegen/Config/KernelConfig.h"
@@ -10,6 +11,7 @@
 #include "codegen/Nvrtc/NvrtcLibrary.h"
 #include "codegen/Skeletons/Shared/EmbeddedSources.h"
 #include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/WarpgroupShapes.h"
 #include "codegen/Target/FindArch.h"
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Session/CompileSession.h"
@@ -18,17 +20,20 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 using namespace heddle;
 
 namespace {
 
-/// The source of a kernel less the include of its skeleton, which is the last line.
-struct Beginning {
-  KernelSource source;
-  std::string arch;
+struct Wanted {
+  std::string kind, arch;
+  std::string pattern = "longnet";
+  int64_t headDim = 64;
 };
 
-Beginning beginningOf(const std::string &kind, const std::string &arch, const std::string &name = "longnet") {
+KernelSource sourceOf(const Wanted &wanted) {
+  const auto &[kind, arch, name, headDim] = wanted;
   auto file = PatternFile::load(test::places().patterns + "/" + name + ".mlir");
   REQUIRE_MESSAGE(file.isOk(), file.status().message());
   const Walk walk = kind == "row_dot" ? Walk::both : Kind::parse(kind)->walk();
@@ -37,22 +42,77 @@ Beginning beginningOf(const std::string &kind, const std::string &arch, const st
   KernelShape shape;
   shape.kind = *Kind::parse(kind);
   shape.arch = *findGpuArch(arch);
+  shape.headDim = shape.valueDim = headDim;
   const KernelRequest request = makeRequest(*pattern, shape);
   auto config = defaultConfig(request);
   REQUIRE_MESSAGE(config.isOk(), config.status().message());
   auto source = test::firstSource(*pattern, request, *config);
   REQUIRE_MESSAGE(source.isOk(), source.status().message());
-  source->text.erase(source->text.rfind("#include"));
-  return {*source, arch};
+  return *source;
 }
 
+/// The source of a kernel up to the include of its skeleton.
+struct Beginning {
+  Beginning(const Wanted &wanted) : source(sourceOf(wanted)), arch(wanted.arch) {
+    source.text.erase(source.text.rfind("#include"));
+  }
+  KernelSource source;
+  std::string arch;
+};
+
 Status compileBehind(const Beginning &beginning, const EmbeddedFile &header) {
-  const bool hasKernel = header.text.find(kKernelEntry) != std::string_view::npos;
   KernelSource source = beginning.source;
   source.text += "#include \"" + std::string(header.name) + "\"\n";
-  if (!hasKernel)
-    source.text += "extern \"C\" __global__ void " + std::string(kKernelEntry) + "() {}\n";
+  source.text += "extern \"C\" __global__ void " + std::string(kKernelEntry) + "() {}\n";
   return compile(source, beginning.arch).status();
+}
+
+/// Takes what begins with a text off another, up to what begins with a third, or to its end.
+std::string cut(std::string &text, const std::string &from, const std::string &to = "") {
+  const size_t begin = text.rfind(from), end = to.empty() ? text.size() : text.find(to, begin);
+  REQUIRE(begin != std::string::npos);
+  REQUIRE(end != std::string::npos);
+  const std::string found = text.substr(begin, end - begin);
+  text.erase(begin, found.size());
+  return found;
+}
+
+/// What a source is made of, behind the prelude: the shapes of its products, its traits and its pattern, its skeleton, and
+/// its kernels.
+struct Parts {
+  explicit Parts(std::string text) {
+    kernels = cut(text, "using Kernel");
+    skeleton = cut(text, "#include");
+    if (const std::string macro = "#define HEDDLE_WARPGROUP_SHAPES"; text.find(macro) != std::string::npos)
+      shapes = cut(text, macro, "\n\n");
+    body = text.substr(text.find("struct KernelTraits"));
+  }
+  std::string shapes, body, skeleton, kernels;
+};
+
+/// The shapes of both, of Hopper's kernels.
+std::string bothShapes(const std::string &first, const std::string &second) {
+  const std::string text = first + second, shape = "  SHAPE(";
+  std::set<int64_t> columns;
+  for (size_t at = text.find(shape); at != std::string::npos; at = text.find(shape, at + 1))
+    columns.insert(std::stoll(text.substr(at + shape.size())));
+  return columns.empty() ? "" : warpgroupShapes(columns);
+}
+
+/// The kernels of both in one source, each in a namespace of its own.
+KernelSource togetherOf(const Wanted &first, const Wanted &second) {
+  KernelSource source = sourceOf(first);
+  Parts one(source.text), other(sourceOf(second).text);
+  REQUIRE(one.skeleton == other.skeleton);
+  for (size_t at; (at = other.kernels.find("    heddle_")) != std::string::npos;)
+    other.kernels.replace(at, 11, "    second_");
+  auto inside = [](const char *name, const std::string &text) {
+    return std::string("namespace ") + name + " {\n" + text + "}\n";
+  };
+  source.text = "#include \"Shared/prelude.cuh\"\n" + bothShapes(one.shapes, other.shapes) + inside("first", one.body) +
+                inside("second", other.body) + one.skeleton + inside("first", one.kernels) +
+                inside("second", other.kernels);
+  return source;
 }
 
 } // namespace
@@ -62,10 +122,9 @@ TEST_CASE("device files include what they use") {
     MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
     return;
   }
-  const Beginning kernels[] = {beginningOf("forward", "sm_90a"), beginningOf("backward", "sm_90a"),
-                               beginningOf("forward", "sm_80"),  beginningOf("backward", "sm_80"),
-                               beginningOf("row_dot", "sm_80"),  beginningOf("decode", "sm_80"),
-                               beginningOf("quantize", "sm_89"), beginningOf("cascade", "sm_80", "causal")};
+  const Beginning kernels[] = {{{"forward", "sm_90a"}}, {{"backward", "sm_90a"}},        {{"forward", "sm_80"}},
+                               {{"backward", "sm_80"}}, {{"row_dot", "sm_80"}},          {{"decode", "sm_80"}},
+                               {{"quantize", "sm_89"}}, {{"cascade", "sm_80", "causal"}}};
   for (const EmbeddedFile &file : skeletonSources()) {
     Status status;
     for (const Beginning &kernel : kernels)
@@ -73,4 +132,21 @@ TEST_CASE("device files include what they use") {
         break;
     CHECK_MESSAGE(status.isOk(), std::string(file.name) << ": " << status.message());
   }
+}
+
+TEST_CASE("two kernels of a skeleton are one translation unit") {
+  if (!NvrtcLibrary::shared().isOk()) {
+    MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
+    return;
+  }
+  for (const char *kind : {"forward", "backward"})
+    for (const char *arch : {"sm_90a", "sm_80"}) {
+      CAPTURE(kind);
+      CAPTURE(arch);
+      const KernelSource source = togetherOf({kind, arch, "causal", 64}, {kind, arch, "document", 128});
+      const auto code = compile(source, arch);
+      CHECK_MESSAGE(code.isOk(), code.status().message());
+      if (code.isOk())
+        CHECK(code->ptx.find(".entry second_kernel") != std::string::npos);
+    }
 }

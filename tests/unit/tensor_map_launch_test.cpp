@@ -17,7 +17,7 @@ using namespace heddle::test;
 
 namespace {
 
-// `KernelParams` of sm90_params.cuh for two run-time sizes and two rates of keys and queries.
+// The parameter block of sm90_params.cuh for two run-time sizes and two rates of keys and queries.
 struct alignas(64) HostMap {
   char bytes[128];
 };

@@ -21,7 +21,7 @@ namespace {
 
 const char *kAfter = R"(
 int check(int batch, int heads, int rows) {
-  heddle::KernelParams p{};
+  HostKernel::Params p{};
   p.batch = batch; p.heads = heads; p.kvHeads = 1; p.seqlenQ = rows; p.seqlenK = rows;
   for (int &size : p.param) size = 5;
   std::vector<int> owners(batch * heads * rows);
@@ -37,9 +37,9 @@ int check(int batch, int heads, int rows) {
     p.roundFirst = first;
     p.roundRows = end - first;
 #endif
-    int items = batch * heads * heddle::itemsPerHead(p, end - first);
+    int items = batch * heads * heddle::itemsPerHead<HostKernel>(p, end - first);
     for (int index = 0; index < items; ++index) {
-      heddle::WorkItem item{};
+      heddle::WorkItem<HostKernel> item{};
       if (!heddle::decodeWorkItem(p, index, item)) continue;
       if (item.firstRow > item.lastRow || item.batch >= batch || item.head >= heads) return 1;
       if (item.firstRow < first || item.lastRow >= end) return 1;

@@ -107,6 +107,14 @@ std::vector<int64_t> keyItemRates(const KernelRequest &request) {
   return {rates.begin(), rates.end()};
 }
 
+std::vector<KernelEntry> backwardEntries() {
+  return {{"heddle_backward_preprocess", "Kernel::BackwardPreprocess"},
+          {"heddle_convert_dq", "Kernel::ConvertDq"},
+          {"heddle_kernel", "Kernel"},
+          {"heddle_query_walk", "Kernel::QueryWalk"},
+          {"heddle_branch_deltas", "Kernel::BranchDeltas"}};
+}
+
 BackwardPlan::BackwardPlan(const KernelRequest &request, int64_t blockM, int64_t blockN,
                            const std::vector<int64_t> &queryRates)
     : request(request), blockM(blockM), rateSets(int64_t(queryRates.size())), plan(planFor(request, 1)),

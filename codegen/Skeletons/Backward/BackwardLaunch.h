@@ -5,6 +5,7 @@
 
 #include "codegen/Config/PatternRates.h"
 #include "codegen/Skeletons/Backward/dq_layout.cuh"
+#include "codegen/Skeletons/Shared/Skeleton.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
@@ -13,6 +14,9 @@ struct KernelRequest;
 class TraitsPrinter;
 
 constexpr int64_t kWarpLanes = 32, kFloatBytes = 4;
+
+/// The walks over tiles and the launches around them.
+std::vector<KernelEntry> backwardEntries();
 
 /// The plan in the making, and what its launches have in common.
 struct BackwardPlan {

@@ -2,25 +2,26 @@
 // score by the argument, added to the element that the pair reads, in fp32. What one element gets is summed in a lane,
 // then in a warp, as far as the element shows: over all tiles of a head where no position chooses it, over a tile where
 // one axis does; of tables by distance where neighbours on a diagonal read the same. Launches clear before.
-// KernelTraits: of gradient_pointers.cuh, and for each gradient in kGradientIsStored[] 1 where every pair has an
+// Traits: of gradient_pointers.cuh, and for each gradient in kGradientIsStored[] 1 where every pair has an
 // element of its own, in kGradientIsShared[] 1 where pairs of a tile share them. Without any nothing here adds to a
 // kernel.
 #pragma once
 
-#include "Backward/params.cuh"
+#include "Backward/gradient_pointers.cuh"
 #include "Ptx/memory.cuh"
+#include "Shared/pattern_context.cuh"
 
 namespace heddle {
 
-template <int Number, class Traits = KernelTraits> struct GradientOf : ArgumentGradient<Traits::kGradientOf[Number]> {
-  using Base = ArgumentGradient<Traits::kGradientOf[Number]>;
+template <class K, int Number> struct GradientOf : K::Pattern::template Gradient<K::kGradientOf[Number]> {
+  using Base = typename K::Pattern::template Gradient<K::kGradientOf[Number]>;
   static constexpr bool kIsOfHead = !Base::kReadsQuery && !Base::kReadsKey;
-  static constexpr bool kIsStored = Traits::kGradientIsStored[Number];
-  static constexpr bool kIsShared = Traits::kGradientIsShared[Number];
+  static constexpr bool kIsStored = K::kGradientIsStored[Number];
+  static constexpr bool kIsShared = K::kGradientIsShared[Number];
 };
 
 // Derivatives by the arguments, where scores decide them: kept from the scores of a tile to its dS.
-template <int Tiles, int Count = kGradientCount> struct ArgumentFactors {
+template <int Tiles, int Count> struct ArgumentFactors {
   float of[Count][Tiles][4];
 };
 template <int Tiles> struct ArgumentFactors<Tiles, 0> {};
@@ -30,7 +31,6 @@ template <int Count> struct SumsOf {
   float of[Count];
 };
 template <> struct SumsOf<0> {};
-using ArgumentSums = SumsOf<kGradientCount>;
 
 template <class Gradient, class Place> DEV float derivativeAt(const Place &place, int n, int slot, float score) {
   return Gradient::derivative(place.context, place.queryPosition(n, slot), place.keyPosition(n, slot),
@@ -45,13 +45,14 @@ template <class Gradient, class Place> DEV int64_t elementAt(const Place &place,
 // Scores before the chain.
 template <int Number = 0, class Factors, class Place, int Tiles>
 DEV void keepArgumentFactors(Factors &factors, const float (&scores)[Tiles][4], const Place &place, float scale) {
-  if constexpr (Number < kGradientCount) {
-    if constexpr (GradientOf<Number>::kReadsScore) {
+  using K = typename Place::Kernel;
+  if constexpr (Number < K::kGradientCount) {
+    if constexpr (GradientOf<K, Number>::kReadsScore) {
 #pragma unroll
       for (int n = 0; n < Tiles; ++n)
 #pragma unroll
         for (int slot = 0; slot < 4; ++slot)
-          factors.of[Number][n][slot] = derivativeAt<GradientOf<Number>>(place, n, slot, scores[n][slot] * scale);
+          factors.of[Number][n][slot] = derivativeAt<GradientOf<K, Number>>(place, n, slot, scores[n][slot] * scale);
     }
     keepArgumentFactors<Number + 1>(factors, scores, place, scale);
   }
@@ -172,8 +173,9 @@ DEV void addOfPairs(float *to, const float (&values)[Tiles][4], const Place &pla
 template <int Number = 0, class Params, class Sums, class Factors, class Place, int Tiles>
 DEV void addToArguments(const Params &p, Sums &sums, const float (&products)[Tiles][4], const Factors &factors,
                         const Place &place) {
-  if constexpr (Number < kGradientCount) {
-    using Gradient = GradientOf<Number>;
+  using K = typename Place::Kernel;
+  if constexpr (Number < K::kGradientCount) {
+    using Gradient = GradientOf<K, Number>;
     float values[Tiles][4];
 #pragma unroll
     for (int n = 0; n < Tiles; ++n)
@@ -201,41 +203,44 @@ DEV void addToArguments(const Params &p, Sums &sums, const float (&products)[Til
 }
 
 // The tiles of the head are done. All lanes of a warp call together.
-template <int Number = 0, class Params, class Sums>
-DEV void leaveArgumentSums(const Params &p, const Sums &sums, int32_t batch, int32_t head) {
-  if constexpr (Number < kGradientCount) {
-    using Gradient = GradientOf<Number>;
+template <class K, int Number = 0, class Sums>
+DEV void leaveArgumentSums(const ParamsOf<K> &p, const Sums &sums, int32_t batch, int32_t head) {
+  if constexpr (Number < K::kGradientCount) {
+    using Gradient = GradientOf<K, Number>;
     if constexpr (Gradient::kIsOfHead) {
       const float sum = sumOfLanes<31>(sums.of[Number]);
       const int64_t element = Gradient::place(makeContext(p, batch, head), 0, 0, 0);
       addToElement(p.gradient[Number], element, threadIdx.x % 32 == 0 ? sum : 0.f);
     }
-    leaveArgumentSums<Number + 1>(p, sums, batch, head);
+    leaveArgumentSums<K, Number + 1>(p, sums, batch, head);
   }
 }
 
 // What a warp adds up over its tiles, those of a head after each other.
-class ArgumentGradients {
+template <class K> class ArgumentGradients {
+  using Params = ParamsOf<K>;
+  using Sums = SumsOf<K::kGradientCount>;
+
 public:
-  DEV ArgumentGradients(const KernelParams &p, int32_t batch, int32_t firstHead)
+  DEV ArgumentGradients(const Params &p, int32_t batch, int32_t firstHead)
       : p(p), batch(batch), head(firstHead), sums() {}
 
   // As addToArguments; `ofTile` is uniform.
   template <int Tiles, class Factors, class Place>
   DEV void add(int32_t ofTile, const float (&products)[Tiles][4], const Factors &factors, const Place &place) {
-    if (kGradientCount > 0 && ofTile != head) {
+    if (K::kGradientCount > 0 && ofTile != head) {
       leave();
       head = ofTile;
-      sums = ArgumentSums();
+      sums = Sums();
     }
     addToArguments(p, sums, products, factors, place);
   }
-  DEV void leave() const { leaveArgumentSums(p, sums, batch, head); }
+  DEV void leave() const { leaveArgumentSums<K>(p, sums, batch, head); }
 
 private:
-  const KernelParams &p;
+  const Params &p;
   int32_t batch, head;
-  ArgumentSums sums;
+  Sums sums;
 };
 
 } // namespace heddle

@@ -3,11 +3,11 @@
 // the sums of dq_accumulation.cuh into d_q, or adds them. Of gradient(detached) heddle_backward_preprocess leaves the
 // gradient of lse in the place of delta, for heddle_branch_deltas.
 // The gradient of a sink needs rows only: heddle_backward_preprocess adds -P of the sink times delta, which the product
-// of a key without a value does not change. KernelTraits::kSinkGradient: 0 not wanted, 1 one for all heads, 2 one for
+// of a key without a value does not change. Traits: kSinkGradient, 0 not wanted, 1 one for all heads, 2 one for
 // each.
 // Launch: heddle_backward_preprocess as row_dot.cuh with kPreprocessRows rows and kRowWarps warps a block, of as many
 // rows as the tiles of a head have; heddle_convert_dq with ceil(batch * seqlen_q * heads * ceil(kHeadDim / 16) /
-// kConvertDqThreads) blocks.
+// (32 * kRowWarps)) blocks.
 #pragma once
 
 #include "Backward/argument_gradients.cuh"
@@ -15,22 +15,19 @@
 #include "Backward/gradient_rows.cuh"
 #include "Backward/row_pieces.cuh"
 #include "Backward/row_statistics.cuh"
-#include "Shared/pattern_operands.cuh"
+#include "Shared/pattern_context.cuh"
 #include "Shared/score_units.cuh"
 
 namespace heddle {
 
-constexpr int kPreprocessRows = KernelTraits::kPreprocessRows, kRowWarps = KernelTraits::kRowWarps;
-constexpr int kConvertDqThreads = 32 * kRowWarps;
-
-template <bool HasSinkGradient> struct SinkParams {};
-template <> struct SinkParams<true> : PatternOperands {
+template <class P, bool HasSinkGradient> struct SinkParams {};
+template <class P> struct SinkParams<P, true> : OperandsOf<P> {
   float *sinkGradient;
   int32_t seqlenK, qOrigin, kOrigin;
-  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+  int32_t param[kArgumentWords<P>];
 };
 
-struct PreprocessParams : SinkParams<(KernelTraits::kSinkGradient > 0)> {
+template <class K> struct PreprocessParams : SinkParams<typename K::Pattern, (K::kSinkGradient > 0)> {
   const void *out, *dOut;
   const float *givenLse;
   const float *dLse; // null: none is given
@@ -41,17 +38,17 @@ struct PreprocessParams : SinkParams<(KernelTraits::kSinkGradient > 0)> {
 };
 
 // Sums that are added in order are not cleared before.
-template <bool HasOrder> struct OrderParams {
+template <class K, bool HasOrder> struct OrderParams {
   DEV bool hasSums(int32_t, int32_t, int32_t) const { return true; }
 };
-template <> struct OrderParams<true> {
+template <class K> struct OrderParams<K, true> {
   const uint32_t *order;
   DEV bool hasSums(int32_t headOfAll, int32_t row, int32_t seqlenQ) const {
-    return order[orderWord(headOfAll, seqlenQ, classTile(row, kOrderRate))] & kOrderHasSums;
+    return order[orderWord<K>(headOfAll, seqlenQ, classTile<K>(row, kOrderRate<K>))] & kOrderHasSums;
   }
 };
 
-struct ConvertDqParams : OrderParams<(KernelTraits::kOrderRate > 0)> {
+template <class K> struct ConvertDqParams : OrderParams<K, (K::kOrderRate > 0)> {
   const float *sums;
   void *queryGradient;
   int64_t stride[3];
@@ -60,30 +57,31 @@ struct ConvertDqParams : OrderParams<(KernelTraits::kOrderRate > 0)> {
 };
 
 // One group of 16 columns of one row.
-struct SumGroup {
-  static constexpr int kOfRow = (KernelTraits::kHeadDim + kSumGroupColumns - 1) / kSumGroupColumns;
-  static constexpr int kOfSplit = kSumColumns / kSumGroupColumns;
+template <class K> struct SumGroup {
+  using Params = ConvertDqParams<K>;
+  static constexpr int kOfRow = (K::kHeadDim + kSumGroupColumns - 1) / kSumGroupColumns;
+  static constexpr int kOfSplit = K::kSumColumns / kSumGroupColumns;
   int32_t batch, row, head, group;
 
-  DEV explicit SumGroup(const ConvertDqParams &p) {
-    const int64_t number = static_cast<int64_t>(blockIdx.x) * kConvertDqThreads + threadIdx.x;
+  DEV explicit SumGroup(const Params &p) {
+    const int64_t number = static_cast<int64_t>(blockIdx.x) * (32 * K::kRowWarps) + threadIdx.x;
     group = static_cast<int32_t>(number % kOfRow);
     const int64_t rest = number / kOfRow;
     head = static_cast<int32_t>(rest % p.heads);
     row = static_cast<int32_t>(rest / p.heads % p.seqlenQ);
     batch = static_cast<int32_t>(rest / p.heads / p.seqlenQ);
   }
-  DEV const float *from(const ConvertDqParams &p) const {
+  DEV const float *from(const Params &p) const {
     const int32_t split = group / kOfSplit;
-    return p.sums + sumPlace(firstSumRow(batch, p.heads, head, split, p.seqlenQ) + row) +
+    return p.sums + sumPlace<K>(firstSumRow<K>(batch, p.heads, head, split, p.seqlenQ) + row) +
            (group - split * kOfSplit) * kSumGroupFloats;
   }
-  DEV char *to(const ConvertDqParams &p) const {
+  DEV char *to(const Params &p) const {
     return static_cast<char *>(p.queryGradient) +
            (batch * p.stride[0] + row * p.stride[1] + head * p.stride[2] + group * kSumGroupColumns) *
-               kGradientBytes<kAddsToQueries>;
+               kGradientBytes<K, K::kAddsToQueries>;
   }
-  DEV bool hasSecondHalf() const { return KernelTraits::kHeadDim % kSumGroupColumns == 0 || group + 1 < kOfRow; }
+  DEV bool hasSecondHalf() const { return K::kHeadDim % kSumGroupColumns == 0 || group + 1 < kOfRow; }
 };
 
 struct RowStatistics {
@@ -114,7 +112,7 @@ DEV void storeFloatRow(float *to, const float (&pieces)[kSumPiecesOfRow][kSumPie
   }
 }
 
-template <class E = Element>
+template <class E>
 DEV void storeRow(char *to, const float (&pieces)[kSumPiecesOfRow][kSumPieceFloats], bool hasSecondHalf) {
   uint32_t low[kSumPiecesOfRow], high[kSumPiecesOfRow];
 #pragma unroll
@@ -131,109 +129,117 @@ DEV float powerBelow(float x) { return __uint_as_float(__float_as_uint(x) & 0x7f
 
 // In log2 units, and lower by what a forward pass may have rounded it, once in log2 units and once in natural ones, and
 // what it is rounded here: of floats, whose digits that would cost, only where weights are cut. A row that keeps nothing has weights of zero: its lse is infinite here.
-DEV float lseOfWeights(float natural) {
+template <class K> DEV float lseOfWeights(float natural) {
   constexpr float kHalfSpacing = 0x1p-24f, kRestOfLog2OfE = 1.925963033500956e-8f;
   const float lse = natural * kLog2OfE;
   const float bound = kHalfSpacing * (2.1f * powerBelow(lse) + 1.1f * kLog2OfE * powerBelow(natural));
-  const float roundings = kElementBytes == 4 && fabsf(lse) < kLeastLseThatCuts / 2 ? 0.f : bound;
+  const float roundings = K::kElementBytes == 4 && fabsf(lse) < kLeastLseThatCuts / 2 ? 0.f : bound;
   return fabsf(natural) == INFINITY ? INFINITY : fmaf(natural, kLog2OfE, natural * kRestOfLog2OfE - roundings);
 }
 
-DEV RowStatistics statisticsOf(const PreprocessParams &p, int64_t row, float delta) {
+template <class K> DEV RowStatistics statisticsOf(const PreprocessParams<K> &p, int64_t row, float delta) {
   const float dLse = p.dLse ? p.dLse[row] : 0.f;
-  return {lseOfWeights(p.givenLse[row]), Pattern::kIsDetached ? dLse : delta - dLse};
+  return {lseOfWeights<K>(p.givenLse[row]), K::Pattern::kIsDetached ? dLse : delta - dLse};
 }
 
 // The part of the sink's gradient that is of one head's rows.
-template <bool IsWanted = (KernelTraits::kSinkGradient > 0)> struct SinkSum {
-  DEV SinkSum(const PreprocessParams &, int32_t, int32_t) {}
+template <class K, bool IsWanted = (K::kSinkGradient > 0)> struct SinkSum {
+  using Params = PreprocessParams<K>;
+  DEV SinkSum(const Params &, int32_t, int32_t) {}
   DEV void add(const RowStatistics &) {}
-  DEV void leave(const PreprocessParams &, int32_t) const {}
+  DEV void leave(const Params &, int32_t) const {}
 };
-template <> struct SinkSum<true> {
+template <class K> struct SinkSum<K, true> {
+  using Params = PreprocessParams<K>;
+  using Pattern = typename K::Pattern;
   float sink, sum;
-  template <class Params>
   DEV SinkSum(const Params &p, int32_t batch, int32_t head)
       : sink(Pattern::sink(makeContext(p, batch, head)) * kLog2OfE), sum(0.f) {}
   DEV void add(const RowStatistics &row) {
     const float delta = Pattern::kIsDetached ? -row.delta : row.delta;
     sum -= weightOf(sink - row.lse) * delta;
   }
-  template <class Params> DEV void leave(const Params &p, int32_t head) const {
+  DEV void leave(const Params &p, int32_t head) const {
     const float whole = sumOfLanes<31>(sum);
-    ptx::addGlobal4(p.sinkGradient + (KernelTraits::kSinkGradient > 1 ? head : 0), threadIdx.x % 32 == 0, whole);
+    ptx::addGlobal4(p.sinkGradient + (K::kSinkGradient > 1 ? head : 0), threadIdx.x % 32 == 0, whole);
   }
 };
 
 // The row goes to its place in the tiles of every rate.
-template <int Slot = 0>
-DEV void writeStatistics(const PreprocessParams &p, int32_t head, int32_t row, const RowStatistics &statistics) {
-  constexpr int32_t kRate = KernelTraits::kQueryRates[Slot];
-  const int32_t number = row / kRate, tile = number / kStatisticsRows;
-  if (tile < tilesOfClass(p.seqlenQ, kRate)) {
-    const int64_t place = statisticsPlace(p.batch * p.heads, Slot, head, p.seqlenQ, {kRate, row % kRate, tile});
-    p.lse[place + number % kStatisticsRows] = statistics.lse;
-    p.delta[place + number % kStatisticsRows] = statistics.delta;
+template <int Slot = 0, class K>
+DEV void writeStatistics(const PreprocessParams<K> &p, int32_t head, int32_t row, const RowStatistics &statistics) {
+  constexpr int32_t kRate = K::kQueryRates[Slot];
+  const int32_t number = row / kRate, tile = number / K::kBlockM;
+  if (tile < tilesOfClass<K>(p.seqlenQ, kRate)) {
+    const int64_t place = statisticsPlace<K>(p.batch * p.heads, Slot, head, p.seqlenQ, {kRate, row % kRate, tile});
+    p.lse[place + number % K::kBlockM] = statistics.lse;
+    p.delta[place + number % K::kBlockM] = statistics.delta;
   }
-  if constexpr (Slot + 1 < KernelTraits::kQueryRateCount)
+  if constexpr (Slot + 1 < K::kQueryRateCount)
     writeStatistics<Slot + 1>(p, head, row, statistics);
 }
 
-} // namespace heddle
+template <class K> struct BackwardPreprocess {
+  using Params = PreprocessParams<K>;
+  static constexpr int kThreads = 32 * K::kRowWarps, kMinBlocks = 0;
 
-extern "C" __global__ void __launch_bounds__(32 * heddle::kRowWarps)
-    heddle_backward_preprocess(const __grid_constant__ heddle::PreprocessParams p) {
-  using namespace heddle;
-  using Rows = RowsOfLane<kPreprocessRows, kRowWarps>;
-  const Rows rows(p, p.tileRows);
-  const int32_t head = rows.batch * p.heads + rows.head;
-  SinkSum<> sinkSum(p, rows.batch, rows.head);
+  DEV static void run(const Params &p) {
+    using Rows = RowsOfLane<K, K::kPreprocessRows, K::kRowWarps>;
+    const Rows rows(p, p.tileRows);
+    const int32_t head = rows.batch * p.heads + rows.head;
+    SinkSum<K> sinkSum(p, rows.batch, rows.head);
 #pragma unroll
-  for (int step = 0; step < Rows::kSteps; ++step) {
-    float sum = 0;
-    if constexpr (!Pattern::kIsDetached) {
+    for (int step = 0; step < Rows::kSteps; ++step) {
+      float sum = 0;
+      if constexpr (!K::Pattern::kIsDetached) {
 #pragma unroll
-      for (int piece = 0; piece < kPiecesOfLane; ++piece) {
-        Piece out, dOut;
-        loadPiece(p.out, rows.offset(p.outStride, step), piece, out);
-        loadPiece(p.dOut, rows.offset(p.dOutStride, step), piece, dOut);
-        sum += dotOf(out, dOut);
+        for (int piece = 0; piece < Rows::kPiecesOfLane; ++piece) {
+          Piece out, dOut;
+          Rows::load(p.out, rows.offset(p.outStride, step), piece, out);
+          Rows::load(p.dOut, rows.offset(p.dOutStride, step), piece, dOut);
+          sum += Rows::dotOf(out, dOut);
+        }
+        sum = Rows::sumOfRow(sum);
       }
-      sum = sumOfRow(sum);
+      const int32_t row = rows.row(step);
+      if (Rows::isFirstOfRow() && row < p.tileRows) {
+        const RowStatistics statistics = row < rows.end
+                                             ? statisticsOf(p, static_cast<int64_t>(head) * p.seqlenQ + row, sum)
+                                             : RowStatistics{INFINITY, 0.f};
+        writeStatistics(p, head, row, statistics);
+        sinkSum.add(statistics);
+      }
     }
-    const int32_t row = rows.row(step);
-    if (threadIdx.x % kLanesOfRow == 0 && row < p.tileRows) {
-      const RowStatistics statistics = row < rows.end
-                                           ? statisticsOf(p, static_cast<int64_t>(head) * p.seqlenQ + row, sum)
-                                           : RowStatistics{INFINITY, 0.f};
-      writeStatistics(p, head, row, statistics);
-      sinkSum.add(statistics);
-    }
+    sinkSum.leave(p, rows.head);
   }
-  sinkSum.leave(p, rows.head);
-}
+};
 
-extern "C" __global__ void __launch_bounds__(heddle::kConvertDqThreads)
-    heddle_convert_dq(const __grid_constant__ heddle::ConvertDqParams p) {
-  using namespace heddle;
-  const SumGroup group(p);
-  if (group.batch >= p.batch)
-    return;
-  const float scale = p.scaleLog2 * kLogOf2;
-  const float *from = group.from(p);
-  const bool hasSums = p.hasSums(group.batch * p.heads + group.head, group.row, p.seqlenQ);
-  float pieces[kSumPiecesOfRow][kSumPieceFloats];
+template <class K> struct ConvertDq {
+  using Params = ConvertDqParams<K>;
+  static constexpr int kThreads = 32 * K::kRowWarps, kMinBlocks = 0;
+
+  DEV static void run(const Params &p) {
+    const SumGroup<K> group(p);
+    if (group.batch >= p.batch)
+      return;
+    const float scale = p.scaleLog2 * kLogOf2;
+    const float *from = group.from(p);
+    const bool hasSums = p.hasSums(group.batch * p.heads + group.head, group.row, p.seqlenQ);
+    float pieces[kSumPiecesOfRow][kSumPieceFloats];
 #pragma unroll
-  for (int piece = 0; piece < kSumPiecesOfRow; ++piece) {
-    ptx::loadConstant16(from + piece * kSumPieceFloats, pieces[piece]);
+    for (int piece = 0; piece < kSumPiecesOfRow; ++piece) {
+      ptx::loadConstant16(from + piece * kSumPieceFloats, pieces[piece]);
 #pragma unroll
-    for (float &value : pieces[piece])
-      value = hasSums ? value * scale : 0.f;
+      for (float &value : pieces[piece])
+        value = hasSums ? value * scale : 0.f;
+    }
+    if constexpr (K::kAddsToQueries)
+      addToRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
+    else if constexpr (K::kElementBytes == 4)
+      storeFloatRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
+    else
+      storeRow<typename K::Element>(group.to(p), pieces, group.hasSecondHalf());
   }
-  if constexpr (kAddsToQueries)
-    addToRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
-  else if constexpr (kElementBytes == 4)
-    storeFloatRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
-  else
-    storeRow(group.to(p), pieces, group.hasSecondHalf());
-}
+};
+
+} // namespace heddle

@@ -3,7 +3,6 @@
 // all branches, then the weights.
 #pragma once
 
-#include "Backward/params.cuh"
 #include "Backward/query_tile.cuh"
 #include "Backward/row_statistics.cuh"
 
@@ -15,13 +14,14 @@ DEV float deltaOfBranch(float products, float weights, float dLse) {
 }
 
 // Where the sums of a tile's first row lie.
-struct BranchSums {
+template <class K> struct BranchSums {
   const float *products, *weights;
 
-  DEV BranchSums(const KernelParams &p, int32_t batch, const QueryTile &tile, const ClassTile &place) {
+  DEV BranchSums(const ParamsOf<K> &p, int32_t batch, const QueryTile &tile, const ClassTile &place) {
     const int32_t heads = p.batch * p.heads, head = batch * p.heads + tile.head;
-    products = p.branchSums + statisticsPlace(heads, tile.branch(), head, p.seqlenQ, place);
-    weights = p.branchSums + statisticsPlace(heads, Pattern::kBranchCount + tile.branch(), head, p.seqlenQ, place);
+    products = p.branchSums + statisticsPlace<K>(heads, tile.branch(), head, p.seqlenQ, place);
+    weights =
+        p.branchSums + statisticsPlace<K>(heads, K::Pattern::kBranchCount + tile.branch(), head, p.seqlenQ, place);
   }
 };
 

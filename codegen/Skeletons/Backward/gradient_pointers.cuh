@@ -1,10 +1,8 @@
 // Where gradients of what scores read of the pattern's arguments go, in parameter blocks behind the pattern's tensors.
-// KernelTraits: kGradientCount, and in kGradientOf[] the number of each argument.
+// Traits: kGradientCount, and in kGradientOf[] the number of each argument.
 #pragma once
 
 namespace heddle {
-
-constexpr int kGradientCount = KernelTraits::kGradientCount;
 
 template <int Count> struct GradientPointers {
   float *gradient[Count];

@@ -1,18 +1,17 @@
 // How rows of gradients leave registers: as elements of the call's type or, where calls add to them, added to fp32.
 // Nobody else adds to an element, so bits do not depend on the order.
-// KernelTraits: kAddsToQueries, kAddsToKeys.
+// Traits: kAddsToQueries, kAddsToKeys.
 #pragma once
 
 #include "Shared/row_stores.cuh"
 
 namespace heddle {
 
-// Whether d_q is added to what is there; d_k and d_v.
-constexpr bool kAddsToQueries = KernelTraits::kAddsToQueries, kAddsToKeys = KernelTraits::kAddsToKeys;
-template <bool Adds> constexpr int kGradientBytes = Adds ? 4 : kElementBytes;
+template <class K, bool Adds> constexpr int kGradientBytes = Adds ? 4 : K::kElementBytes;
 
 // As storeRowAsElements.
-template <bool Adds, int Tiles> DEV void storeGradient(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+template <class K, bool Adds, int Tiles>
+DEV void storeGradient(void *row, bool isPresent, const float (&values)[Tiles][2]) {
   if constexpr (Adds) {
     float *to = static_cast<float *>(row) + threadIdx.x % 4 * 2;
 #pragma unroll
@@ -20,10 +19,10 @@ template <bool Adds, int Tiles> DEV void storeGradient(void *row, bool isPresent
 #pragma unroll
       for (int e = 0; e < 2; ++e)
         ptx::addGlobal4(to + n * 8 + e, isPresent, values[n][e]);
-  } else if constexpr (kElementBytes == 4) {
+  } else if constexpr (K::kElementBytes == 4) {
     storeRowAsFloat(row, isPresent, values);
   } else {
-    storeRowAsElements(row, isPresent, values);
+    storeRowAsElements<typename K::Element>(row, isPresent, values);
   }
 }
 

@@ -1,12 +1,12 @@
-// The portable backward skeleton: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
+// The portable backward skeleton: d_q, d_k and d_v over the query tiles that the transposed pattern names for
 // every key tile, on any GPU of compute capability 8.0 or later. One block has the keys of one kv head and walks the
 // query heads of its group, so that d_k and d_v stay in registers; every warp owns kBlockN / kWarps keys, and Q and
 // d_out come through a ring of asynchronous copies. Launched between heddle_backward_preprocess and heddle_convert_dq
 // (backward_rows.cuh), or, where d_q has a walk of its own, before heddle_query_walk; where branches are detached,
-// behind heddle_branch_deltas too (branch_sums.cuh). Needs, before it in the source: prelude.cuh, struct KernelTraits,
-// struct Pattern, struct TransposedPattern (docs/architecture.md sections 2 and 3).
+// behind heddle_branch_deltas too (branch_sums.cuh). Needs prelude.cuh before it in the source; a source gives it the
+// Traits and the Pattern that are generated, and exports what has a run() (docs/architecture.md sections 2 and 3).
 //
-// KernelTraits, all `static constexpr int`:
+// Traits, all `static constexpr int`:
 //   kBlockM              queries of a step
 //   kBlockN              keys of a block
 //   kWarps               of a block; keys of a warp = kBlockN * kColumnSlices / kWarps, a multiple of 16
@@ -31,77 +31,88 @@
 
 #include "Backward/backward_rows.cuh"
 #include "Backward/portable_backward_consumer.cuh"
+#include "Backward/portable_backward_params.cuh"
+#include "Backward/portable_backward_shapes.cuh"
 #include "Backward/portable_query_walk.cuh"
 #include "Shared/shared_records.cuh"
 
 namespace heddle {
 
-static_assert(kWarps % kSlices == 0 && kBlockN * kSlices % (kMmaRows * kWarps) == 0,
-              "every warp owns a multiple of 16 keys");
-static_assert(kBlockM % 16 == 0 && kWarps % kStepRowTiles == 0,
-              "warps share rows and columns of the query gradient evenly");
-static_assert(kBlockM <= kThreads, "a thread reads lse and delta of one row");
-static_assert(kElementBytes == 4 ? kBlockN * kElementBytes <= kScoreRowBytes && kScoreRowBytes % kSwizzleBytes == 0
-                                 : kBlockM * kElementBytes <= kScoreRowBytes && kScoreRowBytes == kSwizzleBytes,
-              "a row of dS has all columns: queries, of one swizzle, or of floats keys");
-static_assert(kElementBytes == 2 || kSlices == 1, "a warp of floats has all columns");
-static_assert(kStages >= 2, "one tile is loaded while another is used");
-static_assert(KernelTraits::kSmemStageBytesQ == kBlockM * KernelTraits::kSmemRowBytesQK &&
-                  KernelTraits::kSmemStageBytesOut == kBlockM * KernelTraits::kSmemRowBytesV &&
-                  KernelTraits::kSmemStageBytesStatistics >= 2 * kBlockM * static_cast<int>(sizeof(float)),
-              "a slot holds one tile of a step, or lse and delta of its rows");
-static_assert(areApart({{KernelTraits::kSmemK, kBlockN * KernelTraits::kSmemRowBytesQK},
-                        {KernelTraits::kSmemV, kBlockN * KernelTraits::kSmemRowBytesV},
-                        {KernelTraits::kSmemQ, kStages * KernelTraits::kSmemStageBytesQ},
-                        {KernelTraits::kSmemOut, kStages * KernelTraits::kSmemStageBytesOut},
-                        {KernelTraits::kSmemScores,
-                         kWalksQueries ? 0 : (kElementBytes == 4 ? kBlockM : kBlockN) * kScoreRowBytes},
-                        {KernelTraits::kSmemStatistics, kStages * KernelTraits::kSmemStageBytesStatistics}},
-                       KernelTraits::kSmemBytes),
-              "tiles and rings lie apart in the shared memory that is planned");
-static_assert(kSumSplits == 1 && kSumColumns >= KernelTraits::kHeadDim, "sums of a head lie in one array");
+// Every tile that an item visits, if that is wanted.
+template <class K, class Walk, bool IsWanted = true> struct TileWalkKernel {
+  using Params = ParamsOf<K>;
+  static constexpr int kThreads = K::kThreads, kMinBlocks = K::kMinBlocks;
+
+  DEV static void run(const Params &p) {
+    if constexpr (IsWanted)
+      walkTiles(p);
+  }
+
+private:
+  DEV static void walkTiles(const Params &p) {
+    using Item = typename Walk::Item;
+    Item item;
+    if (!decodeItem(p, blockIdx.x, item))
+      return;
+    const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
+    loadItem(p, item, shared);
+    Context<K> context = makeContext(p, item.batch, item.head);
+    TileRing<Item> ring(p, item, context, shared);
+    ring.prime();
+    Walk walk(p, item, shared);
+#pragma unroll 1
+    for (;;) {
+      const QueryTile tile = ring.advance();
+      if (tile.isEnd())
+        break;
+      walk.step(ring, tile);
+      ring.endStep();
+    }
+    walk.finish();
+  }
+};
+
+// A kernel, and what its parts are templates on: the traits, what follows from them, and the pattern.
+template <class Traits, class P> struct PortableBackward : PortableBackwardShapes<WarpBlock<ElementNumbers<Traits>>> {
+  using K = PortableBackward;
+  using Pattern = P;
+  using Params = PortableBackwardParams<K>;
+
+  DEV static void run(const Params &p) { TileWalkKernel<K, KeyWalk<K>>::run(p); }
+
+  // Around it, where d_q has a walk of its own, and before it where gradients are detached.
+  using BackwardPreprocess = heddle::BackwardPreprocess<K>;
+  using ConvertDq = heddle::ConvertDq<K>;
+  using QueryWalk = TileWalkKernel<K, heddle::QueryWalk<K>, PortableBackward::kWalksQueries>;
+  using BranchDeltas = TileWalkKernel<K, DeltaWalk<K>, Pattern::kIsDetached>;
+
+private:
+  static_assert(K::kWarps % K::kSlices == 0 && K::kBlockN * K::kSlices % (kMmaRows * K::kWarps) == 0,
+                "every warp owns a multiple of 16 keys");
+  static_assert(K::kBlockM % 16 == 0 && K::kWarps % K::kStepRowTiles == 0,
+                "warps share rows and columns of the query gradient evenly");
+  static_assert(K::kBlockM <= K::kThreads, "a thread reads lse and delta of one row");
+  static_assert(K::kElementBytes == 4
+                    ? K::kBlockN * K::kElementBytes <= K::kScoreRowBytes && K::kScoreRowBytes % kSwizzleBytes == 0
+                    : K::kBlockM * K::kElementBytes <= K::kScoreRowBytes && K::kScoreRowBytes == kSwizzleBytes,
+                "a row of dS has all columns: queries, of one swizzle, or of floats keys");
+  static_assert(K::kElementBytes == 2 || K::kSlices == 1, "a warp of floats has all columns");
+  static_assert(K::kStages >= 2, "one tile is loaded while another is used");
+  static_assert(K::kSmemStageBytesQ == K::kBlockM * K::kSmemRowBytesQK &&
+                    K::kSmemStageBytesOut == K::kBlockM * K::kSmemRowBytesV &&
+                    K::kSmemStageBytesStatistics >= 2 * K::kBlockM * static_cast<int>(sizeof(float)),
+                "a slot holds one tile of a step, or lse and delta of its rows");
+  static_assert(areApart({{K::kSmemK, K::kBlockN * K::kSmemRowBytesQK},
+                          {K::kSmemV, K::kBlockN * K::kSmemRowBytesV},
+                          {K::kSmemQ, K::kStages * K::kSmemStageBytesQ},
+                          {K::kSmemOut, K::kStages * K::kSmemStageBytesOut},
+                          {K::kSmemScores, K::kWalksQueries
+                                               ? 0
+                                               : (K::kElementBytes == 4 ? K::kBlockM : K::kBlockN) * K::kScoreRowBytes},
+                          {K::kSmemStatistics, K::kStages * K::kSmemStageBytesStatistics}},
+                         K::kSmemBytes),
+                "tiles and rings lie apart in the shared memory that is planned");
+  static_assert(K::kSumSplits == 1 && K::kSumColumns >= K::kHeadDim, "sums of a head lie in one array");
+};
 
 } // namespace heddle
-
-// Every tile that an item visits.
-template <class Walk> DEV void walkTiles(const heddle::KernelParams &p) {
-  using namespace heddle;
-  extern __shared__ __align__(128) unsigned char sharedMemory[];
-  typename Walk::Item item;
-  if (!decodeItem(p, blockIdx.x, item))
-    return;
-  const uint32_t shared = ptx::sharedAddress(sharedMemory);
-  loadItem(p, item, shared);
-  PatternContext context = makeContext(p, item.batch, item.head);
-  TileRing<typename Walk::Item> ring(p, item, context, shared);
-  ring.prime();
-  Walk walk(p, item, shared);
-#pragma unroll 1
-  for (;;) {
-    const QueryTile tile = ring.advance();
-    if (tile.isEnd())
-      break;
-    walk.step(ring, tile);
-    ring.endStep();
-  }
-  walk.finish();
-}
-
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
-  walkTiles<heddle::KeyWalk>(p);
-}
-
-// Where d_q has a walk of its own.
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-    heddle_query_walk(const __grid_constant__ heddle::KernelParams p) {
-  if constexpr (heddle::kWalksQueries)
-    walkTiles<heddle::QueryWalk>(p);
-}
-
-// Runs before the others where gradients are detached.
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-    heddle_branch_deltas(const __grid_constant__ heddle::KernelParams p) {
-  if constexpr (Pattern::kIsDetached)
-    walkTiles<heddle::DeltaWalk>(p);
-}

@@ -3,11 +3,12 @@
 #pragma once
 
 #include "Backward/gradient_pointers.cuh"
-#include "Shared/pattern_operands.cuh"
+#include "Shared/pattern_context.cuh"
 
 namespace heddle {
 
-struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
+template <class K>
+struct PortableBackwardParams : OperandsOf<typename K::Pattern>, GradientPointers<K::kGradientCount> {
   const void *q, *k, *v, *dOut;
   void *rowGradient, *valueGradient;                         // of k, or in walks over key tiles of q, and of v
   const float *lse, *delta;                                  // as in row_statistics.cuh
@@ -18,7 +19,7 @@ struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
   float scaleLog2;
   int32_t raster; // (batch, head) pairs whose items run side by side
-  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+  int32_t param[kArgumentWords<typename K::Pattern>];
 };
 
 } // namespace heddle

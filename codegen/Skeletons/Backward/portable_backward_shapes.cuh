@@ -1,19 +1,23 @@
 // Shapes of what a warp of the portable backward kernels multiplies.
 #pragma once
 
-#include "Backward/params.cuh"
-#include "Shared/elements.cuh"
-
 namespace heddle {
 
-constexpr int kWarps = KernelTraits::kWarps, kStages = KernelTraits::kStages;
-constexpr int kSlices = KernelTraits::kColumnSlices;
-constexpr int kMmaRows = 16, kRowTiles = kBlockN * kSlices / (kMmaRows * kWarps);
-constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;
-constexpr int kStepRowTiles = kBlockM / kMmaRows; // of the query gradient
-constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
-constexpr int kValueSteps = (KernelTraits::kValueDim + kMmaStep - 1) / kMmaStep;
-constexpr int kScoreRowBytes = KernelTraits::kSmemRowBytesScores;
-constexpr bool kWalksQueries = KernelTraits::kQueryWalk;
+constexpr int kMmaRows = 16;
+
+template <class Traits> struct PortableBackwardShapes : Traits {
+  static constexpr bool kWalksQueries = Traits::kQueryWalk;
+
+  static constexpr int kSlices = Traits::kColumnSlices;
+  static constexpr int kRowTiles = Traits::kBlockN * kSlices / (kMmaRows * Traits::kWarps);
+  static constexpr int kQueryTiles = Traits::kBlockM / 8, kQuerySteps = Traits::kBlockM / Traits::kMmaStep;
+  static constexpr int kStepRowTiles = Traits::kBlockM / kMmaRows; // of the query gradient
+  static constexpr int kHeadSteps = (Traits::kHeadDim + Traits::kMmaStep - 1) / Traits::kMmaStep;
+  static constexpr int kValueSteps = (Traits::kValueDim + Traits::kMmaStep - 1) / Traits::kMmaStep;
+  static constexpr int kScoreRowBytes = Traits::kSmemRowBytesScores;
+
+  using Scores = float[kRowTiles][kQueryTiles][4];
+  using ScoreOperand = uint32_t[kRowTiles][kQuerySteps][4];
+};
 
 } // namespace heddle

@@ -9,17 +9,25 @@
 
 namespace heddle {
 
-class RowsOfQueries : protected WarpRows<QueryItem> {
+template <class K> class RowsOfQueries : protected WarpRows<QueryItem<K>> {
+  using Rows = WarpRows<QueryItem<K>>;
+
 public:
-  using Item = QueryItem;
+  using Item = QueryItem<K>;
 
 protected:
-  DEV RowsOfQueries(const KernelParams &p, const QueryItem &item, uint32_t shared) : WarpRows(p, item, shared) {
+  using Rows::p, Rows::item, Rows::firstRow;
+  using Pattern = typename K::Pattern;
+  using Params = ParamsOf<K>;
+  using Scores = typename K::Scores;
+  using KeyFactors = heddle::KeyFactors<K>;
+
+  DEV RowsOfQueries(const Params &p, const Item &item, uint32_t shared) : Rows(p, item, shared) {
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        lse[i][half] = p.lse[place(0, KernelTraits::kQueryRates[0], i, half)];
+        lse[i][half] = p.lse[place(0, K::kQueryRates[0], i, half)];
   }
 
   DEV int32_t row(int i, int half) const { return firstRow(i) + item.rate * half * 8; }
@@ -30,63 +38,65 @@ protected:
     return placeOfRow(p, item, row(i, half), set, rate);
   }
   DEV int64_t branchPlace(int32_t set, int32_t branch, int i, int half) const {
-    return place(set, TransposedPattern::queryRate(item.variant, branch), i, half);
+    return place(set, Pattern::Transposed::queryRate(item.variant, branch), i, half);
   }
 
-  DEV void makeWeights(Scores &scores, KeyFactors &factors, const TileRing<QueryItem> &ring,
-                       const QueryTile &tile) const {
-    makeScores(scores, ring);
+  DEV void makeWeights(Scores &scores, KeyFactors &factors, const TileRing<Item> &ring, const QueryTile &tile) const {
+    this->makeScores(scores, ring);
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
       makeRowWeights(
-          factors[i], scores[i], [&] { return QueryPlace(p, item, tile, firstRow(i)); }, tile.isMasked(), p.scaleLog2,
-          lse[i]);
+          factors[i], scores[i], [&] { return QueryPlace<K>(p, item, tile, firstRow(i)); }, tile.isMasked(),
+          p.scaleLog2, lse[i]);
   }
 
 private:
-  float lse[kRowTiles][2]; // of the lane's rows
+  float lse[K::kRowTiles][2]; // of the lane's rows
 };
 
-class QueryWalk : RowsOfQueries {
-public:
-  using Item = QueryItem;
+template <class K> class QueryWalk : RowsOfQueries<K> {
+  using Rows = RowsOfQueries<K>;
+  using Rows::p, Rows::place, Rows::branchPlace;
+  using typename Rows::Pattern, typename Rows::Params, typename Rows::Scores, typename Rows::KeyFactors;
 
-  DEV QueryWalk(const KernelParams &p, const QueryItem &item, uint32_t shared) : RowsOfQueries(p, item, shared) {
+public:
+  using Item = QueryItem<K>;
+
+  DEV QueryWalk(const Params &p, const Item &item, uint32_t shared) : Rows(p, item, shared) {
     readDeltas(0);
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
-      clearTile(queryGradient[i]);
+    for (int i = 0; i < K::kRowTiles; ++i)
+      this->clearTile(queryGradient[i]);
   }
 
-  DEV void step(const TileRing<QueryItem> &ring, const QueryTile &tile) {
+  DEV void step(const TileRing<Item> &ring, const QueryTile &tile) {
     Scores weights, products;
     KeyFactors factors;
-    ScoreOperand gradients;
+    typename K::ScoreOperand gradients;
     if (Pattern::kIsDetached)
       readDeltas(tile.branch());
-    makeWeights(weights, factors, ring, tile);
-    makeProducts(products, ring);
+    this->makeWeights(weights, factors, ring, tile);
+    this->makeProducts(products, ring);
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
       makeRowGradients(gradients[i], products[i], weights[i], factors[i], delta[i]);
-    mmaSum<KernelTraits::kSmemRowBytesQK>(queryGradient, gradients,
-                                          ring.rows() + summedRows(KernelTraits::kSmemRowBytesQK));
+    mmaSum<K, K::kSmemRowBytesQK>(queryGradient, gradients, ring.rows() + this->summedRows(K::kSmemRowBytesQK));
   }
 
   DEV void finish() const {
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
-      storeTensor<KernelTraits::kHeadDim, kAddsToQueries>(p.rowGradient, p.rowGradientStride, queryGradient[i], i,
-                                                          p.scaleLog2 * kLogOf2);
+    for (int i = 0; i < K::kRowTiles; ++i)
+      this->template storeTensor<K::kHeadDim, K::kAddsToQueries>(p.rowGradient, p.rowGradientStride, queryGradient[i],
+                                                                 i, p.scaleLog2 * kLogOf2);
   }
 
 private:
   DEV void readDeltas(int32_t branch) {
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        delta[i][half] = p.delta[place(0, KernelTraits::kQueryRates[0], i, half)];
+        delta[i][half] = p.delta[place(0, K::kQueryRates[0], i, half)];
         if constexpr (Pattern::kIsDetached)
           delta[i][half] =
               deltaOfBranch(p.branchSums[branchPlace(branch, branch, i, half)],
@@ -94,28 +104,31 @@ private:
       }
   }
 
-  float delta[kRowTiles][2];
-  float queryGradient[kRowTiles][kSliceTiles<KernelTraits::kHeadDim>][4];
+  float delta[K::kRowTiles][2];
+  float queryGradient[K::kRowTiles][kSliceTiles<K, K::kHeadDim>][4];
 };
 
 // Tiles of a branch follow each other.
-class DeltaWalk : RowsOfQueries {
+template <class K> class DeltaWalk : RowsOfQueries<K> {
+  using Rows = RowsOfQueries<K>;
+  using Rows::p, Rows::place, Rows::branchPlace, Rows::rowExists;
+  using typename Rows::Pattern, typename Rows::Params, typename Rows::Scores, typename Rows::KeyFactors;
+
 public:
-  using Item = QueryItem;
+  using Item = QueryItem<K>;
 
-  DEV DeltaWalk(const KernelParams &p, const QueryItem &item, uint32_t shared)
-      : RowsOfQueries(p, item, shared), branch(0), sums() {}
+  DEV DeltaWalk(const Params &p, const Item &item, uint32_t shared) : Rows(p, item, shared), branch(0), sums() {}
 
-  DEV void step(const TileRing<QueryItem> &ring, const QueryTile &tile) {
+  DEV void step(const TileRing<Item> &ring, const QueryTile &tile) {
     finishBranches(tile.branch());
     Scores weights, products;
     KeyFactors factors;
-    makeWeights(weights, factors, ring, tile);
-    makeProducts(products, ring);
+    this->makeWeights(weights, factors, ring, tile);
+    this->makeProducts(products, ring);
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
-      for (int n = 0; n < kQueryTiles; ++n)
+      for (int n = 0; n < K::kQueryTiles; ++n)
 #pragma unroll
         for (int slot = 0; slot < 4; ++slot) {
           RowSums &row = sums[i][slot / 2];
@@ -136,12 +149,12 @@ private:
 #pragma unroll 1
     for (; branch < next; ++branch)
 #pragma unroll
-      for (int i = 0; i < kRowTiles; ++i)
+      for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const RowSums row = {quadSum(sums[i][half].products), quadSum(sums[i][half].weights)};
           sums[i][half] = RowSums{0.f, 0.f};
-          if (warpSlice() == 0 && threadIdx.x % 4 == 0 && rowExists(i, half)) {
+          if (warpSlice<K>() == 0 && threadIdx.x % 4 == 0 && rowExists(i, half)) {
             p.branchSums[branchPlace(branch, branch, i, half)] = row.products;
             p.branchSums[branchPlace(Pattern::kBranchCount + branch, branch, i, half)] = row.weights;
           }
@@ -149,7 +162,7 @@ private:
   }
 
   int32_t branch; // not finished
-  RowSums sums[kRowTiles][2];
+  RowSums sums[K::kRowTiles][2];
 };
 
 } // namespace heddle

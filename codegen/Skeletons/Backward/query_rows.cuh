@@ -7,17 +7,20 @@
 namespace heddle {
 
 // The place of a row of the item in an array of row_statistics.cuh.
-DEV int64_t placeOfRow(const KernelParams &p, const QueryItem &item, int32_t row, int32_t set, int32_t rate) {
+template <class K>
+DEV int64_t placeOfRow(const ParamsOf<K> &p, const QueryItem<K> &item, int32_t row, int32_t set, int32_t rate) {
   const int32_t known = min(row, item.last);
-  return statisticsPlace(p.batch * p.heads, set, item.batch * p.heads + item.head, p.seqlenQ, classTile(known, rate)) +
-         known / rate % kStatisticsRows;
+  return statisticsPlace<K>(p.batch * p.heads, set, item.batch * p.heads + item.head, p.seqlenQ,
+                            classTile<K>(known, rate)) +
+         known / rate % K::kBlockM;
 }
 
 // P = 2^(s - lse), 0 where a pair is not kept. placeOf() is the tile's QueryPlace: made for every use where registers
 // are too few to keep one.
-template <int Tiles, class PlaceOf>
-DEV void makeRowWeights(ScoreFactors<Tiles> &factors, float (&scores)[Tiles][4], PlaceOf placeOf, bool isMasked,
+template <class K, int Tiles, class PlaceOf>
+DEV void makeRowWeights(ScoreFactors<K, Tiles> &factors, float (&scores)[Tiles][4], PlaceOf placeOf, bool isMasked,
                         float scaleLog2, const float (&lse)[2]) {
+  using Pattern = typename K::Pattern;
   if constexpr (Pattern::kHasScore) {
     const float natural = scaleLog2 * kLogOf2;
     packFactors(factors, scores, placeOf(), natural);
@@ -34,9 +37,9 @@ DEV void makeRowWeights(ScoreFactors<Tiles> &factors, float (&scores)[Tiles][4],
 }
 
 // dS = P (dP - delta), times the derivative of the chain of scores.
-template <int Tiles>
-DEV void makeRowGradients(uint32_t (&gradients)[kStepsOfScores<Tiles>][4], float (&products)[Tiles][4],
-                          const float (&weights)[Tiles][4], const ScoreFactors<Tiles> &factors,
+template <class K, int Steps, int Tiles>
+DEV void makeRowGradients(uint32_t (&gradients)[Steps][4], float (&products)[Tiles][4],
+                          const float (&weights)[Tiles][4], const ScoreFactors<K, Tiles> &factors,
                           const float (&delta)[2]) {
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)
@@ -44,7 +47,7 @@ DEV void makeRowGradients(uint32_t (&gradients)[kStepsOfScores<Tiles>][4], float
     for (int slot = 0; slot < 4; ++slot)
       products[n][slot] = weights[n][slot] * (products[n][slot] - delta[slot / 2]);
   applyFactors(products, factors);
-  packScores(gradients, products);
+  packScores<K>(gradients, products);
 }
 
 } // namespace heddle

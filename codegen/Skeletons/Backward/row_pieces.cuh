@@ -1,5 +1,5 @@
 // Rows of out and d_out, read in pieces of 16 bytes by as few lanes as hold a row, and their products summed over the
-// row. Needs KernelTraits: kValueDim, Element, kOutFloat32.
+// row. Traits: kValueDim, Element, kOutFloat32.
 #pragma once
 
 #include "Ptx/memory.cuh"
@@ -9,9 +9,6 @@ namespace heddle {
 
 constexpr int kWarpLanes = 32;
 constexpr int kWordsOfPiece = kPieceBytes / 4;
-constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
-constexpr int kPiecesOfRow = KernelTraits::kValueDim * kOutBytes / kPieceBytes;
-static_assert(KernelTraits::kValueDim * kOutBytes % kPieceBytes == 0, "rows are whole pieces of 16 bytes");
 
 constexpr int lanesFor(int pieces) {
   int lanes = 1;
@@ -19,31 +16,17 @@ constexpr int lanesFor(int pieces) {
     lanes *= 2;
   return lanes;
 }
-constexpr int kLanesOfRow = lanesFor(kPiecesOfRow);
-constexpr int kPiecesOfLane = (kPiecesOfRow + kLanesOfRow - 1) / kLanesOfRow;
-constexpr int kRowsAtATime = kWarpLanes / kLanesOfRow; // of a warp
 
 using Piece = float[kWordsOfPiece];
 
-// The sum over the elements of two pieces.
-template <class E = Element> DEV float dotOf(const Piece &a, const Piece &b) {
-  float sum = 0;
-#pragma unroll
-  for (int word = 0; word < kWordsOfPiece; ++word) {
-    if constexpr (KernelTraits::kOutFloat32) {
-      sum = fmaf(a[word], b[word], sum);
-    } else {
-      float aLow, aHigh, bLow, bHigh;
-      E::unpack(__float_as_uint(a[word]), aLow, aHigh);
-      E::unpack(__float_as_uint(b[word]), bLow, bHigh);
-      sum = fmaf(aHigh, bHigh, fmaf(aLow, bLow, sum));
-    }
-  }
-  return sum;
-}
-
 // The rows of one lane: they begin at `first`, kRowsAtATime apart.
-template <int BlockRows, int Warps> struct RowsOfLane {
+template <class K, int BlockRows, int Warps> struct RowsOfLane {
+  static constexpr int kOutBytes = K::kOutFloat32 ? 4 : K::kElementBytes;
+  static constexpr int kPiecesOfRow = K::kValueDim * kOutBytes / kPieceBytes;
+  static_assert(K::kValueDim * kOutBytes % kPieceBytes == 0, "rows are whole pieces of 16 bytes");
+  static constexpr int kLanesOfRow = lanesFor(kPiecesOfRow);
+  static constexpr int kPiecesOfLane = (kPiecesOfRow + kLanesOfRow - 1) / kLanesOfRow;
+  static constexpr int kRowsAtATime = kWarpLanes / kLanesOfRow; // of a warp
   static constexpr int kRowsOfWarp = BlockRows / Warps;
   static constexpr int kSteps = kRowsOfWarp / kRowsAtATime;
   static_assert(BlockRows % Warps == 0 && kRowsOfWarp % kRowsAtATime == 0 && kSteps >= 1,
@@ -64,24 +47,44 @@ template <int BlockRows, int Warps> struct RowsOfLane {
   DEV int64_t offset(const int64_t (&stride)[3], int step) const {
     return (batch * stride[0] + min(row(step), end - 1) * stride[1] + head * stride[2]) * kOutBytes;
   }
-};
+  // One lane speaks for the row.
+  DEV static bool isFirstOfRow() { return threadIdx.x % kLanesOfRow == 0; }
 
-// Piece number `piece` of this lane; it is zeros behind the end of a row.
-DEV void loadPiece(const void *tensor, int64_t offset, int piece, Piece &values) {
-  const int number = threadIdx.x % kLanesOfRow + piece * kLanesOfRow;
-  if (kPiecesOfRow % kLanesOfRow == 0 || number < kPiecesOfRow)
-    ptx::loadGlobal16(static_cast<const char *>(tensor) + offset + number * kPieceBytes, values);
-  else
-    for (float &value : values)
-      value = 0;
-}
+  // Piece number `piece` of this lane; it is zeros behind the end of a row.
+  DEV static void load(const void *tensor, int64_t offset, int piece, Piece &values) {
+    const int number = threadIdx.x % kLanesOfRow + piece * kLanesOfRow;
+    if (kPiecesOfRow % kLanesOfRow == 0 || number < kPiecesOfRow)
+      ptx::loadGlobal16(static_cast<const char *>(tensor) + offset + number * kPieceBytes, values);
+    else
+      for (float &value : values)
+        value = 0;
+  }
 
-// Over the lanes of a row.
-DEV float sumOfRow(float value) {
+  // The sum over the elements of two pieces.
+  DEV static float dotOf(const Piece &a, const Piece &b) {
+    float sum = 0;
 #pragma unroll
-  for (int step = kLanesOfRow / 2; step > 0; step /= 2)
-    value += __shfl_xor_sync(0xffffffffu, value, step);
-  return value;
-}
+    for (int word = 0; word < kWordsOfPiece; ++word) {
+      if constexpr (K::kOutFloat32) {
+        sum = fmaf(a[word], b[word], sum);
+      } else {
+        using E = typename K::Element;
+        float aLow, aHigh, bLow, bHigh;
+        E::unpack(__float_as_uint(a[word]), aLow, aHigh);
+        E::unpack(__float_as_uint(b[word]), bLow, bHigh);
+        sum = fmaf(aHigh, bHigh, fmaf(aLow, bLow, sum));
+      }
+    }
+    return sum;
+  }
+
+  // Over the lanes of a row.
+  DEV static float sumOfRow(float value) {
+#pragma unroll
+    for (int step = kLanesOfRow / 2; step > 0; step /= 2)
+      value += __shfl_xor_sync(0xffffffffu, value, step);
+    return value;
+  }
+};
 
 } // namespace heddle

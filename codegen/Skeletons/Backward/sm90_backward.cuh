@@ -1,13 +1,13 @@
-// The backward skeleton of Hopper: d_q, d_k and d_v over the query tiles that the generated TransposedPattern names for
+// The backward skeleton of Hopper: d_q, d_k and d_v over the query tiles that the transposed pattern names for
 // every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v
 // stay in registers: kBlockN / 64 consumer warpgroups of 64 keys each (beyond head dims of 128 two, which share 64 keys
 // by what they sum), one producing warpgroup, whose first warp walks and copies and where sums are added in order two
 // more see to the turns, and where kReduce is 1 or 3 one that makes the query gradient. Launched between
 // heddle_backward_preprocess and heddle_convert_dq (backward_rows.cuh), for gradient(detached) behind
-// heddle_branch_deltas as well. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct Pattern,
-// struct TransposedPattern (docs/architecture.md sections 2 and 3).
+// heddle_branch_deltas as well. Needs prelude.cuh before it in the source; a source gives it the Traits and the Pattern
+// that are generated, and exports what has a run() (docs/architecture.md sections 2 and 3).
 //
-// KernelTraits, all `static constexpr int`:
+// Traits, all `static constexpr int`:
 //   kBlockM              queries of a step, 64 or 64 for each consumer
 //   kBlockN              keys of a block, 64 for each consumer; 64 beyond head dims of 128
 //   kStages              slots of the rings of Q and of d_out, 2 to 4
@@ -32,6 +32,7 @@
 
 #include "Backward/backward_rows.cuh"
 #include "Backward/sm90_backward_consumer.cuh"
+#include "Backward/sm90_backward_params.cuh"
 #include "Backward/sm90_branch_deltas.cuh"
 #include "Backward/sm90_query_reducer.cuh"
 #include "Backward/sm90_wide_consumer.cuh"
@@ -40,100 +41,125 @@
 
 namespace heddle {
 
-static_assert(kBlockN % kConsumerRows == 0 && kConsumers >= 1 && kConsumers <= 2, "one or two consumers of 64 keys");
-static_assert(kBlockM == kConsumerRows || kBlockM == kConsumers * kConsumerRows,
-              "a step has 64 queries, or 64 for each consumer");
-static_assert(kIsWide || (kSplitsColumns ? kSumSplits == kConsumers : kSumSplits == 1),
-              "consumers share the columns of the query gradient or its rows");
-static_assert(!kIsWide || (kBlockM == kConsumerRows && kBlockN == kConsumerRows && !kHasReducer),
-              "consumers that share keys have steps of 64 queries, whose gradient leaves from registers");
-static_assert(!kIsWide || !kHasTeams, "consumers that share keys have no team");
-static_assert(!kHasReducer || kConsumers * KernelTraits::kConsumerRegisters + KernelTraits::kProducerRegisters +
-                                      kReducerRegisters <=
-                                  kBlockRegisters,
-              "warpgroups find their registers in those of the block");
-static_assert(!kPassesWeights || (kIsWide && !Pattern::kHasScore), "a chain of scores is asked where dS is made");
+// What the warps of one role of a kernel K do with the item of the block.
+template <class K> class BackwardRoles {
+  using Params = ParamsOf<K>;
+  using Share = CtaTeamShare<K>;
+  static constexpr int kReducerWarps = K::kHasReducer ? kWarpsOfConsumer : 0;
 
-DEV void runConsumer(const KernelParams &p, const KeyItem &item, int32_t consumer, const CtaTeamShare &share) {
-  if constexpr (!kIsWide)
-    Consumer(p, item, consumer).run(share);
-  else if (consumer == 0)
-    ValueConsumer(p, item).run();
-  else
-    KeyConsumer(p, item).run();
-}
+public:
+  // For every key tile, the query tiles that it visits.
+  DEV static void walkQueryTiles(const Params &p) {
+    using Blocks = typename OrderOf<K>::Blocks;
+    Blocks::take(p);
+    beginBlock({K::kConsumerWarps + kReducerWarps, K::kConsumerWarps});
+    KeyItem<K> item;
+    Share share;
+    if (!decodeShare(p, Blocks::number(), item, share))
+      return;
+    const int32_t warpgroup = warpgroupOfThread();
+    if (warpgroup == K::kConsumers) {
+      ptx::shrinkRegisters<K::kProducerRegisters>();
+      const int32_t warp = ptx::valueOfLane((threadIdx.x - K::kConsumerThreads) / 32, 0);
+      if (warp == 0)
+        Loader<K>(p, item).run(share);
+      else if (K::kHasOrder && warp == 1)
+        TurnTaker<K>(p, item).run();
+      else if (K::kHasOrder && warp == 2)
+        TurnPasser<K>(p, item).run();
+    } else if (K::kHasReducer && warpgroup > K::kConsumers) {
+      ptx::shrinkRegisters<kReducerRegisters>();
+      QueryReducer<K>(p, item).run();
+    } else {
+      ptx::growRegisters<K::kConsumerRegisters>();
+      consume(p, item, warpgroup, share);
+    }
+  }
 
-// Barriers of the block.
-DEV void beginBlock(RingReaders readers) {
-  if (!placesAreRight())
-    __trap();
-  if (threadIdx.x < 32)
-    initShared(threadIdx.x, readers);
-  __syncthreads();
-}
+  // The key tiles of a query item, by consumers that are a Walk.
+  template <class Walk> DEV static void walkKeyTiles(const Params &p) {
+    beginBlock({kReadersOfKeys<K>, kReadersOfKeys<K>});
+    QueryItem<K> item;
+    Share share{-1, 0};
+    if (!(Walk::kHasTeams ? decodeShare(p, blockIdx.x, item, share) : decodeItem(p, blockIdx.x, item)))
+      return;
+    const int32_t warpgroup = warpgroupOfThread();
+    if (warpgroup == K::kConsumers) {
+      ptx::shrinkRegisters<K::kProducerRegisters>();
+      if (threadIdx.x - K::kConsumerThreads < 32)
+        KeyLoader<K>(p, item).run(share);
+    } else if (K::kHasReducer && warpgroup > K::kConsumers) {
+      ptx::shrinkRegisters<kReducerRegisters>(); // of no use here, but the consumers wait for what it leaves
+    } else {
+      ptx::growRegisters<K::kConsumerRegisters>();
+      Walk(p, item, warpgroup).run(share);
+    }
+  }
+
+private:
+  DEV static int32_t warpgroupOfThread() { return ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0); }
+
+  // Barriers of the block.
+  DEV static void beginBlock(RingReaders readers) {
+    if (!placesAreRight())
+      __trap();
+    if (threadIdx.x < 32)
+      initShared<K>(threadIdx.x, readers);
+    __syncthreads();
+  }
+
+  DEV static void consume(const Params &p, const KeyItem<K> &item, int32_t consumer, const Share &share) {
+    if constexpr (!K::kIsWide)
+      Consumer<K>(p, item, consumer).run(share);
+    else if (consumer == 0)
+      ValueConsumer<K>(p, item).run();
+    else
+      KeyConsumer<K>(p, item).run();
+  }
+};
+
+// A walk over key tiles as a kernel of its own, if that is wanted.
+template <class K, class Walk, bool IsWanted> struct KeyTileKernel {
+  using Params = ParamsOf<K>;
+  static constexpr int kThreads = K::kThreads, kMinBlocks = K::kMinBlocks;
+
+  DEV static void run(const Params &p) {
+    if constexpr (IsWanted)
+      BackwardRoles<K>::template walkKeyTiles<Walk>(p);
+  }
+};
+
+// A kernel, and what its parts are templates on: the traits, what follows from them, and the pattern.
+template <class Traits, class P>
+struct Sm90Backward
+    : BackwardMaps<BackwardProducts<BackwardTilePlaces<BackwardRecordPlaces<BackwardBlock<ElementNumbers<Traits>>>>>> {
+  using K = Sm90Backward;
+  using Pattern = P;
+  using Params = Sm90BackwardParams<K>;
+
+  DEV static void run(const Params &p) { BackwardRoles<K>::walkQueryTiles(p); }
+
+  // Around it; where d_q has a walk of its own; and before it, where gradients are detached, with the deltas as sums.
+  using BackwardPreprocess = heddle::BackwardPreprocess<K>;
+  using ConvertDq = heddle::ConvertDq<K>;
+  using QueryWalk = KeyTileKernel<K, QueryConsumer<K>, Sm90Backward::kWalksQueries>;
+  using BranchDeltas = KeyTileKernel<K, heddle::BranchDeltas<K>, Pattern::kIsDetached>;
+
+private:
+  static_assert(K::kBlockN % kConsumerRows == 0 && K::kConsumers >= 1 && K::kConsumers <= 2,
+                "one or two consumers of 64 keys");
+  static_assert(K::kBlockM == kConsumerRows || K::kBlockM == K::kConsumers * kConsumerRows,
+                "a step has 64 queries, or 64 for each consumer");
+  static_assert(K::kIsWide || (K::kSplitsColumns ? K::kSumSplits == K::kConsumers : K::kSumSplits == 1),
+                "consumers share the columns of the query gradient or its rows");
+  static_assert(!K::kIsWide || (K::kBlockM == kConsumerRows && K::kBlockN == kConsumerRows && !K::kHasReducer),
+                "consumers that share keys have steps of 64 queries, whose gradient leaves from registers");
+  static_assert(!K::kIsWide || !K::kHasTeams, "consumers that share keys have no team");
+  static_assert(!K::kHasReducer || K::kConsumers * K::kConsumerRegisters + K::kProducerRegisters + kReducerRegisters <=
+                                       kBlockRegisters,
+                "warpgroups find their registers in those of the block");
+  static_assert(!K::kPassesWeights || (K::kIsWide && !Pattern::kHasScore),
+                "a chain of scores is asked where dS is made");
+};
 
 } // namespace heddle
-
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
-    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
-  using namespace heddle;
-  using Blocks = OrderOf<kHasOrder>::Blocks;
-  Blocks::take(p);
-  beginBlock({kConsumerWarps + (kHasReducer ? kWarpsOfConsumer : 0), kConsumerWarps});
-  KeyItem item;
-  CtaTeamShare share;
-  if (!decodeShare(p, Blocks::number(), item, share))
-    return;
-  const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
-  if (warpgroup == kConsumers) {
-    ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
-    const int32_t warp = ptx::valueOfLane((threadIdx.x - kConsumerThreads) / 32, 0);
-    if (warp == 0)
-      Loader(p, item).run(share);
-    else if (kHasOrder && warp == 1)
-      TurnTaker(p, item).run();
-    else if (kHasOrder && warp == 2)
-      TurnPasser(p, item).run();
-  } else if (kHasReducer && warpgroup > kConsumers) {
-    ptx::shrinkRegisters<kReducerRegisters>();
-    QueryReducer(p, item).run();
-  } else {
-    ptx::growRegisters<KernelTraits::kConsumerRegisters>();
-    runConsumer(p, item, warpgroup, share);
-  }
-}
-
-// Runs the consumers of a walk over the key tiles of a query item.
-template <class Walk> DEV void walkKeyTiles(const heddle::KernelParams &p) {
-  using namespace heddle;
-  beginBlock({kReadersOfKeys, kReadersOfKeys});
-  QueryItem item;
-  CtaTeamShare share{-1, 0};
-  if (!(Walk::kHasTeams ? decodeShare(p, blockIdx.x, item, share) : decodeItem(p, blockIdx.x, item)))
-    return;
-  const int32_t warpgroup = ptx::valueOfLane(threadIdx.x / kWarpgroupThreads, 0);
-  if (warpgroup == kConsumers) {
-    ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
-    if (threadIdx.x - kConsumerThreads < 32)
-      KeyLoader(p, item).run(share);
-  } else if (kHasReducer && warpgroup > kConsumers) {
-    ptx::shrinkRegisters<kReducerRegisters>(); // of no use here, but the consumers wait for what it leaves
-  } else {
-    ptx::growRegisters<KernelTraits::kConsumerRegisters>();
-    Walk(p, item, warpgroup).run(share);
-  }
-}
-
-// Where d_q has a walk of its own.
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
-    heddle_query_walk(const __grid_constant__ heddle::KernelParams p) {
-  if constexpr (heddle::kWalksQueries)
-    walkKeyTiles<heddle::QueryConsumer>(p);
-}
-
-// Runs before the others where gradients are detached. Its sums are the deltas.
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, 1)
-    heddle_branch_deltas(const __grid_constant__ heddle::KernelParams p) {
-  if constexpr (Pattern::kIsDetached)
-    walkKeyTiles<heddle::BranchDeltas>(p);
-}

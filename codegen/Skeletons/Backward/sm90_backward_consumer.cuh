@@ -24,12 +24,12 @@ struct ColumnStatistics {
 };
 
 // The same statistics read ahead of a wait, where registers hold them.
-struct EarlyStatistics {
-  float values[kQueryTiles][2];
+template <class K> struct EarlyStatistics {
+  float values[K::kQueryTiles][2];
 
   DEV explicit EarlyStatistics(const ColumnStatistics &statistics) {
 #pragma unroll
-    for (int n = 0; n < kQueryTiles; ++n)
+    for (int n = 0; n < K::kQueryTiles; ++n)
       statistics.read(n, values[n]);
   }
   DEV void read(int n, float (&to)[2]) const {
@@ -39,26 +39,38 @@ struct EarlyStatistics {
 };
 
 // P as an operand, and the derivative of the chain of scores.
-struct Weights {
-  ScoreOperand operand;
-  ScoreFactors<kQueryTiles> factors;
+template <class K> struct Weights {
+  typename K::ScoreOperand operand;
+  ScoreFactors<K, K::kQueryTiles> factors;
 };
 
-class Consumer {
-  static constexpr bool kMakesWeightsUnderProducts = kBlockM == kConsumerRows && !kHasReducer;
+template <class K> class Consumer {
+protected:
+  using Params = ParamsOf<K>;
+  using Pattern = typename K::Pattern;
+  using Item = KeyItem<K>;
+  using Share = CtaTeamShare<K>;
+  using Weights = heddle::Weights<K>;
+  using QueryTileHeader = heddle::QueryTileHeader<K>;
+  using QueryGradient = typename K::QueryGradient;
+  using Scores = typename K::Scores;
+  using ScoreOperand = typename K::ScoreOperand;
+
+private:
+  static constexpr bool kMakesWeightsUnderProducts = K::kBlockM == kConsumerRows && !K::kHasReducer;
 
 public:
-  DEV Consumer(const KernelParams &p, const KeyItem &item, int32_t consumer)
+  DEV Consumer(const Params &p, const Item &item, int32_t consumer)
       : p(p), item(item), consumer(consumer), queries(kReads), published(kReads), arguments(p, item.batch, item.head) {}
 
-  DEV void run(const CtaTeamShare &share) {
+  DEV void run(const Share &share) {
     clearSums(keyGradient);
     clearSums(valueGradient);
-    ptx::waitParity(kKeysFull, 0);
+    ptx::waitParity(K::kKeysFull, 0);
     const QueryTileHeader tile = awaitQueries();
-    ptx::waitParity(kValuesFull, 0);
+    ptx::waitParity(K::kValuesFull, 0);
     if (!tile.isEnd()) {
-      if constexpr (kWalksQueries || kHasReducer)
+      if constexpr (K::kWalksQueries || K::kHasReducer)
         walkTilesAlone(tile);
       else
         walkTiles(tile);
@@ -89,7 +101,7 @@ protected:
       ptx::pin(scores);
       ptx::pin(keyGradient);
       ptx::pin(valueGradient);
-      beginQueryGradient(queryGradient, splitOf(consumer)); // of nothing in the first round, and then not used
+      beginQueryGradient(queryGradient, splitOf<K>(consumer)); // of nothing in the first round, and then not used
       if (hasPrevious)
         releasePrevious();
       makeWeights(weights, scores, tile);
@@ -107,7 +119,7 @@ protected:
       storeScores(gradients);
       publishScores();
       ptx::fenceMma();
-      startSum(keyGradient, gradients, queryAddress());
+      startSum<K>(keyGradient, gradients, queryAddress());
       ptx::commitMma();
       queries.next();
       previous = tile;
@@ -151,23 +163,23 @@ protected:
         beginProducts(products);
       }
       beginValues(weights.operand);
-      const EarlyStatistics deltas(delta());
+      const EarlyStatistics<K> deltas(delta());
       ptx::waitMma<1>();
       ptx::pin(products);
       makeGradients(gradients, products, weights, deltas, tile);
-      if constexpr (kHasReducer) {
+      if constexpr (K::kHasReducer) {
         ptx::waitMma<0>();
         ptx::pin(keyGradient);
         ptx::pin(valueGradient);
       }
-      if constexpr (kHasReducer) {
+      if constexpr (K::kHasReducer) {
         published.acquire();
         storeScores(gradients);
       }
       ptx::fenceMma();
-      startSum(keyGradient, gradients, queryAddress());
+      startSum<K>(keyGradient, gradients, queryAddress());
       ptx::commitMma();
-      if constexpr (kHasReducer)
+      if constexpr (K::kHasReducer)
         publishScores();
       queries.next();
       hasPrevious = true;
@@ -184,7 +196,7 @@ protected:
   DEV void lastQueryGradient(const QueryTileHeader &tile) {
     QueryGradient queryGradient;
     awaitScores();
-    beginQueryGradient(queryGradient, splitOf(consumer));
+    beginQueryGradient(queryGradient, splitOf<K>(consumer));
     ptx::waitMma<0>();
     ptx::pin(queryGradient);
     ptx::pin(keyGradient);
@@ -195,25 +207,25 @@ protected:
   DEV void beginScores(Scores &scores) const {
     ptx::forget(scores);
     ptx::fenceMma();
-    startScores<kHeadSteps>(scores, ownRows(kKeyTile), queryAddress());
+    startScores<K, K::kHeadSteps>(scores, ownRows(K::kKeyTile), queryAddress());
     ptx::commitMma();
   }
 
   // dP in a group of its own.
   DEV void beginProducts(Scores &products) const {
     ptx::fenceMma();
-    startScores<kValueSteps>(products, ownRows(kValueTile), outAddress());
+    startScores<K, K::kValueSteps>(products, ownRows(K::kValueTile), outAddress());
     ptx::commitMma();
   }
 
   DEV void beginValues(const ScoreOperand &weights) {
-    startSum(valueGradient, weights, outAddress());
+    startSum<K>(valueGradient, weights, outAddress());
     ptx::commitMma();
   }
 
   DEV void beginQueryGradient(QueryGradient &sum, int32_t split) const {
     ptx::fenceMma();
-    startQueryGradient(sum, scoreOperand(published.before().slot(), consumer), keyColumns(split));
+    startQueryGradient<K>(sum, scoreOperand<K>(published.before().slot(), consumer), keyColumns<K>(split));
     ptx::commitMma();
   }
 
@@ -228,9 +240,9 @@ protected:
   }
 
   DEV void releasePrevious() const {
-    const int32_t slot = (queries.slot() == 0 ? kStages : queries.slot()) - 1;
-    release(QueryRing::kEmpty + kBarrierStep * slot);
-    release(OutRing::kEmpty + kBarrierStep * slot);
+    const int32_t slot = (queries.slot() == 0 ? K::kStages : queries.slot()) - 1;
+    release(K::QueryRing::kEmpty + kBarrierStep * slot);
+    release(K::OutRing::kEmpty + kBarrierStep * slot);
   }
 
   // P = 2^(s - lse), 0 where a pair is not kept.
@@ -244,16 +256,16 @@ protected:
       maskScores(scores, placeOf(tile));
     const float scale = Pattern::kHasScore ? kLog2OfE : p.scaleLog2;
 #pragma unroll
-    for (int n = 0; n < kQueryTiles; ++n) {
+    for (int n = 0; n < K::kQueryTiles; ++n) {
       float ofColumn[2];
       lse().read(n, ofColumn);
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
         scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -ofColumn[slot % 2]));
     }
-    packScores(weights.operand, scores);
-    if (mayPassOne(tileStatistics()))
-      cutWeights<kQueryTiles>(weights.operand);
+    packScores<K>(weights.operand, scores);
+    if (mayPassOne<K>(tileStatistics()))
+      cutWeights<typename K::Element>(weights.operand);
   }
 
   // dS = P (dP - delta), times the derivative of the chain of scores. P is rounded, as it is in the value gradient.
@@ -261,22 +273,22 @@ protected:
   DEV void makeGradients(ScoreOperand &gradients, Scores &products, const Weights &weights, const Statistics &delta,
                          const QueryTileHeader &tile) {
 #pragma unroll
-    for (int n = 0; n < kQueryTiles; ++n) {
+    for (int n = 0; n < K::kQueryTiles; ++n) {
       float ofColumn[2];
       delta.read(n, ofColumn);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float weight[2];
-        Element::unpack(weights.operand[n / 2][n % 2 * 2 + half], weight[0], weight[1]);
+        K::Element::unpack(weights.operand[n / 2][n % 2 * 2 + half], weight[0], weight[1]);
 #pragma unroll
         for (int e = 0; e < 2; ++e)
           products[n][2 * half + e] = weight[e] * (products[n][2 * half + e] - ofColumn[e]);
       }
     }
-    if constexpr (kGradientCount > 0)
+    if constexpr (K::kGradientCount > 0)
       arguments.add(ptx::valueOfLane(tile.head, 0), products, weights.factors, placeOf(tile));
     applyFactors(products, weights.factors);
-    packScores(gradients, products);
+    packScores<K>(gradients, products);
   }
 
   // dS, keys in rows, for the query gradient of all consumers.
@@ -284,22 +296,22 @@ protected:
     const uint32_t thread = threadIdx.x % kWarpgroupThreads, lane = thread % 32;
     const uint32_t row = consumer * kConsumerRows + thread / 32 * kWarpRows + lane % 16, piece = lane / 16;
 #pragma unroll
-    for (int step = 0; step < kQuerySteps; ++step) {
+    for (int step = 0; step < K::kQuerySteps; ++step) {
       const uint32_t inColumn = step % kStepsPerColumn * 2 + piece;
-      ptx::storeMatrix4(scoreTile(published.slot()) + step / kStepsPerColumn * (kBlockN * kColumnRowBytes) +
+      ptx::storeMatrix4(scoreTile<K>(published.slot()) + step / kStepsPerColumn * (K::kBlockN * kColumnRowBytes) +
                             row * kColumnRowBytes + (inColumn ^ row % 8) * kPieceBytes,
                         operand[step]);
     }
   }
 
   DEV void leave(const QueryGradient &sums, const QueryTileHeader &tile, int32_t part) const {
-    addQueryGradient(p.sums, sums, sumRowsOf(p, item, tile, placeOf(tile).queryRate, part));
+    addQueryGradient<K>(p.sums, sums, sumRowsOf(p, item, tile, placeOf(tile).queryRate, part));
   }
 
   // True: the sums are those of all blocks of the team.
-  DEV bool joinTeam(const CtaTeamShare &share) {
-    constexpr int kKeyPieces = KernelTraits::kHeadDim / 8, kPieces = kKeyPieces + KernelTraits::kValueDim / 8;
-    const CtaTeamSums<kPieces> sums(p, share, pairsOf<KeyItem>(p));
+  DEV bool joinTeam(const Share &share) {
+    constexpr int kKeyPieces = K::kHeadDim / 8, kPieces = kKeyPieces + K::kValueDim / 8;
+    const CtaTeamSums<K, kPieces> sums(p, share, pairsOf<Item>(p));
     sums.leave(keyGradient, 0);
     sums.leave(valueGradient, kKeyPieces);
     if (!sums.isLast())
@@ -318,12 +330,12 @@ protected:
   }
 
   DEV void storeKeyGradient(int half) const {
-    storeGradientRow<kAddsToKeys>(p.keyGradient, p.keyGradientStride, gradientRow(half), keyGradient,
-                                  p.scaleLog2 * kLogOf2);
+    storeGradientRow<K, K::kAddsToKeys>(p.keyGradient, p.keyGradientStride, gradientRow(half), keyGradient,
+                                        p.scaleLog2 * kLogOf2);
   }
 
   DEV void storeValueGradient(int half) const {
-    storeGradientRow<kAddsToKeys>(p.valueGradient, p.valueGradientStride, gradientRow(half), valueGradient, 1.f);
+    storeGradientRow<K, K::kAddsToKeys>(p.valueGradient, p.valueGradientStride, gradientRow(half), valueGradient, 1.f);
   }
 
   DEV GradientRow gradientRow(int half) const {
@@ -332,25 +344,25 @@ protected:
   }
 
   // The ring of d_out goes round with that of the queries.
-  DEV Pipeline<kStages, OutRing> outs() const { return queries.of(OutRing()); }
-  DEV TilePlace placeOf(const QueryTileHeader &tile) const { return TilePlace(p, item, tile, firstKey()); }
+  DEV Pipeline<K::kStages, typename K::OutRing> outs() const { return queries.of(typename K::OutRing()); }
+  DEV TilePlace<K> placeOf(const QueryTileHeader &tile) const { return TilePlace<K>(p, item, tile, firstKey()); }
   DEV int32_t firstKey() const { return item.first + item.rate * (consumer * kConsumerRows + laneRow()); }
   DEV ColumnStatistics lse() const { return {statistics()}; }
-  DEV ColumnStatistics delta() const { return {statistics() + kBlockM * 4}; }
+  DEV ColumnStatistics delta() const { return {statistics() + K::kBlockM * 4}; }
   DEV uint32_t statistics() const { return tileStatistics() + threadIdx.x % 4 * 8; }
-  DEV uint32_t tileStatistics() const { return kStatistics + queries.slot() * kStatisticsBytes; }
+  DEV uint32_t tileStatistics() const { return K::kStatistics + queries.slot() * K::kStatisticsBytes; }
   DEV uint32_t ownRows(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }
-  DEV uint32_t queryAddress() const { return kQueryTile + queries.slot() * kQueryTileBytes; }
-  DEV uint32_t outAddress() const { return kOutTile + queries.slot() * kOutTileBytes; }
+  DEV uint32_t queryAddress() const { return K::kQueryTile + queries.slot() * K::kQueryTileBytes; }
+  DEV uint32_t outAddress() const { return K::kOutTile + queries.slot() * K::kOutTileBytes; }
 
-  const KernelParams &p;
-  const KeyItem &item;
+  const Params &p;
+  const Item &item;
   int32_t consumer;
-  Pipeline<kStages, QueryRing> queries;
-  Pipeline<kScoreStages, ScoreRing, CountingCursor> published; // tiles whose dS is written
-  ArgumentGradients arguments;
-  KeyGradient keyGradient;
-  ValueGradient valueGradient;
+  Pipeline<K::kStages, typename K::QueryRing> queries;
+  Pipeline<kScoreStages, typename K::ScoreRing, CountingCursor> published; // tiles whose dS is written
+  ArgumentGradients<K> arguments;
+  typename K::KeyGradient keyGradient;
+  typename K::ValueGradient valueGradient;
 };
 
 } // namespace heddle

@@ -13,26 +13,31 @@ struct RowBox {
   int32_t map, number, residue, head, batch;
 };
 
-template <int Dim, int Rows>
-DEV void copyColumns(const KernelParams &p, uint32_t to, uint32_t full, const RowBox &box) {
+template <class K, int Dim, int Rows>
+DEV void copyColumns(const ParamsOf<K> &p, uint32_t to, uint32_t full, const RowBox &box) {
 #pragma unroll
-  for (int column = 0; column < kColumns<Dim>; ++column)
-    ptx::copyBox(to + column * Rows * kColumnRowBytes, &p.maps[box.map], full, column * kColumnElements, box.number,
-                 box.residue, box.head, box.batch);
+  for (int column = 0; column < columnsOf(Dim, K::kElementBytes); ++column)
+    ptx::copyBox(to + column * Rows * kColumnRowBytes, &p.maps[box.map], full,
+                 column * (kColumnRowBytes / K::kElementBytes), box.number, box.residue, box.head, box.batch);
 }
 
-class Loader {
+template <class K> class Loader {
+  using Params = ParamsOf<K>;
+  using Maps = typename K::KeyWalkMaps;
+  using ColumnWalk = typename OrderOf<K>::Walk;
+  using QueryTileHeader = heddle::QueryTileHeader<K>;
+
 public:
-  DEV Loader(const KernelParams &p, const KeyItem &item)
+  DEV Loader(const Params &p, const KeyItem<K> &item)
       : p(p), item(item), lane(threadIdx.x % 32), queries(kFills), outs(kFills) {}
 
-  DEV void run(const CtaTeamShare &share) {
+  DEV void run(const CtaTeamShare<K> &share) {
     sendKeys();
-    Turns turns(share);
+    Turns<K> turns(share);
     const int32_t group = p.heads / p.kvHeads;
 #pragma unroll 1
     for (int32_t head = item.head; head < item.head + group; head += ColumnWalk::headsAtOnce(group)) {
-      const PatternContext context = makeContext(p, item.batch, head);
+      const Context<K> context = makeContext(p, item.batch, head);
       ColumnWalk walk(context, item, group);
       QueryTileHeader tile;
 #pragma unroll 1
@@ -52,39 +57,40 @@ private:
     if (lane != 0)
       return;
     const int32_t number = item.first / item.rate, residue = item.first - number * item.rate;
-    const int32_t map = mapOfClass(rateSlot<KeyRates>(item.rate), item.rate, residue, p.seqlenK);
-    ptx::arriveExpecting(kKeysFull, kKeyTileBytes);
-    copyColumns<KernelTraits::kHeadDim, kBlockN>(p, kKeyTile, kKeysFull,
-                                                 {kKeyMaps + map, number, residue, item.kvHead, item.batch});
-    ptx::arriveExpecting(kValuesFull, kValueTileBytes);
-    copyColumns<KernelTraits::kValueDim, kBlockN>(p, kValueTile, kValuesFull,
-                                                  {kValueMaps + map, number, residue, item.kvHead, item.batch});
+    const int32_t map = mapOfClass<K>(rateSlot<KeyRates<K>>(item.rate), item.rate, residue, p.seqlenK);
+    ptx::arriveExpecting(K::kKeysFull, K::kKeyTileBytes);
+    copyColumns<K, K::kHeadDim, K::kBlockN>(p, K::kKeyTile, K::kKeysFull,
+                                            {Maps::kKeyMaps + map, number, residue, item.kvHead, item.batch});
+    ptx::arriveExpecting(K::kValuesFull, K::kValueTileBytes);
+    copyColumns<K, K::kValueDim, K::kBlockN>(p, K::kValueTile, K::kValuesFull,
+                                             {Maps::kValueMaps + map, number, residue, item.kvHead, item.batch});
   }
 
   DEV void send(const ColumnWalk &walk, const QueryTileHeader &tile) {
     const ClassTile place = walk.place();
-    const int32_t slot = rateSlot<QueryRates>(place.rate), map = mapOfClass(slot, place.rate, place.residue, p.seqlenQ);
-    const int32_t firstNumber = place.number * kBlockM;
+    const int32_t slot = rateSlot<QueryRates<K>>(place.rate);
+    const int32_t map = mapOfClass<K>(slot, place.rate, place.residue, p.seqlenQ);
+    const int32_t firstNumber = place.number * K::kBlockM;
     queries.acquire();
     if (lane == 0) {
       tile.write(queries.slot());
       const uint32_t full = queries.full();
-      ptx::arriveExpecting(full, kQueryTileBytes + kStatisticsBytes);
-      copyColumns<KernelTraits::kHeadDim, kBlockM>(
-          p, kQueryTile + queries.slot() * kQueryTileBytes, full,
-          {kQueryMaps + map, firstNumber, place.residue, tile.head, item.batch});
-      const uint32_t statistics = kStatistics + queries.slot() * kStatisticsBytes;
-      copyStatistics(statistics, kLseMap, slot, tile, place);
-      copyStatistics(statistics + kStatisticsBytes / 2, kDeltaMap, Pattern::kIsDetached ? tile.branch() : slot, tile,
-                     place);
+      ptx::arriveExpecting(full, K::kQueryTileBytes + K::kStatisticsBytes);
+      copyColumns<K, K::kHeadDim, K::kBlockM>(
+          p, K::kQueryTile + queries.slot() * K::kQueryTileBytes, full,
+          {Maps::kQueryMaps + map, firstNumber, place.residue, tile.head, item.batch});
+      const uint32_t statistics = K::kStatistics + queries.slot() * K::kStatisticsBytes;
+      copyStatistics(statistics, K::kLseMap, slot, tile, place);
+      copyStatistics(statistics + K::kStatisticsBytes / 2, K::kDeltaMap, K::Pattern::kIsDetached ? tile.branch() : slot,
+                     tile, place);
     }
     outs.acquire();
     if (lane == 0) {
       const uint32_t full = outs.full();
-      ptx::arriveExpecting(full, kOutTileBytes);
-      copyColumns<KernelTraits::kValueDim, kBlockM>(
-          p, kOutTile + outs.slot() * kOutTileBytes, full,
-          {kOutMaps + map, firstNumber, place.residue, tile.head, item.batch});
+      ptx::arriveExpecting(full, K::kOutTileBytes);
+      copyColumns<K, K::kValueDim, K::kBlockM>(
+          p, K::kOutTile + outs.slot() * K::kOutTileBytes, full,
+          {Maps::kOutMaps + map, firstNumber, place.residue, tile.head, item.batch});
     }
     queries.next();
     outs.next();
@@ -93,14 +99,14 @@ private:
   DEV void copyStatistics(uint32_t to, int32_t map, int32_t set, const QueryTileHeader &tile,
                           const ClassTile &place) const {
     const int32_t head = item.batch * p.heads + tile.head;
-    ptx::copyRow(to, &p.maps[map], queries.full(), statisticsTile(p.batch * p.heads, set, head, p.seqlenQ, place));
+    ptx::copyRow(to, &p.maps[map], queries.full(), statisticsTile<K>(p.batch * p.heads, set, head, p.seqlenQ, place));
   }
 
-  const KernelParams &p;
-  const KeyItem &item;
+  const Params &p;
+  const KeyItem<K> &item;
   int32_t lane;
-  Pipeline<kStages, QueryRing> queries;
-  Pipeline<kStages, OutRing> outs;
+  Pipeline<K::kStages, typename K::QueryRing> queries;
+  Pipeline<K::kStages, typename K::OutRing> outs;
 };
 
 } // namespace heddle

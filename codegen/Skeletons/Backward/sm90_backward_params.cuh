@@ -5,21 +5,31 @@
 
 #include "Backward/gradient_pointers.cuh"
 #include "Ptx/tensor_copy.cuh"
-#include "Shared/pattern_operands.cuh"
+#include "Shared/pattern_context.cuh"
 #include "Shared/rate_maps.cuh"
 
 namespace heddle {
 
-constexpr int kKeyMaps = 0;
-constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
-constexpr int kQueryMaps = kValueMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
-constexpr int kOutMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
-constexpr int kLseMap = kOutMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
-constexpr int kDeltaMap = kLseMap + 1;
-constexpr int kMapCount = kDeltaMap + 1;
+// Where the tensor maps of each operand begin: in the block of a walk over query tiles, and in that of heddle_query_walk,
+// where those of q and d_out come first.
+template <class Traits> struct BackwardMaps : Traits {
+  static constexpr int kMapsOfKeys = Traits::kKeyRateCount * Traits::kMapsPerRate;
+  static constexpr int kMapsOfQueries = Traits::kQueryRateCount * Traits::kMapsPerRate;
 
-struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
-  TensorMap maps[kMapCount];
+  struct KeyWalkMaps {
+    static constexpr int kKeyMaps = 0, kValueMaps = kKeyMaps + kMapsOfKeys;
+    static constexpr int kQueryMaps = kValueMaps + kMapsOfKeys, kOutMaps = kQueryMaps + kMapsOfQueries;
+  };
+  struct QueryWalkMaps {
+    static constexpr int kQueryMaps = 0, kOutMaps = kQueryMaps + kMapsOfQueries;
+    static constexpr int kKeyMaps = kOutMaps + kMapsOfQueries, kValueMaps = kKeyMaps + kMapsOfKeys;
+  };
+  static constexpr int kLseMap = 2 * (kMapsOfKeys + kMapsOfQueries), kDeltaMap = kLseMap + 1;
+  static constexpr int kMapCount = kDeltaMap + 1;
+};
+
+template <class K> struct Sm90BackwardParams : OperandsOf<typename K::Pattern>, GradientPointers<K::kGradientCount> {
+  TensorMap maps[K::kMapCount];
   void *keyGradient, *valueGradient;
   const float *lse, *delta; // of tiles (row_statistics.cuh)
   float *sums;              // dq_accumulation.cuh; of heddle_branch_deltas the deltas
@@ -30,7 +40,7 @@ struct KernelParams : PatternOperands, GradientPointers<kGradientCount> {
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
   float scaleLog2;
   int32_t raster; // (batch, kv head) pairs whose key tiles run side by side
-  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+  int32_t param[kArgumentWords<typename K::Pattern>];
 };
 
 } // namespace heddle

@@ -8,26 +8,29 @@
 
 namespace heddle {
 
-constexpr int kQueryTiles = kBlockM / 8, kQuerySteps = kBlockM / kMmaStep;
-constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
-constexpr int kValueSteps = (KernelTraits::kValueDim + kMmaStep - 1) / kMmaStep;
-constexpr int kStepsPerColumn = kColumnElements / kMmaStep;
-constexpr uint32_t kStepBytes = kMmaStep * kElementBytes, kStepRowBytes = kMmaStep * kColumnRowBytes;
+// Shapes of the products of one warp of the warpgroup, and what it has of them.
+template <class Traits> struct BackwardProducts : QueryGradientShape<Traits> {
+  static constexpr int kQueryTiles = Traits::kBlockM / 8, kQuerySteps = Traits::kBlockM / Traits::kMmaStep;
+  static constexpr int kHeadSteps = (Traits::kHeadDim + Traits::kMmaStep - 1) / Traits::kMmaStep;
+  static constexpr int kValueSteps = (Traits::kValueDim + Traits::kMmaStep - 1) / Traits::kMmaStep;
 
-typedef float Scores[kQueryTiles][4];
-typedef uint32_t ScoreOperand[kQuerySteps][4];
+  using Scores = float[kQueryTiles][4];
+  using ScoreOperand = uint32_t[kQuerySteps][4];
+  using KeyGradient = float[Traits::kHeadDim / 8][4];
+  using ValueGradient = float[Traits::kValueDim / 8][4];
+};
 
-typedef float KeyGradient[KernelTraits::kHeadDim / 8][4];
-typedef float ValueGradient[KernelTraits::kValueDim / 8][4];
+template <class K> constexpr uint32_t kStepRowBytes = K::kMmaStep * kColumnRowBytes;
+constexpr int kStepsPerColumn = kColumnRowBytes / kMmaBytes;
 
 // scores = rows (64 of an operand of Rows rows) times queries^T, both along Dim.
-template <int Steps> DEV void startScores(Scores &scores, uint32_t rows, uint32_t queries) {
-  using Mma = ptx::WarpgroupMma<kBlockM, Element>;
+template <class K, int Steps> DEV void startScores(typename K::Scores &scores, uint32_t rows, uint32_t queries) {
+  using Mma = ptx::WarpgroupMma<K::kBlockM, typename K::Element>;
 #pragma unroll
   for (int step = 0; step < Steps; ++step) {
-    const uint32_t inColumn = step % kStepsPerColumn * kStepBytes, column = step / kStepsPerColumn * kColumnRowBytes;
-    const uint64_t a = ptx::sharedOperand<0>(rows, column * kBlockN + inColumn);
-    const uint64_t b = ptx::sharedOperand<0>(queries, column * kBlockM + inColumn);
+    const uint32_t inColumn = step % kStepsPerColumn * kMmaBytes, column = step / kStepsPerColumn * kColumnRowBytes;
+    const uint64_t a = ptx::sharedOperand<0>(rows, column * K::kBlockN + inColumn);
+    const uint64_t b = ptx::sharedOperand<0>(queries, column * K::kBlockM + inColumn);
     if (step == 0)
       Mma::template ofShared<false>(scores, a, b);
     else
@@ -36,20 +39,22 @@ template <int Steps> DEV void startScores(Scores &scores, uint32_t rows, uint32_
 }
 
 // sum += weights (keys x queries) times rows (queries x dim).
-template <int N> DEV void startSum(float (&sum)[N][4], const ScoreOperand &weights, uint32_t rows) {
-  using Mma = ptx::WarpgroupMma<N * 8, Element>;
+template <class K, int N>
+DEV void startSum(float (&sum)[N][4], const typename K::ScoreOperand &weights, uint32_t rows) {
+  using Mma = ptx::WarpgroupMma<N * 8, typename K::Element>;
 #pragma unroll
-  for (int step = 0; step < kQuerySteps; ++step)
-    Mma::ofRegisters(sum, weights[step], ptx::sharedOperand<kBlockM * kColumnRowBytes>(rows, step * kStepRowBytes));
+  for (int step = 0; step < K::kQuerySteps; ++step)
+    Mma::ofRegisters(sum, weights[step],
+                     ptx::sharedOperand<K::kBlockM * kColumnRowBytes>(rows, step * kStepRowBytes<K>));
 }
 
 // 64 rows of dQ = dS K: dS lies transposed, keys in rows.
-DEV void startQueryGradient(QueryGradient &sum, uint32_t scores, uint32_t keys) {
-  using Mma = ptx::WarpgroupMma<kSumColumns, Element>;
+template <class K> DEV void startQueryGradient(QueryGradient<K> &sum, uint32_t scores, uint32_t keys) {
+  using Mma = ptx::WarpgroupMma<K::kSumColumns, typename K::Element>;
 #pragma unroll
-  for (int step = 0; step < kBlockN / kMmaStep; ++step) {
-    const uint64_t a = ptx::sharedOperand<0>(scores, step * kStepRowBytes);
-    const uint64_t b = ptx::sharedOperand<kBlockN * kColumnRowBytes>(keys, step * kStepRowBytes);
+  for (int step = 0; step < K::kBlockN / K::kMmaStep; ++step) {
+    const uint64_t a = ptx::sharedOperand<0>(scores, step * kStepRowBytes<K>);
+    const uint64_t b = ptx::sharedOperand<K::kBlockN * kColumnRowBytes>(keys, step * kStepRowBytes<K>);
     if (step == 0)
       Mma::template ofShared<false, true>(sum, a, b);
     else
@@ -73,7 +78,7 @@ struct GradientRow {
   int half;
 };
 
-template <bool Adds, int N>
+template <class K, bool Adds, int N>
 DEV void storeGradientRow(void *to, const int64_t (&stride)[3], const GradientRow &row, const float (&sums)[N][4],
                           float scale) {
   float values[N][2];
@@ -83,7 +88,7 @@ DEV void storeGradientRow(void *to, const int64_t (&stride)[3], const GradientRo
     for (int e = 0; e < 2; ++e)
       values[n][e] = sums[n][2 * row.half + e] * scale;
   const int64_t first = row.batch * stride[0] + row.row * stride[1] + row.head * stride[2];
-  storeGradient<Adds>(static_cast<char *>(to) + first * kGradientBytes<Adds>, row.exists, values);
+  storeGradient<K, Adds>(static_cast<char *>(to) + first * kGradientBytes<K, Adds>, row.exists, values);
 }
 
 } // namespace heddle

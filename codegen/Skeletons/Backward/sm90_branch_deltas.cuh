@@ -8,20 +8,24 @@
 
 namespace heddle {
 
-class BranchDeltas {
+template <class K> class BranchDeltas {
+  using Params = ParamsOf<K>;
+  using Pattern = typename K::Pattern;
+  using QueryTileHeader = heddle::QueryTileHeader<K>;
+
 public:
   static constexpr bool kHasTeams = false;
 
-  DEV BranchDeltas(const KernelParams &p, const QueryItem &item, int32_t consumer)
+  DEV BranchDeltas(const Params &p, const QueryItem<K> &item, int32_t consumer)
       : p(p), item(item), rows(p, item, consumer), keys(kReads), branch(0) {}
 
-  DEV void run(const CtaTeamShare &) {
-    if (kIsWide && threadIdx.x >= kWarpgroupThreads)
+  DEV void run(const CtaTeamShare<K> &) {
+    if (K::kIsWide && threadIdx.x >= kWarpgroupThreads)
       return; // the first consumer takes all tiles
     rows.readLse();
     clear();
-    ptx::waitParity(kKeysFull, 0);
-    ptx::waitParity(kValuesFull, 0);
+    ptx::waitParity(K::kKeysFull, 0);
+    ptx::waitParity(K::kValuesFull, 0);
 #pragma unroll 1
     for (;;) {
       const QueryTileHeader tile = QueryTileHeader::await(keys);
@@ -30,7 +34,7 @@ public:
         return;
       addTile(tile);
       keys.release();
-      keys.of(OutRing()).release();
+      keys.of(typename K::OutRing()).release();
       keys.next();
     }
   }
@@ -43,21 +47,21 @@ private:
   }
 
   DEV void addTile(const QueryTileHeader &tile) {
-    Scores scores, products;
-    keys.of(OutRing()).waitFull();
+    typename K::Scores scores, products;
+    keys.of(typename K::OutRing()).waitFull();
     ptx::forget(scores);
     ptx::forget(products);
     ptx::fenceMma();
-    startScores<kHeadSteps>(scores, rows.own(kKeyTile), kQueryTile + keys.slot() * kQueryTileBytes);
-    startScores<kValueSteps>(products, rows.own(kValueTile), kOutTile + keys.slot() * kOutTileBytes);
+    startScores<K, K::kHeadSteps>(scores, rows.own(K::kKeyTile), K::kQueryTile + keys.slot() * K::kQueryTileBytes);
+    startScores<K, K::kValueSteps>(products, rows.own(K::kValueTile), K::kOutTile + keys.slot() * K::kOutTileBytes);
     ptx::commitMma();
     ptx::waitMma<0>();
     ptx::pin(scores);
     ptx::pin(products);
-    ScoreFactors<kQueryTiles> factors;
+    ScoreFactors<K, K::kQueryTiles> factors;
     rows.makeWeights(factors, scores, tile);
 #pragma unroll
-    for (int n = 0; n < kQueryTiles; ++n)
+    for (int n = 0; n < K::kQueryTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot) {
         weights[slot / 2] += scores[n][slot];
@@ -69,11 +73,11 @@ private:
   DEV void finishBranches(int32_t next) {
 #pragma unroll 1
     for (; branch < next; ++branch) {
-      const int32_t rate = TransposedPattern::queryRate(item.variant, branch);
+      const int32_t rate = Pattern::Transposed::queryRate(item.variant, branch);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const float sum = quadSum(weights[half]), product = quadSum(weighted[half]);
-        const float dLse = rows.statistic(p.delta, 0, KernelTraits::kQueryRates[0], half);
+        const float dLse = rows.statistic(p.delta, 0, K::kQueryRates[0], half);
         if (threadIdx.x % 4 == 0 && rows.row(half) <= item.last)
           p.sums[rows.place(branch, rate, half)] = sum == 0.f ? 0.f : product / sum - dLse;
       }
@@ -81,10 +85,10 @@ private:
     }
   }
 
-  const KernelParams &p;
-  const QueryItem &item;
-  QueryRows rows;
-  Pipeline<kStages, QueryRing> keys;
+  const Params &p;
+  const QueryItem<K> &item;
+  QueryRows<K> rows;
+  Pipeline<K::kStages, typename K::QueryRing> keys;
   int32_t branch; // not finished
   float weights[2], weighted[2];
 };

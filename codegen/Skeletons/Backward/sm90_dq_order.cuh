@@ -18,31 +18,35 @@ namespace heddle {
 DEV uint32_t wordOf(uint32_t turns) { return 2 * turns; }
 
 // How many items of its class have their turn before an item.
-DEV uint32_t turnsBefore(const KernelParams &p, const KeyItem &item) {
-  return (OrderedWalk::kAscends ? KeyItem::itemsPerHead(p) - 1 - item.number : item.number) / kOrderRate;
+template <class K> DEV uint32_t turnsBefore(const ParamsOf<K> &p, const KeyItem<K> &item) {
+  return (OrderedWalk<K>::kAscends ? KeyItem<K>::itemsPerHead(p) - 1 - item.number : item.number) / kOrderRate<K>;
 }
 
-struct Turn {
+template <class K> struct Turn {
   int32_t word; // among those of all tiles; -1: none follows
   int32_t hasSums;
 
   DEV static Turn read(int32_t slot) {
-    const auto record = loadRecord<TurnRecord>(turnRecord(slot));
+    const auto record = loadRecord<TurnRecord>(K::turnRecord(slot));
     return {record.word, record.hasSums};
   }
-  DEV void write(int32_t slot) const { storeRecord(turnRecord(slot), TurnRecord{word, hasSums}); }
+  DEV void write(int32_t slot) const { storeRecord(K::turnRecord(slot), TurnRecord{word, hasSums}); }
 };
 
 // The warp that takes the turns of all tiles that an item visits, and of those between.
-class TurnTaker {
+template <class K> class TurnTaker {
+  using Params = ParamsOf<K>;
+  using OrderedWalk = heddle::OrderedWalk<K>;
+  using Turn = heddle::Turn<K>;
+
 public:
-  DEV TurnTaker(const KernelParams &p, const KeyItem &item)
+  DEV TurnTaker(const Params &p, const KeyItem<K> &item)
       : p(p), item(item), turns(kFills), before(turnsBefore(p, item)),
         edge(OrderedWalk::edgeOfTileBefore(p, makeContext(p, item.batch, item.head), item)) {}
 
   DEV void run() {
-    const PatternContext context = makeContext(p, item.batch, item.head);
-    OrderedWalk walk(context, item, KeyItem::headsOfItem(p));
+    const Context<K> context = makeContext(p, item.batch, item.head);
+    OrderedWalk walk(context, item, KeyItem<K>::headsOfItem(p));
     QueryTile tile;
     int32_t last = kNone;
 #pragma unroll 1
@@ -62,7 +66,7 @@ private:
 #pragma unroll 1
     for (place.number = last + kStep; place.number != wanted; place.number += kStep)
 #pragma unroll 1
-      for (int32_t head = item.head; head < item.head + KeyItem::headsOfItem(p); ++head) {
+      for (int32_t head = item.head; head < item.head + KeyItem<K>::headsOfItem(p); ++head) {
         const Turn turn = take(head, place);
         ptx::fenceGlobal();
         if (isLastLane())
@@ -71,7 +75,7 @@ private:
   }
 
   DEV Turn take(int32_t head, const ClassTile &place) const {
-    const int32_t word = orderWord(item.batch * p.heads + head, p.seqlenQ, place);
+    const int32_t word = orderWord<K>(item.batch * p.heads + head, p.seqlenQ, place);
     if (OrderedWalk::kAscends ? place.number < edge : place.number > edge)
       return {word, 0};
     uint32_t state;
@@ -93,17 +97,20 @@ private:
   DEV uint32_t *orders() const { return static_cast<uint32_t *>(p.between); }
 
   static constexpr int32_t kNone = -1, kStep = OrderedWalk::kAscends ? 1 : -1;
-  const KernelParams &p;
-  const KeyItem &item;
-  Pipeline<kTurnStages, TurnsToTake> turns;
+  const Params &p;
+  const KeyItem<K> &item;
+  Pipeline<kTurnStages, typename K::TurnsToTake> turns;
   uint32_t before;
   int32_t edge;
 };
 
 // The warp that passes turns on.
-class TurnPasser {
+template <class K> class TurnPasser {
+  using Params = ParamsOf<K>;
+  using Turn = heddle::Turn<K>;
+
 public:
-  DEV TurnPasser(const KernelParams &p, const KeyItem &item) : p(p), turns(kReads), before(turnsBefore(p, item)) {}
+  DEV TurnPasser(const Params &p, const KeyItem<K> &item) : p(p), turns(kReads), before(turnsBefore(p, item)) {}
 
   DEV void run() {
 #pragma unroll 1
@@ -122,20 +129,20 @@ public:
   }
 
 private:
-  const KernelParams &p;
-  Pipeline<kTurnStages, TurnsToPass> turns;
+  const Params &p;
+  Pipeline<kTurnStages, typename K::TurnsToPass> turns;
   uint32_t before;
 };
 
 // The turns as those see them who add.
-class SumTurns {
+template <class K> class SumTurns {
 public:
   DEV SumTurns() : turns(kReads) {}
 
   // Waits until the tile is this block's. True: it has sums, false: what they are added to is not written.
   DEV bool await() const {
     turns.waitFull();
-    return Turn::read(turns.slot()).hasSums;
+    return Turn<K>::read(turns.slot()).hasSums;
   }
 
   DEV void leave() {
@@ -150,7 +157,7 @@ public:
   }
 
 private:
-  Pipeline<kTurnStages, TurnsToAdd> turns;
+  Pipeline<kTurnStages, typename K::TurnsToAdd> turns;
 };
 
 // What kernels have whose sums are added in no order.
@@ -161,33 +168,32 @@ struct NoTurns {
 };
 
 // The number of a block is how many have begun before it. The counter is the word behind those of all tiles.
-struct StartOrder {
+template <class K> struct StartOrder {
   // One thread takes it; the block sees it once it was synchronised.
-  DEV static void take(const KernelParams &p) {
-    if (threadIdx.x != kThreads - 1)
+  DEV static void take(const ParamsOf<K> &p) {
+    if (threadIdx.x != K::kThreads - 1)
       return;
     uint32_t *const counter =
-        static_cast<uint32_t *>(p.between) + orderWord(p.batch * p.heads, p.seqlenQ, ClassTile{kOrderRate, 0, 0});
-    ptx::storeShared4(kBlockNumber, ptx::addGlobal(counter, 1));
+        static_cast<uint32_t *>(p.between) + orderWord<K>(p.batch * p.heads, p.seqlenQ, ClassTile{kOrderRate<K>, 0, 0});
+    ptx::storeShared4(K::kBlockNumber, ptx::addGlobal(counter, 1));
   }
-  DEV static int32_t number() { return ptx::valueOfLane(ptx::loadShared4(kBlockNumber), 0); }
+  DEV static int32_t number() { return ptx::valueOfLane(ptx::loadShared4(K::kBlockNumber), 0); }
 };
 
-struct IndexOrder {
-  DEV static void take(const KernelParams &) {}
+template <class K> struct IndexOrder {
+  DEV static void take(const ParamsOf<K> &) {}
   DEV static int32_t number() { return blockIdx.x; }
 };
 
-template <bool InOrder> struct OrderOf {
-  using Walk = TileWalk<KeyItem>;
+template <class K, bool InOrder = K::kHasOrder> struct OrderOf {
+  using Walk = TileWalk<KeyItem<K>>;
   using Sums = NoTurns;
-  using Blocks = IndexOrder;
+  using Blocks = IndexOrder<K>;
 };
-template <> struct OrderOf<true> {
-  using Walk = OrderedWalk;
-  using Sums = SumTurns;
-  using Blocks = StartOrder;
+template <class K> struct OrderOf<K, true> {
+  using Walk = OrderedWalk<K>;
+  using Sums = SumTurns<K>;
+  using Blocks = StartOrder<K>;
 };
-using ColumnWalk = OrderOf<kHasOrder>::Walk;
 
 } // namespace heddle

@@ -11,11 +11,15 @@ namespace heddle {
 
 // The query tiles of an item, each in all heads of the group, which visit alike: a long item would hold up the others
 // at every head.
-class OrderedWalk {
-public:
-  static constexpr bool kAscends = KernelTraits::kRasterReversed;
+template <class K> class OrderedWalk {
+  using Context = typename K::Pattern::Context;
+  using Range = typename K::Pattern::Range;
+  using KeyItem = heddle::KeyItem<K>;
 
-  DEV OrderedWalk(const PatternContext &context, const KeyItem &item, int32_t heads)
+public:
+  static constexpr bool kAscends = K::kRasterReversed;
+
+  DEV OrderedWalk(const Context &context, const KeyItem &item, int32_t heads)
       : context(context), item(item), heads(heads), head(0), number(0), range{kNoTile, 0, 0, 0, 0} {}
 
   DEV static int32_t headsAtOnce(int32_t group) { return group; }
@@ -23,30 +27,30 @@ public:
   DEV bool next(QueryTile &tile) {
     if (head == 0 && !findTile())
       return false;
-    const bool isFull = number >= range.fullBegin && number < range.fullEnd && item.isComplete(context, 0, kOrderRate);
-    tile.firstRow = residue() + kOrderRate * number * kBlockM;
+    const bool isFull =
+        number >= range.fullBegin && number < range.fullEnd && item.isComplete(context, 0, kOrderRate<K>);
+    tile.firstRow = residue() + kOrderRate<K> * number * K::kBlockM;
     tile.flags = !isFull;
     tile.head = item.head + head;
     head = head + 1 == heads ? 0 : head + 1;
     return true;
   }
 
-  DEV ClassTile place() const { return ClassTile{kOrderRate, residue(), number}; } // of the last tile
+  DEV ClassTile place() const { return ClassTile{kOrderRate<K>, residue(), number}; } // of the last tile
 
   // The query tile from which on an item that walks towards it finds those of the tile before; beyond all: there is
   // none, or it visits nothing.
-  DEV static int32_t edgeOfTileBefore(const KernelParams &p, const PatternContext &context, const KeyItem &item) {
-    constexpr int32_t kStep = (kAscends ? 1 : -1) * kOrderRate * kBlockN;
-    const int32_t first = item.first + kStep, last = min(first + kOrderRate * (kBlockN - 1), p.seqlenK - 1);
+  DEV static int32_t edgeOfTileBefore(const ParamsOf<K> &p, const Context &context, const KeyItem &item) {
+    constexpr int32_t kStep = (kAscends ? 1 : -1) * kOrderRate<K> * K::kBlockN;
+    const int32_t first = item.first + kStep, last = min(first + kOrderRate<K> * (K::kBlockN - 1), p.seqlenK - 1);
     int32_t edge = kAscends ? kNoTile : -1;
     if (first < 0 || first > last)
       return edge;
-    const RowSpan rows{context.kOrigin + first, context.kOrigin + last - (last - first) % kOrderRate};
+    const RowSpan rows{context.kOrigin + first, context.kOrigin + last - (last - first) % kOrderRate<K>};
     if (kAscends)
       return rangeFrom(context, rows, 0).begin;
 #pragma unroll 1
-    for (KeyRange range = rangeFrom(context, rows, 0); range.begin != kNoTile;
-         range = rangeFrom(context, rows, range.end))
+    for (Range range = rangeFrom(context, rows, 0); range.begin != kNoTile; range = rangeFrom(context, rows, range.end))
       edge = range.end - 1;
     return edge;
   }
@@ -72,23 +76,23 @@ private:
   DEV bool findRangeBefore(int32_t tile) {
     range.begin = kNoTile;
 #pragma unroll 1
-    for (KeyRange next = rangeFrom(context, ownRows(), 0); next.begin < tile;
+    for (Range next = rangeFrom(context, ownRows(), 0); next.begin < tile;
          next = rangeFrom(context, ownRows(), range.end))
       range = next;
     return range.begin != kNoTile;
   }
 
-  DEV static KeyRange rangeFrom(const PatternContext &context, RowSpan rows, int32_t from) {
+  DEV static Range rangeFrom(const Context &context, RowSpan rows, int32_t from) {
     return KeyItem::nextRange(context, 0, 0, rows, from);
   }
 
   DEV RowSpan ownRows() const { return {context.kOrigin + item.first, context.kOrigin + item.last}; }
   DEV int32_t residue() const { return KeyItem::columnResidue(context, 0, 0, context.kOrigin + item.first); }
 
-  const PatternContext &context;
+  const Context &context;
   const KeyItem &item;
   int32_t heads, head, number; // head: of the next tile, counted from the item's
-  KeyRange range;
+  Range range;
 };
 
 } // namespace heddle

@@ -8,19 +8,22 @@
 
 namespace heddle {
 
-class QueryReducer {
+template <class K> class QueryReducer {
+  using Params = ParamsOf<K>;
+  using QueryTileHeader = heddle::QueryTileHeader<K>;
+
 public:
-  DEV QueryReducer(const KernelParams &p, const KeyItem &item) : p(p), item(item), queries(0), scores(0) {}
+  DEV QueryReducer(const Params &p, const KeyItem<K> &item) : p(p), item(item), queries(0), scores(0) {}
 
   DEV void run() {
-    ptx::waitParity(kKeysFull, 0);
+    ptx::waitParity(K::kKeysFull, 0);
 #pragma unroll 1
     for (;;) {
-      ptx::waitParity(QueryRing::full(queries.slot()), queries.parity());
+      ptx::waitParity(K::QueryRing::full(queries.slot()), queries.parity());
       const QueryTileHeader tile = QueryTileHeader::read(queries.slot());
       if (tile.isEnd())
         break;
-      release(QueryRing::empty(queries.slot()));
+      release(K::QueryRing::empty(queries.slot()));
       queries.next();
       reduce(tile);
       scores.next();
@@ -30,27 +33,27 @@ public:
 
 private:
   DEV void reduce(const QueryTileHeader &tile) {
-    const int32_t rate = TilePlace(p, item, tile, item.first).queryRate;
+    const int32_t rate = TilePlace<K>(p, item, tile, item.first).queryRate;
     bool hasSums = false;
-    ptx::waitParity(ScoreRing::full(scores.slot()), scores.parity());
+    ptx::waitParity(K::ScoreRing::full(scores.slot()), scores.parity());
 #pragma unroll
-    for (int part = 0; part < kConsumers; ++part) {
-      QueryGradient sums;
+    for (int part = 0; part < K::kConsumers; ++part) {
+      QueryGradient<K> sums;
       ptx::forget(sums);
       ptx::fenceMma();
-      startQueryGradient(sums, scoreOperand(scores.slot(), part), keyColumns(splitOf(part)));
+      startQueryGradient<K>(sums, scoreOperand<K>(scores.slot(), part), keyColumns<K>(splitOf<K>(part)));
       ptx::commitMma();
       if (part == 0)
         hasSums = turns.await();
       ptx::waitMma<0>();
       ptx::pin(sums);
-      if (part + 1 == kConsumers)
-        release(ScoreRing::empty(scores.slot()));
+      if (part + 1 == K::kConsumers)
+        release(K::ScoreRing::empty(scores.slot()));
       const SumRows rows = sumRowsOf(p, item, tile, rate, part);
       if (hasSums)
-        addQueryGradient(p.sums, sums, rows);
+        addQueryGradient<K>(p.sums, sums, rows);
       else
-        storeQueryGradient(p.sums, sums, rows);
+        storeQueryGradient<K>(p.sums, sums, rows);
     }
     turns.leave();
   }
@@ -60,11 +63,11 @@ private:
       ptx::arrive(barrier);
   }
 
-  const KernelParams &p;
-  const KeyItem &item;
-  RingCursor<kStages> queries;
+  const Params &p;
+  const KeyItem<K> &item;
+  RingCursor<K::kStages> queries;
   RingCursor<kScoreStages> scores;
-  OrderOf<kHasOrder>::Sums turns;
+  typename OrderOf<K>::Sums turns;
 };
 
 } // namespace heddle

@@ -12,46 +12,42 @@
 
 namespace heddle {
 
-// In the parameter block of heddle_query_walk the maps of q and d_out come first.
-namespace query_walk {
-constexpr int kQueryMaps = 0;
-constexpr int kOutMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
-constexpr int kKeyMaps = kOutMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
-constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
-} // namespace query_walk
-
 // Warps that read a tile: the two consumers of wide heads share rows, and take tiles in turn.
-constexpr int kReadersOfKeys = kIsWide ? kWarpsOfConsumer : kConsumerWarps;
+template <class K> constexpr int kReadersOfKeys = K::kIsWide ? kWarpsOfConsumer : K::kConsumerWarps;
 
 // The producing warp: Q and d_out of the item once, then K and V of each tile.
-class KeyLoader {
-public:
-  DEV KeyLoader(const KernelParams &p, const QueryItem &item) : p(p), item(item), keys(kFills) {}
+template <class K> class KeyLoader {
+  using Params = ParamsOf<K>;
+  using Maps = typename K::QueryWalkMaps;
+  using QueryTileHeader = heddle::QueryTileHeader<K>;
 
-  DEV void run(const CtaTeamShare &share) {
+public:
+  DEV KeyLoader(const Params &p, const QueryItem<K> &item) : p(p), item(item), keys(kFills) {}
+
+  DEV void run(const CtaTeamShare<K> &share) {
     const bool copies = threadIdx.x % 32 == 0;
     if (copies)
       sendQueries();
-    const PatternContext context = makeContext(p, item.batch, item.head);
-    TileWalk<QueryItem> walk(context, item);
+    const Context<K> context = makeContext(p, item.batch, item.head);
+    TileWalk<QueryItem<K>> walk(context, item);
     QueryTileHeader tile;
-    Turns turns(share);
+    Turns<K> turns(share);
 #pragma unroll 1
     while (walk.next(tile)) {
       if (!turns.isOwn())
         continue;
-      if constexpr (kIsWide) {
+      if constexpr (K::kIsWide) {
         sendValuesFirst(tile, walk.place(), copies);
       } else {
         keys.acquire();
-        keys.of(OutRing()).acquire();
+        keys.of(typename K::OutRing()).acquire();
         if (copies)
           send(tile, walk.place());
       }
       keys.next();
     }
     sendEnd(copies);
-    if constexpr (kIsWide) {
+    if constexpr (K::kIsWide) {
       keys.next();
       sendEnd(copies);
     }
@@ -68,59 +64,62 @@ private:
 
   DEV void sendQueries() const {
     const int32_t number = item.first / item.rate, residue = item.first - number * item.rate;
-    const int32_t map = mapOfClass(rateSlot<QueryRates>(item.rate), item.rate, residue, p.seqlenQ);
-    ptx::arriveExpecting(kKeysFull, kKeyTileBytes);
-    copyColumns<KernelTraits::kHeadDim, kBlockN>(
-        p, kKeyTile, kKeysFull, {query_walk::kQueryMaps + map, number, residue, item.head, item.batch});
-    ptx::arriveExpecting(kValuesFull, kValueTileBytes);
-    copyColumns<KernelTraits::kValueDim, kBlockN>(p, kValueTile, kValuesFull,
-                                                  {query_walk::kOutMaps + map, number, residue, item.head, item.batch});
+    const int32_t map = mapOfClass<K>(rateSlot<QueryRates<K>>(item.rate), item.rate, residue, p.seqlenQ);
+    ptx::arriveExpecting(K::kKeysFull, K::kKeyTileBytes);
+    copyColumns<K, K::kHeadDim, K::kBlockN>(p, K::kKeyTile, K::kKeysFull,
+                                            {Maps::kQueryMaps + map, number, residue, item.head, item.batch});
+    ptx::arriveExpecting(K::kValuesFull, K::kValueTileBytes);
+    copyColumns<K, K::kValueDim, K::kBlockN>(p, K::kValueTile, K::kValuesFull,
+                                             {Maps::kOutMaps + map, number, residue, item.head, item.batch});
   }
 
   DEV void send(const QueryTileHeader &tile, const ClassTile &place) const {
-    const int32_t map = mapOf(place), first = place.number * kBlockM;
-    sendKeysOf(tile, {query_walk::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
-    sendValuesOf({query_walk::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
+    const int32_t map = mapOf(place), first = place.number * K::kBlockM;
+    sendKeysOf(tile, {Maps::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
+    sendValuesOf({Maps::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
   }
 
   // A consumer that has only this slot is done with values before keys.
   DEV void sendValuesFirst(const QueryTileHeader &tile, const ClassTile &place, bool copies) const {
-    const int32_t map = mapOf(place), first = place.number * kBlockM;
-    keys.of(OutRing()).acquire();
+    const int32_t map = mapOf(place), first = place.number * K::kBlockM;
+    keys.of(typename K::OutRing()).acquire();
     if (copies)
-      sendValuesOf({query_walk::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
+      sendValuesOf({Maps::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
     keys.acquire();
     if (copies)
-      sendKeysOf(tile, {query_walk::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
+      sendKeysOf(tile, {Maps::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
   }
 
   DEV int32_t mapOf(const ClassTile &place) const {
-    return mapOfClass(rateSlot<KeyRates>(place.rate), place.rate, place.residue, p.seqlenK);
+    return mapOfClass<K>(rateSlot<KeyRates<K>>(place.rate), place.rate, place.residue, p.seqlenK);
   }
 
   DEV void sendKeysOf(const QueryTileHeader &tile, const RowBox &box) const {
     const uint32_t full = keys.full();
     tile.write(keys.slot());
-    ptx::arriveExpecting(full, kQueryTileBytes);
-    copyColumns<KernelTraits::kHeadDim, kBlockM>(p, kQueryTile + keys.slot() * kQueryTileBytes, full, box);
+    ptx::arriveExpecting(full, K::kQueryTileBytes);
+    copyColumns<K, K::kHeadDim, K::kBlockM>(p, K::kQueryTile + keys.slot() * K::kQueryTileBytes, full, box);
   }
 
   DEV void sendValuesOf(const RowBox &box) const {
-    const uint32_t full = keys.of(OutRing()).full();
-    ptx::arriveExpecting(full, kOutTileBytes);
-    copyColumns<KernelTraits::kValueDim, kBlockM>(p, kOutTile + keys.slot() * kOutTileBytes, full, box);
+    const uint32_t full = keys.of(typename K::OutRing()).full();
+    ptx::arriveExpecting(full, K::kOutTileBytes);
+    copyColumns<K, K::kValueDim, K::kBlockM>(p, K::kOutTile + keys.slot() * K::kOutTileBytes, full, box);
   }
 
-  const KernelParams &p;
-  const QueryItem &item;
-  Pipeline<kStages, QueryRing> keys;
+  const Params &p;
+  const QueryItem<K> &item;
+  Pipeline<K::kStages, typename K::QueryRing> keys;
 };
 
 // The two rows of a lane of an item, and what of them does not depend on what is summed.
-class QueryRows {
+template <class K> class QueryRows {
+  using Params = ParamsOf<K>;
+  using Pattern = typename K::Pattern;
+  using QueryTileHeader = heddle::QueryTileHeader<K>;
+
 public:
-  DEV QueryRows(const KernelParams &p, const QueryItem &item, int32_t consumer)
-      : p(p), item(item), consumer(consumer) {}
+  DEV QueryRows(const Params &p, const QueryItem<K> &item, int32_t consumer) : p(p), item(item), consumer(consumer) {}
 
   DEV int32_t row(int half) const { return item.first + item.rate * (consumer * kConsumerRows + laneRow() + half * 8); }
   DEV uint32_t own(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }
@@ -128,7 +127,7 @@ public:
   DEV void readLse() {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      lse[half] = statistic(p.lse, 0, KernelTraits::kQueryRates[0], half);
+      lse[half] = statistic(p.lse, 0, K::kQueryRates[0], half);
   }
 
   // What an array of row_statistics.cuh has for a row.
@@ -137,37 +136,43 @@ public:
   }
   DEV int64_t place(int32_t set, int32_t rate, int half) const { return placeOfRow(p, item, row(half), set, rate); }
 
-  DEV void makeWeights(ScoreFactors<kQueryTiles> &factors, Scores &scores, const QueryTileHeader &tile) const {
-    const QueryPlace place(p, item, tile, row(0));
-    makeRowWeights(factors, scores, [&]() -> const QueryPlace & { return place; }, tile.isMasked(), p.scaleLog2, lse);
+  DEV void makeWeights(ScoreFactors<K, K::kQueryTiles> &factors, typename K::Scores &scores,
+                       const QueryTileHeader &tile) const {
+    const QueryPlace<K> place(p, item, tile, row(0));
+    makeRowWeights(
+        factors, scores, [&]() -> const QueryPlace<K> & { return place; }, tile.isMasked(), p.scaleLog2, lse);
   }
 
 private:
-  const KernelParams &p;
-  const QueryItem &item;
+  const Params &p;
+  const QueryItem<K> &item;
   int32_t consumer;
   float lse[2];
 };
 
-class QueryConsumer {
+template <class K> class QueryConsumer {
+  using Params = ParamsOf<K>;
+  using Pattern = typename K::Pattern;
+  using QueryTileHeader = heddle::QueryTileHeader<K>;
+
 public:
   static constexpr bool kHasTeams = true;
 
-  DEV QueryConsumer(const KernelParams &p, const QueryItem &item, int32_t consumer)
-      : p(p), item(item), turn(consumer), rows(p, item, kIsWide ? 0 : consumer), keys(kReads) {}
+  DEV QueryConsumer(const Params &p, const QueryItem<K> &item, int32_t consumer)
+      : p(p), item(item), turn(consumer), rows(p, item, K::kIsWide ? 0 : consumer), keys(kReads) {}
 
-  DEV void run(const CtaTeamShare &share) {
+  DEV void run(const CtaTeamShare<K> &share) {
     clearSums(queryGradient);
-    if (kIsWide && turn != 0)
+    if (K::kIsWide && turn != 0)
       keys.next();
     rows.readLse();
     readDelta(0);
-    ptx::waitParity(kKeysFull, 0);
-    ptx::waitParity(kValuesFull, 0);
+    ptx::waitParity(K::kKeysFull, 0);
+    ptx::waitParity(K::kValuesFull, 0);
     walkTiles();
     ptx::waitMma<0>();
     ptx::pin(queryGradient);
-    if constexpr (kIsWide) {
+    if constexpr (K::kIsWide) {
       joinSums();
       if (turn != 0)
         return;
@@ -178,8 +183,8 @@ public:
 
 private:
   // True: the sums are those of all blocks of the team.
-  DEV bool joinTeam(const CtaTeamShare &share) {
-    const CtaTeamSums<KernelTraits::kHeadDim / 8> sums(p, share, pairsOf<QueryItem>(p));
+  DEV bool joinTeam(const CtaTeamShare<K> &share) {
+    const CtaTeamSums<K, K::kHeadDim / 8> sums(p, share, pairsOf<QueryItem<K>>(p));
     sums.leave(queryGradient, 0);
     if (!sums.isLast())
       return false;
@@ -190,9 +195,9 @@ private:
   DEV void storeGradient() const {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      storeGradientRow<kAddsToQueries>(p.queryGradient, p.queryGradientStride,
-                                       {item.batch, rows.row(half), item.head, rows.row(half) <= item.last, half},
-                                       queryGradient, p.scaleLog2 * kLogOf2);
+      storeGradientRow<K, K::kAddsToQueries>(p.queryGradient, p.queryGradientStride,
+                                             {item.batch, rows.row(half), item.head, rows.row(half) <= item.last, half},
+                                             queryGradient, p.scaleLog2 * kLogOf2);
   }
 
   DEV void walkTiles() {
@@ -205,7 +210,7 @@ private:
       addTile(tile, hasPrevious);
       hasPrevious = true;
       keys.next();
-      if constexpr (kIsWide)
+      if constexpr (K::kIsWide)
         keys.next();
     }
   }
@@ -213,19 +218,19 @@ private:
   // Sums of the second consumer reach the first by way of the rings, which nobody reads any more.
   DEV void joinSums() {
     constexpr uint32_t kPieceStep = kWarpgroupThreads * kPieceBytes;
-    static_assert(KernelTraits::kHeadDim / 8 * kPieceStep <= kStages * kQueryTileBytes, "sums fit the ring");
-    const uint32_t place = kQueryTile + threadIdx.x % kWarpgroupThreads * kPieceBytes;
-    ptx::syncNamed(kWalkEnded, kConsumerThreads);
+    static_assert(K::kHeadDim / 8 * kPieceStep <= K::kStages * K::kQueryTileBytes, "sums fit the ring");
+    const uint32_t place = K::kQueryTile + threadIdx.x % kWarpgroupThreads * kPieceBytes;
+    ptx::syncNamed(kWalkEnded, K::kConsumerThreads);
     if (turn != 0) {
 #pragma unroll
-      for (int n = 0; n < KernelTraits::kHeadDim / 8; ++n)
+      for (int n = 0; n < K::kHeadDim / 8; ++n)
         ptx::storeShared16(place + n * kPieceStep, queryGradient[n][0], queryGradient[n][1], queryGradient[n][2],
                            queryGradient[n][3]);
     }
-    ptx::syncNamed(kWalkEnded, kConsumerThreads);
+    ptx::syncNamed(kWalkEnded, K::kConsumerThreads);
     if (turn == 0) {
 #pragma unroll
-      for (int n = 0; n < KernelTraits::kHeadDim / 8; ++n) {
+      for (int n = 0; n < K::kHeadDim / 8; ++n) {
         int32_t others[4];
         ptx::loadShared16(place + n * kPieceStep, others);
 #pragma unroll
@@ -237,33 +242,33 @@ private:
 
   // The product of a tile runs under the scores of the next one.
   DEV void addTile(const QueryTileHeader &tile, bool hasPrevious) {
-    Scores scores, products;
-    ScoreFactors<kQueryTiles> factors;
-    keys.of(OutRing()).waitFull();
+    typename K::Scores scores, products;
+    ScoreFactors<K, K::kQueryTiles> factors;
+    keys.of(typename K::OutRing()).waitFull();
     ptx::forget(scores);
     ptx::forget(products);
     ptx::fenceMma();
-    startScores<kHeadSteps>(scores, rows.own(kKeyTile), keyAddress());
+    startScores<K, K::kHeadSteps>(scores, rows.own(K::kKeyTile), keyAddress());
     ptx::commitMma();
-    startScores<kValueSteps>(products, rows.own(kValueTile), kOutTile + keys.slot() * kOutTileBytes);
+    startScores<K, K::kValueSteps>(products, rows.own(K::kValueTile), K::kOutTile + keys.slot() * K::kOutTileBytes);
     ptx::commitMma();
     ptx::waitMma<1>();
     ptx::pin(scores);
     ptx::pin(queryGradient);
-    if (hasPrevious && !kIsWide)
+    if (hasPrevious && !K::kIsWide)
       keys.releasePrevious();
     if (Pattern::kIsDetached)
       readDelta(tile.branch());
     rows.makeWeights(factors, scores, tile);
     ptx::waitMma<0>();
     ptx::pin(products);
-    keys.of(OutRing()).release();
-    ScoreOperand gradients;
+    keys.of(typename K::OutRing()).release();
+    typename K::ScoreOperand gradients;
     makeRowGradients(gradients, products, scores, factors, delta);
     ptx::fenceMma();
-    startSum(queryGradient, gradients, keyAddress());
+    startSum<K>(queryGradient, gradients, keyAddress());
     ptx::commitMma();
-    if constexpr (kIsWide) { // the tile of its next turn may take the same slot
+    if constexpr (K::kIsWide) { // the tile of its next turn may take the same slot
       ptx::waitMma<0>();
       ptx::pin(queryGradient);
       keys.release();
@@ -274,19 +279,19 @@ private:
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       delta[half] = Pattern::kIsDetached
-                        ? rows.statistic(p.delta, branch, TransposedPattern::queryRate(item.variant, branch), half)
-                        : rows.statistic(p.delta, 0, KernelTraits::kQueryRates[0], half);
+                        ? rows.statistic(p.delta, branch, Pattern::Transposed::queryRate(item.variant, branch), half)
+                        : rows.statistic(p.delta, 0, K::kQueryRates[0], half);
   }
 
-  DEV uint32_t keyAddress() const { return kQueryTile + keys.slot() * kQueryTileBytes; }
+  DEV uint32_t keyAddress() const { return K::kQueryTile + keys.slot() * K::kQueryTileBytes; }
 
-  const KernelParams &p;
-  const QueryItem &item;
+  const Params &p;
+  const QueryItem<K> &item;
   int32_t turn; // of wide heads: the first tile that it takes
-  QueryRows rows;
-  Pipeline<kStages, QueryRing> keys;
+  QueryRows<K> rows;
+  Pipeline<K::kStages, typename K::QueryRing> keys;
   float delta[2]; // of the rows
-  KeyGradient queryGradient;
+  typename K::KeyGradient queryGradient;
 };
 
 } // namespace heddle

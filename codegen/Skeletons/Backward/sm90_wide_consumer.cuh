@@ -8,21 +8,21 @@
 namespace heddle {
 
 // P of a tile as lanes hold it: of every step, each lane's words beside those of the others.
-struct WeightTile {
+template <class K> struct WeightTile {
   uint32_t address;
   DEV explicit WeightTile(int32_t slot)
-      : address(kWeightTile + slot * kWeightTileBytes + threadIdx.x % kWarpgroupThreads * kPieceBytes) {}
+      : address(K::kWeightTile + slot * K::kWeightTileBytes + threadIdx.x % kWarpgroupThreads * kPieceBytes) {}
   DEV uint32_t piece(int step) const { return address + step * (kWarpgroupThreads * kPieceBytes); }
 
-  DEV void write(const ScoreOperand &weights) const {
+  DEV void write(const typename K::ScoreOperand &weights) const {
 #pragma unroll
-    for (int step = 0; step < kQuerySteps; ++step)
+    for (int step = 0; step < K::kQuerySteps; ++step)
       ptx::storeShared16(piece(step), static_cast<int32_t>(weights[step][0]), static_cast<int32_t>(weights[step][1]),
                          static_cast<int32_t>(weights[step][2]), static_cast<int32_t>(weights[step][3]));
   }
-  DEV void read(ScoreOperand &weights) const {
+  DEV void read(typename K::ScoreOperand &weights) const {
 #pragma unroll
-    for (int step = 0; step < kQuerySteps; ++step) {
+    for (int step = 0; step < K::kQuerySteps; ++step) {
       int32_t words[4];
       ptx::loadShared16(piece(step), words);
 #pragma unroll
@@ -32,9 +32,13 @@ struct WeightTile {
   }
 };
 
-class WideConsumer : protected Consumer {
+template <class K> class WideConsumer : protected Consumer<K> {
 protected:
-  DEV WideConsumer(const KernelParams &p, const KeyItem &item) : Consumer(p, item, 0) {}
+  using Base = Consumer<K>;
+  using Base::queries, Base::awaitQueries, Base::outs;
+  using typename Base::Params, typename Base::Item, typename Base::QueryTileHeader;
+
+  DEV WideConsumer(const Params &p, const Item &item) : Base(p, item, 0) {}
 
   // Until the last product is complete.
   template <class AddTile> DEV void forEachTile(AddTile addTile) {
@@ -52,18 +56,23 @@ protected:
   }
 };
 
-class ValueConsumer : WideConsumer {
+template <class K> class ValueConsumer : WideConsumer<K> {
+  using Wide = WideConsumer<K>;
+  using typename Wide::Params, typename Wide::Item, typename Wide::QueryTileHeader;
+  using typename Wide::Scores, typename Wide::ScoreOperand, typename Wide::Weights;
+  using Wide::queries, Wide::valueGradient, Wide::outs, Wide::outAddress;
+
 public:
-  DEV ValueConsumer(const KernelParams &p, const KeyItem &item) : WideConsumer(p, item), passed(kFills) {}
+  DEV ValueConsumer(const Params &p, const Item &item) : Wide(p, item), passed(kFills) {}
 
   DEV void run() {
     clearSums(valueGradient);
-    ptx::waitParity(kKeysFull, 0);
-    forEachTile([this](const QueryTileHeader &tile, bool hasPrevious) { addTile(tile, hasPrevious); });
+    ptx::waitParity(K::kKeysFull, 0);
+    this->forEachTile([this](const QueryTileHeader &tile, bool hasPrevious) { addTile(tile, hasPrevious); });
     ptx::pin(valueGradient);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      storeValueGradient(half);
+      this->storeValueGradient(half);
   }
 
 private:
@@ -71,46 +80,51 @@ private:
   DEV void addTile(const QueryTileHeader &tile, bool hasPrevious) {
     Scores scores;
     Weights weights;
-    beginScores(scores);
+    this->beginScores(scores);
     ptx::waitMma<0>();
     ptx::pin(scores);
     ptx::pin(valueGradient);
     if (hasPrevious)
       outs().releasePrevious();
-    makeWeights(weights, scores, tile);
-    if constexpr (kPassesWeights)
+    this->makeWeights(weights, scores, tile);
+    if constexpr (K::kPassesWeights)
       pass(weights.operand);
     outs().waitFull();
     ptx::fenceMma();
-    startSum(valueGradient, weights.operand, outAddress());
+    startSum<K>(valueGradient, weights.operand, outAddress());
     ptx::commitMma();
     queries.release();
   }
 
   DEV void pass(const ScoreOperand &weights) {
     passed.acquire();
-    WeightTile(passed.slot()).write(weights);
+    WeightTile<K>(passed.slot()).write(weights);
     ptx::arrive(passed.full());
     passed.next();
   }
 
-  Pipeline<kScoreStages, WeightRing> passed; // tiles of P
+  Pipeline<kScoreStages, typename K::WeightRing> passed; // tiles of P
 };
 
-class KeyConsumer : WideConsumer {
+template <class K> class KeyConsumer : WideConsumer<K> {
+  using Wide = WideConsumer<K>;
+  using typename Wide::Params, typename Wide::Item, typename Wide::QueryTileHeader;
+  using typename Wide::Scores, typename Wide::ScoreOperand, typename Wide::Weights, typename Wide::QueryGradient;
+  using Wide::queries, Wide::keyGradient, Wide::outs, Wide::queryAddress;
+
 public:
-  DEV KeyConsumer(const KernelParams &p, const KeyItem &item) : WideConsumer(p, item), passed(kReads) {}
+  DEV KeyConsumer(const Params &p, const Item &item) : Wide(p, item), passed(kReads) {}
 
   DEV void run() {
     clearSums(keyGradient);
-    ptx::waitParity(kKeysFull, 0);
-    ptx::waitParity(kValuesFull, 0);
-    forEachTile([this](const QueryTileHeader &tile, bool hasPrevious) { addTile(tile, hasPrevious); });
+    ptx::waitParity(K::kKeysFull, 0);
+    ptx::waitParity(K::kValuesFull, 0);
+    this->forEachTile([this](const QueryTileHeader &tile, bool hasPrevious) { addTile(tile, hasPrevious); });
     ptx::pin(keyGradient);
-    arguments.leave();
+    this->arguments.leave();
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      storeKeyGradient(half);
+      this->storeKeyGradient(half);
   }
 
 private:
@@ -118,43 +132,43 @@ private:
     Scores products;
     Weights weights;
     ScoreOperand gradients;
-    if constexpr (!kPassesWeights)
+    if constexpr (!K::kPassesWeights)
       makeOwnWeights(weights, tile);
     outs().waitFull();
     ptx::forget(products);
-    beginProducts(products);
+    this->beginProducts(products);
     ptx::waitMma<0>();
     ptx::pin(products);
     ptx::pin(keyGradient);
     outs().release();
-    if (kWalksQueries && hasPrevious)
+    if (K::kWalksQueries && hasPrevious)
       queries.releasePrevious();
-    if constexpr (kPassesWeights)
+    if constexpr (K::kPassesWeights)
       take(weights.operand);
-    makeGradients(gradients, products, weights, delta(), tile);
-    if constexpr (!kWalksQueries) {
-      storeScores(gradients);
-      publishScores();
+    this->makeGradients(gradients, products, weights, this->delta(), tile);
+    if constexpr (!K::kWalksQueries) {
+      this->storeScores(gradients);
+      this->publishScores();
     }
     ptx::fenceMma();
-    startSum(keyGradient, gradients, queryAddress());
+    startSum<K>(keyGradient, gradients, queryAddress());
     ptx::commitMma();
-    if constexpr (!kWalksQueries)
+    if constexpr (!K::kWalksQueries)
       reduceQueryGradient(tile);
   }
 
   DEV void makeOwnWeights(Weights &weights, const QueryTileHeader &tile) {
     Scores scores;
-    beginScores(scores);
+    this->beginScores(scores);
     ptx::waitMma<0>();
     ptx::pin(scores);
     ptx::pin(keyGradient);
-    makeWeights(weights, scores, tile);
+    this->makeWeights(weights, scores, tile);
   }
 
   DEV void take(ScoreOperand &weights) {
     passed.waitFull();
-    WeightTile(passed.slot()).read(weights);
+    WeightTile<K>(passed.slot()).read(weights);
     ptx::arrive(passed.empty());
     passed.next();
   }
@@ -162,15 +176,15 @@ private:
   // Some columns at a time, which leave under the product for the next ones where registers hold both. No warp writes a
   // tile of dS before all have published the one after it, and so are done with it.
   DEV void reduceQueryGradient(const QueryTileHeader &tile) {
-    constexpr bool kOverlaps = KernelTraits::kConsumerRegisters >= 240;
+    constexpr bool kOverlaps = K::kConsumerRegisters >= 240;
     QueryGradient sums[2];
-    awaitScores();
+    this->awaitScores();
 #pragma unroll
-    for (int split = 0; split < kSumSplits; ++split) {
+    for (int split = 0; split < K::kSumSplits; ++split) {
       if (split == 0 || !kOverlaps)
-        beginQueryGradient(sums[split % 2], split);
-      if (kOverlaps && split + 1 < kSumSplits) {
-        beginQueryGradient(sums[(split + 1) % 2], split + 1);
+        this->beginQueryGradient(sums[split % 2], split);
+      if (kOverlaps && split + 1 < K::kSumSplits) {
+        this->beginQueryGradient(sums[(split + 1) % 2], split + 1);
         ptx::waitMma<1>();
       } else {
         ptx::waitMma<0>();
@@ -179,11 +193,11 @@ private:
       ptx::pin(keyGradient);
       if (split == 0)
         queries.release();
-      leave(sums[split % 2], tile, split);
+      this->leave(sums[split % 2], tile, split);
     }
   }
 
-  Pipeline<kScoreStages, WeightRing> passed; // tiles of P
+  Pipeline<kScoreStages, typename K::WeightRing> passed; // tiles of P
 };
 
 } // namespace heddle

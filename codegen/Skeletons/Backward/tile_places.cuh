@@ -7,17 +7,18 @@
 namespace heddle {
 
 // A lane's keys are firstKey and firstKey + 8 * keyRate, its queries 8 n and 8 n + 1 from the first.
-struct TilePlace {
-  using Functions = TransposedPattern;
-  PatternContext context;
+template <class K> struct TilePlace {
+  using Kernel = K;
+  using Pattern = typename K::Pattern;
+  using Functions = typename Pattern::Transposed;
+  typename Pattern::Context context;
   int32_t variant, branch, queryRate, keyRate;
   int32_t firstKey, lastKey; // rows of k; lastKey is the item's
   int32_t firstColumn;       // position of the lane's first query
-  DEV TilePlace(const KernelParams &p, const KeyItem &item, const QueryTile &tile, int32_t firstKey)
+  DEV TilePlace(const ParamsOf<K> &p, const KeyItem<K> &item, const QueryTile &tile, int32_t firstKey)
       : context(makeContext(p, item.batch, tile.head)), variant(Pattern::variant(context)),
-        branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()),
-        queryRate(TransposedPattern::queryRate(variant, branch)), keyRate(item.rate), firstKey(firstKey),
-        lastKey(item.last) {
+        branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()), queryRate(Functions::queryRate(variant, branch)),
+        keyRate(item.rate), firstKey(firstKey), lastKey(item.last) {
     firstColumn = p.qOrigin + tile.firstRow + queryRate * static_cast<int32_t>(threadIdx.x % 4 * 2);
   }
   DEV int32_t key(int half) const { return firstKey + keyRate * half * 8; }
@@ -34,14 +35,16 @@ struct TilePlace {
 };
 
 // A lane's queries are firstRow and firstRow + 8 * queryRate, its keys 8 n and 8 n + 1 from the first.
-struct QueryPlace {
+template <class K> struct QueryPlace {
+  using Kernel = K;
+  using Pattern = typename K::Pattern;
   using Functions = Pattern;
-  PatternContext context;
+  typename Pattern::Context context;
   int32_t variant, branch, queryRate, keyRate;
   int32_t firstRow, lastRow;
   int32_t firstColumn; // position of the lane's first key
   int32_t rowDocuments[2];
-  DEV QueryPlace(const KernelParams &p, const QueryItem &item, const QueryTile &tile, int32_t firstRow)
+  DEV QueryPlace(const ParamsOf<K> &p, const QueryItem<K> &item, const QueryTile &tile, int32_t firstRow)
       : context(makeContext(p, item.batch, item.head)), variant(item.variant),
         branch(Pattern::kBranchCount == 1 ? 0 : tile.branch()), queryRate(item.rate),
         keyRate(Pattern::keyRate(variant, branch)), firstRow(firstRow), lastRow(item.last) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "Backward/branch_sums.cuh"
-#include "Backward/portable_backward_shapes.cuh"
 #include "Backward/walk_items.cuh"
 #include "Ptx/registers.cuh"
 #include "Shared/query_rates.cuh"
@@ -12,43 +11,50 @@
 
 namespace heddle {
 
-// Rows of q or k, then of v or d_out, in a tile of the item and in one of a step.
-using ItemRows = SharedTile<kBlockN, KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
-using ItemValueRows = SharedTile<kBlockN, KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
-using StepRows = SharedTile<kBlockM, KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
-using StepValueRows = SharedTile<kBlockM, KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
+// Rows of q or k, then of v or d_out, in a tile of so many.
+template <class K, int Rows> struct RingTiles {
+  using Keys = SharedTile<K, Rows, K::kHeadDim, K::kSmemRowBytesQK>;
+  using Values = SharedTile<K, Rows, K::kValueDim, K::kSmemRowBytesV>;
+};
 
 // Rows of a head of two tensors: those from `first` on at a stride.
-struct TileRows {
+template <class K> struct TileRows {
+  using Params = ParamsOf<K>;
   int32_t batch, head, first, rate;
 
+  template <bool AreKeys> DEV StridedRows of(const Params &p) const {
+    return AreKeys ? of(p.k, p.kStride, p.seqlenK) : of(p.q, p.qStride, p.seqlenQ);
+  }
+  template <bool AreKeys> DEV StridedRows valuesOf(const Params &p) const {
+    return AreKeys ? of(p.v, p.vStride, p.seqlenK) : of(p.dOut, p.dOutStride, p.seqlenQ);
+  }
+
+private:
   DEV StridedRows of(const void *tensor, const int64_t (&stride)[3], int32_t end) const {
-    return StridedRows{headBase(tensor, stride, batch, head), stride[1] * kElementBytes, first, rate, end};
+    return StridedRows{headBase<K>(tensor, stride, batch, head), stride[1] * K::kElementBytes, first, rate, end};
   }
 };
-template <bool AreKeys> DEV StridedRows rowsOf(const KernelParams &p, const TileRows &rows) {
-  return AreKeys ? rows.of(p.k, p.kStride, p.seqlenK) : rows.of(p.q, p.qStride, p.seqlenQ);
-}
-template <bool AreKeys> DEV StridedRows valueRowsOf(const KernelParams &p, const TileRows &rows) {
-  return AreKeys ? rows.of(p.v, p.vStride, p.seqlenK) : rows.of(p.dOut, p.dOutStride, p.seqlenQ);
-}
 
 // K and V of the item, or Q and d_out: complete with the first group of copies that is committed behind.
-template <class Item> DEV void loadItem(const KernelParams &p, const Item &item, uint32_t shared) {
-  ItemRows::clearPadding(shared + KernelTraits::kSmemK);
-  ItemValueRows::clearPadding(shared + KernelTraits::kSmemV);
-  const TileRows rows = {item.batch, item.headOfRows(), item.first, item.rate};
-  ItemRows::load(shared + KernelTraits::kSmemK, rowsOf<Item::kRowsAreKeys>(p, rows));
-  ItemValueRows::load(shared + KernelTraits::kSmemV, valueRowsOf<Item::kRowsAreKeys>(p, rows));
+template <class Item> DEV void loadItem(const typename Item::Params &p, const Item &item, uint32_t shared) {
+  using K = typename Item::Kernel;
+  using Tiles = RingTiles<K, K::kBlockN>;
+  Tiles::Keys::clearPadding(shared + K::kSmemK);
+  Tiles::Values::clearPadding(shared + K::kSmemV);
+  const TileRows<K> rows = {item.batch, item.headOfRows(), item.first, item.rate};
+  Tiles::Keys::load(shared + K::kSmemK, rows.template of<Item::kRowsAreKeys>(p));
+  Tiles::Values::load(shared + K::kSmemV, rows.template valuesOf<Item::kRowsAreKeys>(p));
 }
 
 // The tiles of all heads that an item visits, one head after the other. The context is that of the first, and changes:
 // not a member, as an object that refers to itself stays in memory.
 template <class Item> class GroupWalk {
+  using Context = typename Item::Context;
+
 public:
-  DEV GroupWalk(const KernelParams &p, const Item &item, PatternContext &context)
+  DEV GroupWalk(const typename Item::Params &p, const Item &item, Context &context)
       : context(context), tiles(context, item), lastHead(item.head + Item::headsOfItem(p) - 1) {
-    if constexpr (KernelTraits::kWalkInMemory) {
+    if constexpr (Item::Kernel::kWalkInMemory) {
       ptx::keepInMemory(context);
       ptx::keepInMemory(tiles);
     }
@@ -68,22 +74,25 @@ public:
   DEV ClassTile place() const { return tiles.place(); } // of the last tile
 
 private:
-  PatternContext &context;
+  Context &context;
   TileWalk<Item> tiles;
   int32_t lastHead;
 };
 
 // What a thread reads of one row (row_statistics.cuh).
-class LoadedRow {
+template <class K> class LoadedRow {
+  static constexpr bool kIsDetached = K::Pattern::kIsDetached;
+
 public:
-  DEV void load(const KernelParams &p, int32_t batch, const QueryTile &tile, const ClassTile &place) {
+  DEV void load(const ParamsOf<K> &p, int32_t batch, const QueryTile &tile, const ClassTile &place) {
     const int32_t heads = p.batch * p.heads, head = batch * p.heads + tile.head;
-    const int64_t row = statisticsPlace(heads, rateSlot<QueryRates>(place.rate), head, p.seqlenQ, place) + threadIdx.x;
+    const int64_t row =
+        statisticsPlace<K>(heads, rateSlot<QueryRates<K>>(place.rate), head, p.seqlenQ, place) + threadIdx.x;
     const bool exists = tile.firstRow + place.rate * static_cast<int32_t>(threadIdx.x) < p.seqlenQ;
     lse = exists ? p.lse[row] : INFINITY; // no weight, whatever the chain of scores makes of a row of zeros
     delta = p.delta[row];
-    if constexpr (Pattern::kIsDetached) {
-      const BranchSums sums(p, batch, tile, place);
+    if constexpr (kIsDetached) {
+      const BranchSums<K> sums(p, batch, tile, place);
       product = sums.products[threadIdx.x];
       weight = sums.weights[threadIdx.x];
     }
@@ -91,12 +100,12 @@ public:
 
   DEV void store(uint32_t to) const {
     ptx::storeShared4(to, __float_as_int(lse));
-    ptx::storeShared4(to + kBlockM * 4, __float_as_int(deltaOfRow()));
+    ptx::storeShared4(to + K::kBlockM * 4, __float_as_int(deltaOfRow()));
   }
 
 private:
   DEV float deltaOfRow() const {
-    if constexpr (Pattern::kIsDetached)
+    if constexpr (kIsDetached)
       return deltaOfBranch(product, weight, delta);
     return delta;
   }
@@ -105,13 +114,18 @@ private:
 };
 
 template <class Item> class TileRing {
+  using K = typename Item::Kernel;
+  using Params = typename Item::Params;
+  using Tiles = RingTiles<K, K::kBlockM>;
+  static constexpr int kStages = K::kStages;
+
 public:
-  DEV TileRing(const KernelParams &p, const Item &item, PatternContext &context, uint32_t shared)
+  DEV TileRing(const Params &p, const Item &item, typename Item::Context &context, uint32_t shared)
       : p(p), item(item), shared(shared), walk(p, item, context), slot(kStages - 1) {
 #pragma unroll
     for (int stage = 0; stage < kStages; ++stage) {
-      StepRows::clearPadding(rowSlot(stage));
-      StepValueRows::clearPadding(valueSlot(stage));
+      Tiles::Keys::clearPadding(rowSlot(stage));
+      Tiles::Values::clearPadding(valueSlot(stage));
     }
   }
 
@@ -145,13 +159,9 @@ public:
   DEV uint32_t statistics() const { return statisticsSlot(slot); }
 
 private:
-  DEV uint32_t rowSlot(int at) const { return shared + KernelTraits::kSmemQ + at * KernelTraits::kSmemStageBytesQ; }
-  DEV uint32_t valueSlot(int at) const {
-    return shared + KernelTraits::kSmemOut + at * KernelTraits::kSmemStageBytesOut;
-  }
-  DEV uint32_t statisticsSlot(int at) const {
-    return shared + KernelTraits::kSmemStatistics + at * KernelTraits::kSmemStageBytesStatistics;
-  }
+  DEV uint32_t rowSlot(int at) const { return shared + K::kSmemQ + at * K::kSmemStageBytesQ; }
+  DEV uint32_t valueSlot(int at) const { return shared + K::kSmemOut + at * K::kSmemStageBytesOut; }
+  DEV uint32_t statisticsSlot(int at) const { return shared + K::kSmemStatistics + at * K::kSmemStageBytesStatistics; }
 
   // The next tile, into slot `at`; a group of copies also where none follows.
   DEV void load(int at) {
@@ -161,27 +171,27 @@ private:
     const QueryTile tile = walk.next();
     if (!tile.isEnd()) {
       const ClassTile place = walk.place();
-      if (Item::kRowsAreKeys && threadIdx.x < kBlockM)
+      if (Item::kRowsAreKeys && threadIdx.x < K::kBlockM)
         loaded.load(p, item.batch, tile, place);
-      const TileRows rows = {item.batch, tile.head, tile.firstRow, place.rate};
-      StepRows::load(rowSlot(at), rowsOf<!Item::kRowsAreKeys>(p, rows));
-      StepValueRows::load(valueSlot(at), valueRowsOf<!Item::kRowsAreKeys>(p, rows));
+      const TileRows<K> rows = {item.batch, tile.head, tile.firstRow, place.rate};
+      Tiles::Keys::load(rowSlot(at), rows.template of<!Item::kRowsAreKeys>(p));
+      Tiles::Values::load(valueSlot(at), rows.template valuesOf<!Item::kRowsAreKeys>(p));
     }
     ptx::commitCopies();
     pending[kStages - 2] = tile;
   }
 
   DEV void storeStatistics(int at) const {
-    if (Item::kRowsAreKeys && threadIdx.x < kBlockM)
+    if (Item::kRowsAreKeys && threadIdx.x < K::kBlockM)
       loaded.store(statisticsSlot(at) + threadIdx.x * 4);
   }
 
-  const KernelParams &p;
+  const Params &p;
   const Item &item;
   uint32_t shared;
   GroupWalk<Item> walk;
   QueryTile pending[kStages - 1];
-  LoadedRow loaded;
+  LoadedRow<K> loaded;
   int slot;
 };
 

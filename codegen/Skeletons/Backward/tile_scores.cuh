@@ -18,6 +18,7 @@ struct ScoreDocuments {
 };
 
 template <class Place, int Tiles> DEV void applyScores(float (&scores)[Tiles][4], const Place &place, float scale) {
+  using Pattern = typename Place::Pattern;
 #pragma unroll
   for (int n = 0; n < Tiles; ++n) {
     const ScoreDocuments documents = place.documents(n);
@@ -29,24 +30,24 @@ template <class Place, int Tiles> DEV void applyScores(float (&scores)[Tiles][4]
 }
 
 // Derivatives of the chain of scores, two a word where elements are; nothing where they are 1.
-template <int Tiles, bool Exist = Pattern::kHasScoreGradient> struct ScoreFactors {};
-template <int Tiles> struct ScoreFactors<Tiles, true> : ArgumentFactors<Tiles> {
-  uint32_t words[Tiles][kElementBytes];
+template <class K, int Tiles, bool Exist = K::Pattern::kHasScoreGradient> struct ScoreFactors {};
+template <class K, int Tiles> struct ScoreFactors<K, Tiles, true> : ArgumentFactors<Tiles, K::kGradientCount> {
+  uint32_t words[Tiles][K::kElementBytes];
 };
 
 // Keeps the factors of row `half` in score tile n.
-template <int Tiles>
-DEV void setFactors(ScoreFactors<Tiles, true> &factors, int n, int half, const float (&factor)[2]) {
-  if constexpr (kElementBytes == 4) {
+template <class K, int Tiles>
+DEV void setFactors(ScoreFactors<K, Tiles, true> &factors, int n, int half, const float (&factor)[2]) {
+  if constexpr (K::kElementBytes == 4) {
     factors.words[n][2 * half] = __float_as_uint(factor[0]);
     factors.words[n][2 * half + 1] = __float_as_uint(factor[1]);
   } else {
     factors.words[n][half] = ptx::packFp16(factor[0], factor[1]);
   }
 }
-template <int Tiles>
-DEV void getFactors(const ScoreFactors<Tiles, true> &factors, int n, int half, float (&factor)[2]) {
-  if constexpr (kElementBytes == 4) {
+template <class K, int Tiles>
+DEV void getFactors(const ScoreFactors<K, Tiles, true> &factors, int n, int half, float (&factor)[2]) {
+  if constexpr (K::kElementBytes == 4) {
     factor[0] = __uint_as_float(factors.words[n][2 * half]);
     factor[1] = __uint_as_float(factors.words[n][2 * half + 1]);
   } else {
@@ -54,11 +55,12 @@ DEV void getFactors(const ScoreFactors<Tiles, true> &factors, int n, int half, f
   }
 }
 
-template <class Place, int Tiles>
-DEV void packFactors(ScoreFactors<Tiles, false> &, const float (&)[Tiles][4], const Place &, float) {}
-template <class Place, int Tiles>
-DEV void packFactors(ScoreFactors<Tiles, true> &factors, const float (&scores)[Tiles][4], const Place &place,
+template <class K, class Place, int Tiles>
+DEV void packFactors(ScoreFactors<K, Tiles, false> &, const float (&)[Tiles][4], const Place &, float) {}
+template <class K, class Place, int Tiles>
+DEV void packFactors(ScoreFactors<K, Tiles, true> &factors, const float (&scores)[Tiles][4], const Place &place,
                      float scale) {
+  using Pattern = typename K::Pattern;
 #pragma unroll
   for (int n = 0; n < Tiles; ++n) {
     const ScoreDocuments documents = place.documents(n);
@@ -77,8 +79,9 @@ DEV void packFactors(ScoreFactors<Tiles, true> &factors, const float (&scores)[T
   keepArgumentFactors(factors, scores, place, scale);
 }
 
-template <int Tiles> DEV void applyFactors(float (&)[Tiles][4], const ScoreFactors<Tiles, false> &) {}
-template <int Tiles> DEV void applyFactors(float (&products)[Tiles][4], const ScoreFactors<Tiles, true> &factors) {
+template <class K, int Tiles> DEV void applyFactors(float (&)[Tiles][4], const ScoreFactors<K, Tiles, false> &) {}
+template <class K, int Tiles>
+DEV void applyFactors(float (&products)[Tiles][4], const ScoreFactors<K, Tiles, true> &factors) {
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)
 #pragma unroll
@@ -94,39 +97,38 @@ template <int Tiles> DEV void applyFactors(float (&products)[Tiles][4], const Sc
 }
 
 // Operands of mma, of whose steps score tiles of eight columns are the half, or one.
-template <int Tiles> constexpr int kStepsOfScores = Tiles * 8 / kMmaStep;
-
-template <int Tiles>
-DEV void packScores(uint32_t (&operand)[kStepsOfScores<Tiles>][4], const float (&scores)[Tiles][4]) {
+template <class K, int Steps, int Tiles>
+DEV void packScores(uint32_t (&operand)[Steps][4], const float (&scores)[Tiles][4]) {
+  static_assert(Steps * K::kMmaStep == Tiles * 8, "an operand has all columns");
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      if constexpr (kElementBytes == 4)
+      if constexpr (K::kElementBytes == 4)
         setTf32Weights(operand[n], half, scores[n][2 * half], scores[n][2 * half + 1]);
       else
-        operand[n / 2][n % 2 * 2 + half] = pack(scores[n][2 * half], scores[n][2 * half + 1]);
+        operand[n / 2][n % 2 * 2 + half] = pack<typename K::Element>(scores[n][2 * half], scores[n][2 * half + 1]);
     }
 }
 
 // The inverse, of row `half` in score tile n.
-template <int Steps, class E = Element>
+template <class K, int Steps>
 DEV void unpackScores(float (&scores)[2], const uint32_t (&operand)[Steps][4], int n, int half) {
-  if constexpr (kElementBytes == 4) {
+  if constexpr (K::kElementBytes == 4) {
     scores[0] = __uint_as_float(operand[n][half]);
     scores[1] = __uint_as_float(operand[n][2 + half]);
   } else {
-    E::unpack(operand[n / 2][n % 2 * 2 + half], scores[0], scores[1]);
+    K::Element::unpack(operand[n / 2][n % 2 * 2 + half], scores[0], scores[1]);
   }
 }
 
 // P as an operand. No weight is above 1, whatever lse was rounded to (row_statistics.cuh).
-template <int Tiles> DEV void cutWeights(uint32_t (&operand)[kStepsOfScores<Tiles>][4]) {
+template <class E, int Steps> DEV void cutWeights(uint32_t (&operand)[Steps][4]) {
 #pragma unroll
-  for (int step = 0; step < kStepsOfScores<Tiles>; ++step)
+  for (int step = 0; step < Steps; ++step)
 #pragma unroll
     for (int word = 0; word < 4; ++word)
-      operand[step][word] = Element::smaller(operand[step][word], Element::kOnes);
+      operand[step][word] = E::smaller(operand[step][word], E::kOnes);
 }
 
 template <class Place, int Tiles> DEV void maskMissing(float (&scores)[Tiles][4], const Place &place) {
@@ -175,7 +177,7 @@ DEV void maskRow(float (&scores)[Tiles][4], const Place &place, int half) {
       const int n = bit / 2, slot = half * 2 + bit % 2;
       const bool isKept =
           exists & place.columnExists(n, slot) &
-          Pattern::keep(place.context, Branch, place.queryPosition(n, slot), place.keyPosition(n, slot));
+          Place::Pattern::keep(place.context, Branch, place.queryPosition(n, slot), place.keyPosition(n, slot));
       scores[n][slot] = isKept ? scores[n][slot] : -INFINITY;
     }
   }
@@ -183,13 +185,13 @@ DEV void maskRow(float (&scores)[Tiles][4], const Place &place, int half) {
 
 // Pairs are kept or dropped by squares of kSquare rows and columns: one pair speaks for all of them that a warp has.
 template <int Branch, class Place, int Tiles> DEV void maskSquares(float (&scores)[Tiles][4], const Place &place) {
-  constexpr int kTilesOfSquare = KernelTraits::kSquare / 8;
-  static_assert(Tiles % kTilesOfSquare == 0 && KernelTraits::kSquare % 16 == 0, "a warp's rows lie in one square");
+  constexpr int kSquare = Place::Kernel::kSquare, kTilesOfSquare = kSquare / 8;
+  static_assert(Tiles % kTilesOfSquare == 0 && kSquare % 16 == 0, "a warp's rows lie in one square");
   const bool exists[2] = {place.rowExists(0), place.rowExists(1)};
 #pragma unroll
   for (int first = 0; first < Tiles; first += kTilesOfSquare) {
     const bool isKept =
-        Pattern::keep(place.context, Branch, place.queryPosition(first, 0), place.keyPosition(first, 0));
+        Place::Pattern::keep(place.context, Branch, place.queryPosition(first, 0), place.keyPosition(first, 0));
 #pragma unroll
     for (int n = first; n < first + kTilesOfSquare; ++n)
 #pragma unroll
@@ -201,8 +203,9 @@ template <int Branch, class Place, int Tiles> DEV void maskSquares(float (&score
 // The same of what lies in the band: a pair in it speaks for all that a lane has of a square.
 template <int Branch, class Place, int Tiles>
 DEV void maskSquaresInBand(float (&scores)[Tiles][4], const Place &place) {
-  constexpr int kBits = KernelTraits::kSquare / 4; // of a lane
-  static_assert(Tiles * 2 % kBits == 0 && KernelTraits::kSquare % 16 == 0, "a warp's rows lie in one square");
+  using Pattern = typename Place::Pattern;
+  constexpr int kSquare = Place::Kernel::kSquare, kBits = kSquare / 4; // of a lane
+  static_assert(Tiles * 2 % kBits == 0 && kSquare % 16 == 0, "a warp's rows lie in one square");
   const uint32_t words[2] = {bandOfRow<Branch>(place, 0), bandOfRow<Branch>(place, 1)};
   uint32_t kept = 0;
 #pragma unroll
@@ -220,16 +223,17 @@ DEV void maskSquaresInBand(float (&scores)[Tiles][4], const Place &place) {
 
 // Pairs that the branch does not keep, and keys and queries that do not exist.
 template <int Branch = 0, class Place, int Tiles> DEV void maskScores(float (&scores)[Tiles][4], const Place &place) {
-  if constexpr (Branch + 1 < Pattern::kBranchCount) {
+  using K = typename Place::Kernel;
+  if constexpr (Branch + 1 < K::Pattern::kBranchCount) {
     if (place.branch != Branch)
       return maskScores<Branch + 1>(scores, place);
   }
-  if constexpr (KernelTraits::kTilesAreWhole == 1) {
+  if constexpr (K::kTilesAreWhole == 1) {
     maskMissing(scores, place);
-  } else if constexpr (KernelTraits::kTilesAreWhole == 2) {
+  } else if constexpr (K::kTilesAreWhole == 2) {
     maskBand<Branch>(scores, place);
-  } else if constexpr (KernelTraits::kSquare > 1 && !Place::Functions::kHasKeptColumns[Branch]) {
-    if constexpr (KernelTraits::kSquaresHaveBand)
+  } else if constexpr (K::kSquare > 1 && !Place::Functions::kHasKeptColumns[Branch]) {
+    if constexpr (K::kSquaresHaveBand)
       maskSquaresInBand<Branch>(scores, place);
     else
       maskSquares<Branch>(scores, place);

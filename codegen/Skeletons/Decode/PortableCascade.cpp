@@ -106,6 +106,12 @@ public:
     return portableDecodeSkeleton().traits(request, CascadeConfig(config).ofDecode());
   }
 
+protected:
+  std::vector<KernelEntry> entries() const override {
+    return {
+        {"heddle_kernel", "Kernel"}, {"heddle_cascade_plan", "Kernel::Plan"}, {"heddle_cascade_join", "Kernel::Join"}};
+  }
+
 private:
   static KernelConfig ofCascade(const KernelConfig &config) { return CascadeConfig(DecodeConfig(config)); }
 };

@@ -178,17 +178,20 @@ DEV void planGroups(const ShareParams<true> &p, const BlockWords &words, const S
   counts.rows += static_cast<int32_t>(sum.all >> 32);
 }
 
-} // namespace heddle
+struct CascadePlan {
+  using Params = KernelParams;
+  static constexpr int kThreads = K::kThreads, kMinBlocks = 0;
 
-extern "C" __global__ void __launch_bounds__(heddle::kThreads)
-    heddle_cascade_plan(const __grid_constant__ heddle::KernelParams p) {
-  extern __shared__ __align__(128) unsigned char sharedMemory[];
-  const uint32_t shared = heddle::ptx::sharedAddress(sharedMemory);
-  const heddle::BlockWords words(shared);
-  const heddle::SharedKeysOfBlock block(shared + heddle::decode::kControlBytes);
-  heddle::GroupCounts counts = {0, 0};
-  for (int32_t first = 0; first < p.sequences; first += heddle::kThreads)
-    heddle::planGroups(p, words, block, first, counts);
-  if (threadIdx.x == 0)
-    p.sharing[0] = counts.groups, p.sharing[1] = counts.rows;
-}
+  DEV static void run(const Params &p) {
+    const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
+    const BlockWords words(shared);
+    const SharedKeysOfBlock block(shared + decode::kControlBytes);
+    GroupCounts counts = {0, 0};
+    for (int32_t first = 0; first < p.sequences; first += kThreads)
+      planGroups(p, words, block, first, counts);
+    if (threadIdx.x == 0)
+      p.sharing[0] = counts.groups, p.sharing[1] = counts.rows;
+  }
+};
+
+} // namespace heddle

@@ -2,12 +2,11 @@
 // results. A warp has a row of one head.
 #pragma once
 
+#include "Decode/decode_kernel.cuh"
 #include "Decode/shared_keys.cuh"
 #include "Ptx/memory.cuh"
 #include "Ptx/scalar.cuh"
-#include "Shared/elements.cuh"
 #include "Shared/score_units.cuh"
-#include "Shared/shared_tiles.cuh"
 
 namespace heddle {
 
@@ -52,15 +51,19 @@ DEV void joinStatesOfRow(const ShareParams<true> &p, int32_t number) {
   if constexpr (KernelTraits::kOutFloat32)
     ptx::storeGlobal16(static_cast<float *>(p.out) + element, true, value[0], value[1], value[2], value[3]);
   else
-    ptx::storeGlobal8(static_cast<char *>(p.out) + element * kElementBytes, true, pack<OutElement>(value[0], value[1]),
-                      pack<OutElement>(value[2], value[3]));
+    ptx::storeGlobal8(static_cast<char *>(p.out) + element * kElementBytes, true,
+                      pack<K::OutElement>(value[0], value[1]), pack<K::OutElement>(value[2], value[3]));
 }
+
+struct CascadeJoin {
+  using Params = KernelParams;
+  static constexpr int kThreads = K::kThreads, kMinBlocks = 0;
+
+  DEV static void run(const Params &p) {
+    const int64_t number = static_cast<int64_t>(blockIdx.x) * KernelTraits::kWarps + threadIdx.x / 32;
+    if (number < static_cast<int64_t>(p.sharing[1]) * p.heads)
+      joinStatesOfRow(p, static_cast<int32_t>(number));
+  }
+};
 
 } // namespace heddle
-
-extern "C" __global__ void __launch_bounds__(heddle::kThreads)
-    heddle_cascade_join(const __grid_constant__ heddle::KernelParams p) {
-  const int64_t number = static_cast<int64_t>(blockIdx.x) * KernelTraits::kWarps + threadIdx.x / 32;
-  if (number < static_cast<int64_t>(p.sharing[1]) * p.heads)
-    heddle::joinStatesOfRow(p, static_cast<int32_t>(number));
-}

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-struct DecodeParams : PatternOperands, KeyScales<kHasScaledKeys> {
+struct DecodeParams : OperandsOf<Pattern>, KeyScales<KernelTraits> {
   const void *q, *k, *v;
   void *out;
   float *lse;

@@ -5,7 +5,7 @@
 #include "Decode/decode_lines.cuh"
 #include "Ptx/memory.cuh"
 #include "Ptx/scalar.cuh"
-#include "Shared/shared_tiles.cuh"
+#include "Decode/decode_kernel.cuh"
 
 namespace heddle {
 

@@ -4,7 +4,7 @@
 
 #include "Decode/row_contexts.cuh"
 #include "Forward/key_tile.cuh"
-#include "Forward/products.cuh"
+#include "Decode/decode_kernel.cuh"
 #include "Shared/lane_columns.cuh"
 #include "Shared/score_units.cuh"
 
@@ -35,7 +35,7 @@ struct LaneScope {
 };
 
 // From q . k to natural units and through the chain.
-DEV void applyScores(Scores &scores, const LaneScope &lane, const KeyTile &tile, int32_t slice, float scaleLog2) {
+DEV void applyScores(Scores<K> &scores, const LaneScope &lane, const KeyTile &tile, int32_t slice, float scaleLog2) {
   const float scale = scaleLog2 * kLogOf2;
   const int32_t rate = Pattern::keyRate(lane.variant, Pattern::kBranchCount == 1 ? 0 : tile.branch);
   const int32_t first = lane.context.kOrigin + tile.firstKey + rate * (slice * kChunkN + lane.column);
@@ -81,7 +81,7 @@ DEV uint32_t keptOf(const LaneScope &lane, const KeyTile &tile, int32_t slice, i
 }
 
 template <int Branch = 0>
-DEV void maskScores(Scores &scores, const LaneScope &lane, const KeyTile &tile, int32_t slice) {
+DEV void maskScores(Scores<K> &scores, const LaneScope &lane, const KeyTile &tile, int32_t slice) {
   if constexpr (Branch + 1 < Pattern::kBranchCount) {
     if (tile.branch != Branch)
       return maskScores<Branch + 1>(scores, lane, tile, slice);

@@ -4,8 +4,8 @@
 // tile before they are used.
 #pragma once
 
+#include "Decode/decode_kernel.cuh"
 #include "Decode/packed_rows.cuh"
-#include "Forward/key_products.cuh"
 #include "Forward/key_tile.cuh"
 #include "Ptx/async_copy.cuh"
 #include "Ptx/memory.cuh"
@@ -20,7 +20,7 @@ static_assert(KernelTraits::kBlockN == KernelTraits::kWarps * kSliceKeys, "the w
 static_assert(kStages >= 2, "copies run ahead of use");
 
 // The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
-class UnitWalk : RangeWalk<KeyColumns<KernelTraits::kBlockN>> {
+class UnitWalk : RangeWalk<KeyColumns<Pattern, KernelTraits::kBlockN>> {
 public:
   DEV UnitWalk(const PatternContext &context, const Unit &unit) : RangeWalk(context, unit.span()), share(unit) {
     enter(unit.variant);
@@ -104,9 +104,9 @@ private:
   }
 };
 
-using KeysOfSlice = KeySlice<KernelTraits::kHeadDim, kKeyRowBytes>;
+using KeysOfSlice = KeySlice<KernelTraits::kHeadDim, K::kKeyRowBytes>;
 using ValuesOfSlice = KeySlice<KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
-constexpr int kKeySliceBytes = kSliceKeys * kKeyRowBytes;
+constexpr int kKeySliceBytes = kSliceKeys * K::kKeyRowBytes;
 constexpr int kValueSliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesV;
 
 class PageRing {

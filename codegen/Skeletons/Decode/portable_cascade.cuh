@@ -7,7 +7,15 @@
 // head that a group may have.
 #pragma once
 
-#include "Decode/portable_decode.cuh"
-
 #include "Decode/cascade_plan.cuh"
 #include "Decode/cascade_states.cuh"
+#include "Decode/portable_decode.cuh"
+
+namespace heddle {
+
+template <class Traits, class P> struct PortableCascade : PortableDecode<Traits, P> {
+  using Plan = CascadePlan;
+  using Join = CascadeJoin;
+};
+
+} // namespace heddle

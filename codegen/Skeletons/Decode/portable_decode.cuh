@@ -34,7 +34,6 @@
 #include "Decode/packed_mask.cuh"
 #include "Decode/page_ring.cuh"
 #include "Decode/unit_rows.cuh"
-#include "Forward/key_products.cuh"
 #include "Forward/warp_weights.cuh"
 #include "Shared/shared_records.cuh"
 
@@ -63,13 +62,13 @@ struct UnitPart {
 };
 
 // One slice of a tile for the 16 rows of this warp.
-DEV void addSlice(RowState &rows, const PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
+DEV void addSlice(RowState<K> &rows, const PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
                   const KeyTile &tile, int32_t slice, float dotScale) {
   const float scaleLog2 = Pattern::kHasScore ? kLog2OfE : dotScale; // from scores to log2 units
-  Scores scores;
-  RowValues largest, factor;
-  Probabilities probabilities;
-  KeyValueProducts::queryKey(scores, query, ring.keysOfSlice(slice) + laneOffsetColumnsFirst(kKeyRowBytes));
+  Scores<K> scores;
+  RowValues<K> largest, factor;
+  Probabilities<K> probabilities;
+  KeyValueProducts::queryKey(scores, query, ring.keysOfSlice(slice) + laneOffsetColumnsFirst(K::kKeyRowBytes));
   if constexpr (Pattern::kHasScore)
     applyScores(scores, lane, tile, slice, dotScale);
   if (tile.isMasked)
@@ -83,7 +82,7 @@ DEV void addSlice(RowState &rows, const PageRing &ring, const KeyValueProducts::
 }
 
 // The keys of a part: of each tile this warp's slice, or all of them where it has rows of its own.
-DEV void walkTiles(RowState &rows, PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
+DEV void walkTiles(RowState<K> &rows, PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
                    float dotScale) {
   const int32_t warp = ptx::rereadThreadIndex() / 32;
 #pragma unroll 1
@@ -95,7 +94,7 @@ DEV void walkTiles(RowState &rows, PageRing &ring, const KeyValueProducts::Query
   }
 }
 
-DEV void walkTallTiles(RowState &rows, PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
+DEV void walkTallTiles(RowState<K> &rows, PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
                        float dotScale, bool hasRows) {
 #pragma unroll 1
   for (;;) {
@@ -122,7 +121,7 @@ DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const Unit
   PageRing ring(p, context, unit, shared);
   ring.prime(part.first, part.count(), [&] { loadQueries(p, unit, shared + KernelTraits::kSmemQ); });
   meanwhile();
-  RowState rows;
+  RowState<K> rows;
   clearRows(rows);
   if (Pattern::kHasSink && part.first == 0 && (unit.isTall || warp == 0))
     startFromSinks(rows, p, unit, group);
@@ -282,15 +281,17 @@ DEV void computePiece(const KernelParams &p, const Piece &piece, const Line &lin
   }
 }
 
-} // namespace heddle
+template <class, class> struct PortableDecode : K {
+  using Params = KernelParams;
 
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
-  extern __shared__ __align__(128) unsigned char sharedMemory[];
-  const uint32_t shared = heddle::ptx::sharedAddress(sharedMemory);
-  const heddle::BlockWords words(shared + KernelTraits::kSmemControl);
-  heddle::Line line;
-  const heddle::Piece piece = heddle::findPiece(p, words, line);
-  if (!piece.isEmpty())
-    heddle::computePiece(p, piece, line, shared);
-}
+  DEV static void run(const Params &p) {
+    const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
+    const BlockWords words(shared + KernelTraits::kSmemControl);
+    Line line;
+    const Piece piece = findPiece(p, words, line);
+    if (!piece.isEmpty())
+      computePiece(p, piece, line, shared);
+  }
+};
+
+} // namespace heddle

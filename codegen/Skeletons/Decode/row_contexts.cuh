@@ -2,8 +2,8 @@
 // positions, lengths and numbers of sequences.
 #pragma once
 
+#include "Decode/decode_kernel.cuh"
 #include "Decode/packed_rows.cuh"
-#include "Shared/shared_tiles.cuh"
 
 namespace heddle {
 

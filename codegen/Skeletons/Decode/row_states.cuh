@@ -5,7 +5,7 @@
 
 #include "Decode/decode_layout.cuh"
 #include "Decode/packed_rows.cuh"
-#include "Forward/online_softmax.cuh"
+#include "Decode/decode_kernel.cuh"
 #include "Forward/state_weights.cuh"
 #include "Ptx/memory.cuh"
 
@@ -86,7 +86,8 @@ struct BlockStates {
 };
 
 // The warp has all columns.
-template <class States> DEV void storeRows(const States &to, int32_t state, const RowState &rows, bool hasUpperHalf) {
+template <class States>
+DEV void storeRows(const States &to, int32_t state, const RowState<K> &rows, bool hasUpperHalf) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (half == 1 && !hasUpperHalf)

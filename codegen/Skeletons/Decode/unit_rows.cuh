@@ -27,7 +27,7 @@ DEV void loadQueries(const KernelParams &p, const Unit &unit, uint32_t tile) {
 constexpr float kSinkHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
 
 // A key of this score without a value, -inf: none. `rows` must be clear. Rows have it beside keys of their own.
-DEV void startFromSinks(RowState &rows, const KernelParams &p, const Unit &unit, int32_t group) {
+DEV void startFromSinks(RowState<K> &rows, const KernelParams &p, const Unit &unit, int32_t group) {
   if (unit.isGroup())
     return;
 #pragma unroll
@@ -43,7 +43,7 @@ DEV void startFromSinks(RowState &rows, const KernelParams &p, const Unit &unit,
 // The warp's columns of 8 rows, each of which begins at `to` in its lanes; `scale` is that of values.
 template <bool AsFloat>
 DEV void writeColumns(const ColumnShare &share, bool exists, float scale, char *to, float *lse) {
-  const RowSum sum = rowSum(share.rowMax, share.sum);
+  const RowSum sum = rowSum<Element>(share.rowMax, share.sum);
   const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts) * scale;
 #pragma unroll
   for (int i = 0; i < kPairsOfWarp; ++i) {
@@ -54,7 +54,7 @@ DEV void writeColumns(const ColumnShare &share, bool exists, float scale, char *
     for (int e = 0; e < 4; ++e)
       values[e / 2][e % 2] = share.out[i][e] * inverse;
     char *const columns = to + ColumnShare::pairOf(i) * 16 * (AsFloat ? 4 : kElementBytes);
-    Values::Columns::store<AsFloat>(columns, exists, values);
+    K::Values::Columns::store<AsFloat>(columns, exists, values);
   }
   const int32_t thread = ptx::rereadThreadIndex();
   ptx::storeGlobal4(lse, exists & (thread < 32) & (thread % 4 == 0),

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "Shared/key_scales.cuh"
-#include "Shared/pattern_operands.cuh"
+#include "Shared/pattern_context.cuh"
 #include "Forward/row_range.cuh"
 
 namespace heddle {
 
-struct KernelParams : PatternOperands, PassRows, KeyScales<kHasScaledKeys> {
+template <class K> struct PortableForwardParams : OperandsOf<typename K::Pattern>, PassRows<K>, KeyScales<K> {
   const void *q, *k, *v;
   void *out;
   float *lse;
@@ -17,10 +17,10 @@ struct KernelParams : PatternOperands, PassRows, KeyScales<kHasScaledKeys> {
   int64_t qStride[3], kStride[3], vStride[3], outStride[3]; // batch, row, head; in elements
   int32_t batch, heads, kvHeads, seqlenQ, seqlenK, qOrigin, kOrigin;
   float scaleLog2;
-  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+  int32_t param[kArgumentWords<typename K::Pattern>];
 };
 
 // (batch, head) pairs whose query tiles run side by side.
-DEV int32_t rasterPairs(const KernelParams &) { return KernelTraits::kRasterHeads; }
+template <class K> DEV int32_t rasterPairs(const PortableForwardParams<K> &) { return K::kRasterHeads; }
 
 } // namespace heddle

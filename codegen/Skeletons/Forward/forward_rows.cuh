@@ -11,47 +11,49 @@
 namespace heddle {
 
 // The rows of one lane: row (i, half) has row index first + rate * (i * 16 + half * 8).
-struct LaneRows {
+template <class K> struct LaneRows {
+  using Params = ParamsOf<K>;
   int32_t batch, head, first, rate, end;
 
-  DEV LaneRows(const KernelParams &p, const WorkItem &item)
+  DEV LaneRows(const Params &p, const WorkItem<K> &item)
       : batch(item.batch), head(item.head), rate(item.queryRate), end(item.endRow(p)) {
-    first = item.firstRow + rate * laneRowNumber();
+    first = item.firstRow + rate * laneRowNumber<K>();
   }
   DEV int32_t index(int i, int half) const { return first + rate * (i * 16 + half * 8); }
-  DEV int64_t lseOffset(const KernelParams &p, int32_t row) const {
+  DEV int64_t lseOffset(const Params &p, int32_t row) const {
     return (static_cast<int64_t>(batch) * p.heads + head) * p.lseRows(p.seqlenQ) + row;
   }
-  DEV int64_t carryLseOffset(const KernelParams &p, int32_t row) const {
+  DEV int64_t carryLseOffset(const Params &p, int32_t row) const {
     return (static_cast<int64_t>(batch) * p.heads + head) * p.carryRows(p.seqlenQ) + row;
   }
-  DEV int64_t carryOffset(const KernelParams &p, int32_t row) const {
-    return ((static_cast<int64_t>(batch) * p.carryRows(p.seqlenQ) + row) * p.heads + head) * KernelTraits::kValueDim;
+  DEV int64_t carryOffset(const Params &p, int32_t row) const {
+    return ((static_cast<int64_t>(batch) * p.carryRows(p.seqlenQ) + row) * p.heads + head) * K::kValueDim;
   }
 };
 
 // The row maximum starts this far below the carried lse, so that weights of new keys keep their precision
 // in half, which bfloat16 does not need; the next key above it raises it as usual. Log2 units.
-constexpr float kCarryHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
+template <class K> constexpr float kCarryHeadroom = K::kLargestExponent >= 127 ? 0.f : 8.f;
 
 // rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the
 // loads: lanes stay together. `descale`: what products of values are multiplied by.
-DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows &lane, float descale = 1.f) {
-  const float weight = exp2f(kCarryHeadroom), factor = weight / descale;
+template <class K>
+DEV void continueFromCarry(RowState<K> &rows, const ParamsOf<K> &p, const LaneRows<K> &lane, float descale = 1.f) {
+  const float weight = exp2f(kCarryHeadroom<K>), factor = weight / descale;
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int32_t row = min(lane.index(i, half), lane.end - 1);
       float lse = p.carryLse[lane.carryLseOffset(p, row)];
       bool hasKeys = lse != -INFINITY;
-      rows.rowMax[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom : kNoRowMax;
+      rows.rowMax[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom<K> : kNoRowMax;
       rows.sum[i][half] = hasKeys && threadIdx.x % 4 == 0 ? weight : 0.f;
       const float *from = p.carryOut + lane.carryOffset(p, row);
 #pragma unroll
-      for (int n = 0; n < kValueTiles; ++n) {
+      for (int n = 0; n < K::kValueTiles; ++n) {
         float carried[2];
-        Values::Columns::load(from, n, hasKeys, carried);
+        K::Values::Columns::load(from, n, hasKeys, carried);
         rows.out[i][n][2 * half] = factor * carried[0];
         rows.out[i][n][2 * half + 1] = factor * carried[1];
       }
@@ -59,49 +61,52 @@ DEV void continueFromCarry(RowState &rows, const KernelParams &p, const LaneRows
 }
 
 // A key of this score without a value, -inf: none. rows must be clear.
-DEV void startFromSink(RowState &rows, float sink) {
+template <class K> DEV void startFromSink(RowState<K> &rows, float sink) {
   const bool isKey = sink != -INFINITY;
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      rows.rowMax[i][half] = isKey ? sink * kLog2OfE - kCarryHeadroom : kNoRowMax;
-      rows.sum[i][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kCarryHeadroom) : 0.f;
+      rows.rowMax[i][half] = isKey ? sink * kLog2OfE - kCarryHeadroom<K> : kNoRowMax;
+      rows.sum[i][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kCarryHeadroom<K>) : 0.f;
     }
 }
 
 // out / sum. Results in fp32 are divided, so that a mean of ones is 1; a product with the reciprocal may be the number before it.
-DEV float meanOf(float out, float sum, float inverse, float descale) {
-  if (!KernelTraits::kOutFloat32)
+template <class K> DEV float meanOf(float out, float sum, float inverse, float descale) {
+  if (!K::kOutFloat32)
     return out * (inverse * descale);
   const float nearly = out * inverse, rest = fmaf(-nearly, sum, out);
   return (fabsf(nearly) < INFINITY ? fmaf(rest, inverse, nearly) : nearly) *
          descale; // of infinite ones the rest is NaN
 }
 
-DEV void storeRow(const KernelParams &p, const LaneRows &lane, const RowState &rows, int i, int half, float descale) {
+template <class K>
+DEV void storeRow(const ParamsOf<K> &p, const LaneRows<K> &lane, const RowState<K> &rows, int i, int half,
+                  float descale) {
   const RowSum sum = rowSum(rows, i, half);
   const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts);
-  float values[kValueTiles][2];
+  float values[K::kValueTiles][2];
 #pragma unroll
-  for (int n = 0; n < kValueTiles; ++n)
+  for (int n = 0; n < K::kValueTiles; ++n)
 #pragma unroll
     for (int e = 0; e < 2; ++e)
-      values[n][e] = meanOf(rows.out[i][n][2 * half + e], sum.ofProducts, inverse, descale);
+      values[n][e] = meanOf<K>(rows.out[i][n][2 * half + e], sum.ofProducts, inverse, descale);
   int32_t row = lane.index(i, half);
   bool isPresent = row < lane.end;
-  constexpr int kOutBytes = KernelTraits::kOutFloat32 || kElementBytes == 4 ? 4 : 2;
+  constexpr int kOutBytes = K::kOutFloat32 || K::kElementBytes == 4 ? 4 : 2;
   char *to = static_cast<char *>(p.out) +
              (lane.batch * p.outStride[0] + row * p.outStride[1] + lane.head * p.outStride[2]) * kOutBytes;
-  Values::Columns::store(to, isPresent, values);
+  K::Values::Columns::store(to, isPresent, values);
   float lse = (rows.rowMax[i][half] + ptx::log2Approx(sum.ofWeights)) * kLogOf2;
   ptx::storeGlobal4(p.lse + lane.lseOffset(p, row), isPresent & (threadIdx.x % 4 == 0), __float_as_uint(lse));
 }
 
 // `descale`: as of continueFromCarry.
-DEV void storeRows(const KernelParams &p, const LaneRows &lane, const RowState &rows, float descale = 1.f) {
+template <class K>
+DEV void storeRows(const ParamsOf<K> &p, const LaneRows<K> &lane, const RowState<K> &rows, float descale = 1.f) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       storeRow(p, lane, rows, i, half, descale);

@@ -5,42 +5,53 @@
 // in them.
 #pragma once
 
-#include "Forward/products.cuh"
+#include "Forward/float_mma.cuh"
+#include "Forward/online_softmax.cuh"
 #include "Ptx/memory.cuh"
 
 namespace heddle {
 
-template <class Traits, bool AreScaled> struct KeyProducts : WarpProducts<Element> {
-  static constexpr int kRowBytes = Traits::kSmemRowBytesQK; // of k
-  struct Query : QueryOperand {
-    DEV Query(uint32_t tile, float) : QueryOperand(tile) {}
+// What products of one warp say of the rows of k.
+template <class Traits, bool AreScaled = Traits::kHasScaledKeys> struct KeyProductShape : Traits {
+  static constexpr int kKeyRowBytes = Traits::kSmemRowBytesQK;
+};
+template <class Traits> struct KeyProductShape<Traits, true> : Traits {
+  static_assert(Traits::kQueryInRegisters, "rows of q are made fp16 once");
+  static constexpr int kKeyRowBytes = Traits::kSmemRowBytesK;
+};
+
+template <class K, bool AreScaled = K::kHasScaledKeys> struct KeyProducts : WarpProducts<K> {
+  struct Query : QueryOperand<K> {
+    DEV Query(uint32_t tile, float) : QueryOperand<K>(tile) {}
   };
 };
 
 // Rows of bf16 or fp16 as a warp's operand of products with e4m3, of which a lane has four dimensions side by side: words 0
 // and 2, of row r, and 1 and 3, of row r + 8, have in lane 4 r + c the columns 4 c to 4 c + 3 of a step.
-template <class Half> class QueryOfHalves {
+template <class K> class QueryOfHalves {
+  using Half = typename K::OutElement;
+
 public:
   // `descale`: what elements of keys are multiplied by.
   DEV QueryOfHalves(uint32_t tile, float descale) {
     const int32_t thread = ptx::rereadThreadIndex(), row = thread % 32 / 4;
-    const int32_t first = kAllHaveSameRows ? 0 : thread / 32 * (kRowTiles * 16);
-    address = tile + (first + row) * KernelTraits::kSmemRowBytesQK;
+    const int32_t first = RowWarps<K>::kCount == 1 ? 0 : thread / 32 * (K::kRowTiles * 16);
+    address = tile + (first + row) * K::kSmemRowBytesQK;
     place = thread % 4 * kLaneBytes;
     swizzle = row * kPieceBytes;
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
       factor[i][0] = factor[i][1] = descale;
   }
 
   // Call once after the rows have arrived.
   DEV void keepInRegisters() {
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int step = 0; step < kHeadSteps; ++step)
+        for (int step = 0; step < K::kHeadSteps; ++step)
           read(step, i, half);
         turn(i, half);
       }
@@ -56,7 +67,7 @@ private:
   static constexpr int kLargestExponent = 14;            // of a row: one below that of fp16
 
   DEV void read(int step, int i, int half) {
-    const uint32_t row = address + (i * 16 + half * 8) * KernelTraits::kSmemRowBytesQK;
+    const uint32_t row = address + (i * 16 + half * 8) * K::kSmemRowBytesQK;
     int32_t words[2];
     ptx::loadShared8(row + ((step * 2 * kPieceBytes + place) ^ swizzle), words);
     held[step][i][half] = words[0];
@@ -66,7 +77,7 @@ private:
   DEV float largestMagnitude(int i, int half) const {
     float largest = 0.f;
 #pragma unroll
-    for (int step = 0; step < kHeadSteps; ++step)
+    for (int step = 0; step < K::kHeadSteps; ++step)
 #pragma unroll
       for (int word = half; word < 4; word += 2) {
         float low, high;
@@ -83,7 +94,7 @@ private:
     const float scale = __int_as_float((2 * kBias + kLargestExponent - exponent) << kExponentShift);
     factor[i][half] *= __int_as_float((exponent - kLargestExponent) << kExponentShift);
 #pragma unroll
-    for (int step = 0; step < kHeadSteps; ++step)
+    for (int step = 0; step < K::kHeadSteps; ++step)
 #pragma unroll
       for (int word = half; word < 4; word += 2) {
         float low, high;
@@ -93,57 +104,55 @@ private:
   }
 
   uint32_t address, place, swizzle;
-  float factor[kRowTiles][2];
-  uint32_t held[kHeadSteps][kRowTiles][4];
+  float factor[K::kRowTiles][2];
+  uint32_t held[K::kHeadSteps][K::kRowTiles][4];
 };
 
-template <class Traits> struct KeyProducts<Traits, true> : WarpProducts<Element> {
-  static_assert(Traits::kQueryInRegisters, "rows of q are made fp16 once");
-  static constexpr int kRowBytes = Traits::kSmemRowBytesK;
-  using Query = QueryOfHalves<typename Traits::OutElement>;
+template <class K> struct KeyProducts<K, true> : WarpProducts<K> {
+  using E = typename K::Element;
+  using Query = QueryOfHalves<K>;
   static constexpr int kPieces = 2; // of 16 dimensions in a column block
 
-  DEV static void queryKey(Scores &scores, const Query &query, uint32_t keys) {
+  DEV static void queryKey(Scores<K> &scores, const Query &query, uint32_t keys) {
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
-      for (int n = 0; n < kScoreTiles; ++n)
+      for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           scores[i][n][e] = 0.f;
 #pragma unroll
-    for (int block = 0; block < kHeadSteps / kPieces; ++block)
+    for (int block = 0; block < K::kHeadSteps / kPieces; ++block)
 #pragma unroll
-      for (int pair = 0; pair < kScoreTiles / 2; ++pair) {
+      for (int pair = 0; pair < K::kScoreTiles / 2; ++pair) {
         uint32_t words[4];
-        ptx::loadMatrix4(words, columnBlock(keys, block) + pair * 16 * kRowBytes);
+        ptx::loadMatrix4(words, columnBlock(keys, block) + pair * 16 * K::kKeyRowBytes);
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
           const uint32_t low = ptx::halvesOfE4m3<0>(words[w]), high = ptx::halvesOfE4m3<1>(words[w]);
 #pragma unroll
-          for (int i = 0; i < kRowTiles; ++i)
-            ptx::mma<Element>(scores[i][2 * pair + w / kPieces], query.fragment(block * kPieces + w % kPieces, i), low,
-                              high);
+          for (int i = 0; i < K::kRowTiles; ++i)
+            ptx::mma<E>(scores[i][2 * pair + w / kPieces], query.fragment(block * kPieces + w % kPieces, i), low, high);
         }
       }
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
-      for (int n = 0; n < kScoreTiles; ++n)
+      for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           scores[i][n][e] *= query.factorOf(i, e / 2);
   }
 
   // Transposed words have two dimensions of two keys; even dimensions become a tile, odd ones the next (ColumnFours).
-  DEV static void probabilityValue(Output &out, const Probabilities &probabilities, uint32_t values) {
+  DEV static void probabilityValue(Output<K> &out, const Probabilities<K> &probabilities, uint32_t values) {
     constexpr uint32_t kKeysTogether = 0x3120;
 #pragma unroll
-    for (int step = 0; step < kChunkSteps; ++step)
+    for (int step = 0; step < K::kChunkSteps; ++step)
 #pragma unroll
-      for (int block = 0; block < kValueTiles / 4; ++block) {
+      for (int block = 0; block < K::kValueTiles / 4; ++block) {
         uint32_t words[4];
-        ptx::loadMatrix4Transposed(words, columnBlock(values, block) + step * kMmaStep * KernelTraits::kSmemRowBytesV);
+        ptx::loadMatrix4Transposed(words, columnBlock(values, block) + step * K::kMmaStep * K::kSmemRowBytesV);
 #pragma unroll
         for (int w = 0; w < 4; ++w)
           words[w] = ptx::permuteBytes<kKeysTogether>(words[w], 0);
@@ -154,16 +163,13 @@ template <class Traits> struct KeyProducts<Traits, true> : WarpProducts<Element>
           const uint32_t odd[] = {ptx::halvesOfE4m3<1>(first), ptx::halvesOfE4m3<1>(last)};
           const int tile = 4 * block + 2 * piece;
 #pragma unroll
-          for (int i = 0; i < kRowTiles; ++i) {
-            ptx::mma<Element>(out[i][tile], probabilities[i][step], even[0], even[1]);
-            ptx::mma<Element>(out[i][tile + 1], probabilities[i][step], odd[0], odd[1]);
+          for (int i = 0; i < K::kRowTiles; ++i) {
+            ptx::mma<E>(out[i][tile], probabilities[i][step], even[0], even[1]);
+            ptx::mma<E>(out[i][tile + 1], probabilities[i][step], odd[0], odd[1]);
           }
         }
       }
   }
 };
-
-using KeyValueProducts = KeyProducts<KernelTraits, kHasScaledKeys>;
-constexpr int kKeyRowBytes = KeyValueProducts::kRowBytes;
 
 } // namespace heddle

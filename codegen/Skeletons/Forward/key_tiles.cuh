@@ -8,21 +8,24 @@
 
 namespace heddle {
 
-class KeyTileWalk : RangeWalk<KeyColumns<KernelTraits::kBlockN>> {
+template <class K> class KeyTileWalk : RangeWalk<KeyColumns<typename K::Pattern, K::kBlockN>> {
+  using Walk = RangeWalk<KeyColumns<typename K::Pattern, K::kBlockN>>;
+  using Walk::at, Walk::range, Walk::context, Walk::columnRate;
+
 public:
-  DEV KeyTileWalk(const PatternContext &context, const WorkItem &item)
-      : RangeWalk(context, {context.qOrigin + item.firstRow, context.qOrigin + item.lastRow}) {
-    enter(item.variant);
+  DEV KeyTileWalk(const Context<K> &context, const WorkItem<K> &item)
+      : Walk(context, {context.qOrigin + item.firstRow, context.qOrigin + item.lastRow}) {
+    this->enter(item.variant);
   }
 
   // The next tile; after the last one, KeyTile::none() for ever.
-  DEV KeyTile next() { return findRange() ? describe(at.tile++) : KeyTile::none(); }
+  DEV KeyTile next() { return this->findRange() ? describe(at.tile++) : KeyTile::none(); }
 
 private:
   DEV KeyTile describe(int32_t number) const {
-    const int32_t rate = columnRate(), firstKey = at.residue + rate * number * KernelTraits::kBlockN;
-    const bool isFull = KernelTraits::kTilesAreWhole == 1 || (number >= range.fullBegin && number < range.fullEnd);
-    const bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
+    const int32_t rate = columnRate(), firstKey = at.residue + rate * number * K::kBlockN;
+    const bool isFull = K::kTilesAreWhole == 1 || (number >= range.fullBegin && number < range.fullEnd);
+    const bool reachesEnd = firstKey + rate * (K::kBlockN - 1) >= context.seqlenK;
     return KeyTile{firstKey, at.branch, !isFull || reachesEnd};
   }
 };

@@ -5,37 +5,36 @@
 
 #include "Forward/key_products.cuh"
 #include "Forward/key_tiles.cuh"
-#include "Forward/params.cuh"
+#include "Forward/forward_params.cuh"
 #include "Ptx/async_copy.cuh"
 #include "Shared/shared_tiles.cuh"
 
 namespace heddle {
 
-// With overlapped scores V is used one tile later than K, so it is also loaded one tile later.
-constexpr int kStages = KernelTraits::kStages;
-constexpr int kValueLag = KernelTraits::kOverlapScores ? 1 : 0;
-
-using QueryTile = SharedTile<KernelTraits::kBlockM, KernelTraits::kHeadDim, KernelTraits::kSmemRowBytesQK>;
-using KeyStage = SharedTile<KernelTraits::kBlockN, KernelTraits::kHeadDim, kKeyRowBytes, kKeyBytes>;
-using ValueStage = SharedTile<KernelTraits::kBlockN, KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV, kKeyBytes>;
-
-DEV void loadQuery(const KernelParams &p, const WorkItem &item, uint32_t tile) {
-  QueryTile::load(tile, StridedRows{headBase(p.q, p.qStride, item.batch, item.head), p.qStride[1] * kElementBytes,
+template <class K> DEV void loadQuery(const ParamsOf<K> &p, const WorkItem<K> &item, uint32_t tile) {
+  using QueryTile = SharedTile<K, K::kBlockM, K::kHeadDim, K::kSmemRowBytesQK>;
+  QueryTile::load(tile, StridedRows{headBase<K>(p.q, p.qStride, item.batch, item.head), p.qStride[1] * K::kElementBytes,
                                     item.firstRow, item.queryRate, item.endRow(p)});
 }
 
-class KeyValueRing {
+template <class K> class KeyValueRing {
+  using Params = ParamsOf<K>;
+  using KeyStage = SharedTile<K, K::kBlockN, K::kHeadDim, K::kKeyRowBytes, K::kKeyBytes>;
+  using ValueStage = SharedTile<K, K::kBlockN, K::kValueDim, K::kSmemRowBytesV, K::kKeyBytes>;
+  // With overlapped scores V is used one tile later than K, so it is also loaded one tile later.
+  static constexpr int kValueLag = K::kOverlapScores ? 1 : 0;
+
 public:
-  DEV KeyValueRing(const KernelParams &p, const WorkItem &item, const PatternContext &context, uint32_t shared)
-      : keyBase(headBase<kKeyBytes>(p.k, p.kStride, item.batch, item.kvHead)),
-        valueBase(headBase<kKeyBytes>(p.v, p.vStride, item.batch, item.kvHead)), p(p), variant(item.variant),
-        shared(shared), walk(context, item), slot(kStages - 1) {}
+  DEV KeyValueRing(const Params &p, const WorkItem<K> &item, const Context<K> &context, uint32_t shared)
+      : keyBase(headBase<K, K::kKeyBytes>(p.k, p.kStride, item.batch, item.kvHead)),
+        valueBase(headBase<K, K::kKeyBytes>(p.v, p.vStride, item.batch, item.kvHead)), p(p), variant(item.variant),
+        shared(shared), walk(context, item), slot(K::kStages - 1) {}
 
   // Starts the loads of the first kStages - 1 tiles, one group each.
   DEV void prime() {
     pending[0] = KeyTile::none();
 #pragma unroll
-    for (int t = 0; t + 1 < kStages; ++t) {
+    for (int t = 0; t + 1 < K::kStages; ++t) {
       pending[t + 1] = walk.next();
       loadKeys(pending[t + 1], t);
       if (t >= kValueLag)
@@ -47,16 +46,16 @@ public:
   // Waits for the next tile (for V: of kValueLag tiles earlier), then refills what the CTA no longer uses.
   // A block barrier: every warp must have finished with the tile before the previous one.
   DEV KeyTile advance() {
-    ptx::waitCopies<kStages - 2>();
+    ptx::waitCopies<K::kStages - 2>();
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i + 1 < kStages; ++i)
+    for (int i = 0; i + 1 < K::kStages; ++i)
       pending[i] = pending[i + 1];
-    pending[kStages - 1] = walk.next();
+    pending[K::kStages - 1] = walk.next();
     int freed = slot;
-    slot = slot + 1 == kStages ? 0 : slot + 1;
-    loadKeys(pending[kStages - 1], freed);
-    loadValues(pending[kStages - 1 - kValueLag], kValueLag ? before(freed) : freed);
+    slot = slot + 1 == K::kStages ? 0 : slot + 1;
+    loadKeys(pending[K::kStages - 1], freed);
+    loadValues(pending[K::kStages - 1 - kValueLag], kValueLag ? before(freed) : freed);
     ptx::commitCopies();
     return pending[0];
   }
@@ -78,14 +77,13 @@ public:
   }
 
 private:
-  DEV static int before(int slot) { return slot == 0 ? kStages - 1 : slot - 1; }
-  DEV uint32_t keySlot(int slot) const { return shared + KernelTraits::kSmemK + slot * KernelTraits::kSmemStageBytesK; }
-  DEV uint32_t valueSlot(int slot) const {
-    return shared + KernelTraits::kSmemV + slot * KernelTraits::kSmemStageBytesV;
-  }
+  DEV static int before(int slot) { return slot == 0 ? K::kStages - 1 : slot - 1; }
+  DEV uint32_t keySlot(int slot) const { return shared + K::kSmemK + slot * K::kSmemStageBytesK; }
+  DEV uint32_t valueSlot(int slot) const { return shared + K::kSmemV + slot * K::kSmemStageBytesV; }
 
   DEV StridedRows rowsOf(const KeyTile &tile, const char *base, int64_t stride) const {
-    return StridedRows{base, stride * kKeyBytes, tile.firstKey, Pattern::keyRate(variant, tile.branch), p.seqlenK};
+    return StridedRows{base, stride * K::kKeyBytes, tile.firstKey, K::Pattern::keyRate(variant, tile.branch),
+                       p.seqlenK};
   }
   DEV void loadKeys(const KeyTile &tile, int slot) const {
     if (tile.exists())
@@ -97,11 +95,11 @@ private:
   }
 
   const char *keyBase, *valueBase;
-  const KernelParams &p;
+  const Params &p;
   int32_t variant;
   uint32_t shared;
-  KeyTileWalk walk;
-  KeyTile pending[kStages];
+  KeyTileWalk<K> walk;
+  KeyTile pending[K::kStages];
   int slot;
 };
 

@@ -4,50 +4,56 @@
 // kNoRowMax, sum 0.
 #pragma once
 
-#include "Forward/products.cuh"
 #include "Ptx/scalar.cuh"
 #include "Shared/elements.cuh"
 #include "Shared/quads.cuh"
 
 namespace heddle {
 
+// What a lane has of the products of one warp, whose shapes are K's (WarpgroupProducts, WarpProductShape), and a number
+// for each of its rows.
+template <class K> using Scores = typename K::Scores;
+template <class K> using Probabilities = typename K::Probabilities;
+template <class K> using Output = typename K::Output;
+template <class K> using RowValues = float[K::kRowTiles][2];
+
 // Accumulators of one warp. Index [i][half]: row i * 16 + half * 8 + lane / 4 of the warp. `sum` is this
 // lane's part; the row's sum is the total over the four lanes of a quad.
-struct RowState {
-  Output out;
-  float rowMax[kRowTiles][2];
-  float sum[kRowTiles][2];
+template <class K> struct RowState {
+  Output<K> out;
+  float rowMax[K::kRowTiles][2];
+  float sum[K::kRowTiles][2];
 };
 
 // Row number in the query tile of this lane's row (0, 0).
-DEV int32_t laneRowNumber() {
+template <class K> DEV int32_t laneRowNumber() {
   int32_t thread = ptx::rereadThreadIndex();
-  return thread / 32 * (kRowTiles * 16) + thread % 32 / 4;
+  return thread / 32 * (K::kRowTiles * 16) + thread % 32 / 4;
 }
-
-typedef float RowValues[kRowTiles][2];
 
 // Weights reach 2^kWeightExponent, so that small ones are not lost in the few bits of a byte: with the threshold as much
 // as the largest power of two that there is.
-constexpr int kWeightExponent = kIsScaled ? KernelTraits::kLargestExponent - KernelTraits::kRescaleThreshold : 0;
-static_assert(kWeightExponent >= 0, "weights stay finite in their type");
+template <class Traits> struct SoftmaxNumbers : Traits {
+  static constexpr int kWeightExponent = Traits::kIsScaled ? Traits::kLargestExponent - Traits::kRescaleThreshold : 0;
+  static_assert(kWeightExponent >= 0, "weights stay finite in their type");
+};
 
 // Below every scaled score, and finite: a score of -inf relative to it is still -inf.
 constexpr float kNoRowMax = -3e38f;
 
-DEV void clearOutput(RowState &rows) {
+template <class K> DEV void clearOutput(RowState<K> &rows) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
-    for (int n = 0; n < kOutputTiles; ++n)
+    for (int n = 0; n < K::kOutputTiles; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         rows.out[i][n][e] = 0.f;
 }
 
-DEV void clearRows(RowState &rows) {
+template <class K> DEV void clearRows(RowState<K> &rows) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       rows.rowMax[i][half] = kNoRowMax;
@@ -57,14 +63,14 @@ DEV void clearRows(RowState &rows) {
 }
 
 // Largest unscaled score of each row among this lane's elements.
-DEV void laneMax(RowValues &largest, const Scores &scores) {
+template <int Rows, int Tiles> DEV void laneMax(float (&largest)[Rows][2], const float (&scores)[Rows][Tiles][4]) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < Rows; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float x = fmaxf(scores[i][0][2 * half], scores[i][0][2 * half + 1]);
 #pragma unroll
-      for (int n = 1; n < kScoreTiles; ++n)
+      for (int n = 1; n < Tiles; ++n)
         x = fmaxf(x, fmaxf(scores[i][n][2 * half], scores[i][n][2 * half + 1]));
       largest[i][half] = x;
     }
@@ -84,27 +90,27 @@ template <class E> DEV float snappedSum(float rowMax, float sum) {
   return fabsf(sum - 1.f) <= rounding ? rounded : sum;
 }
 
-template <class E = Element> DEV RowSum rowSum(float rowMax, float lanePart) {
+template <class E> DEV RowSum rowSum(float rowMax, float lanePart) {
   const float sum = quadSum(lanePart);
   return {snappedSum<E>(rowMax, sum), sum};
 }
 
 // Where the product sums the weights, they are far from what they were before.
-template <class E = Element> DEV RowSum rowSum(const RowState &rows, int i, int half) {
-  if constexpr (Values::kSumTiles > 0)
-    return {rows.out[i][kOutputTiles - 1][2 * half], quadSum(rows.sum[i][half])};
+template <class K> DEV RowSum rowSum(const RowState<K> &rows, int i, int half) {
+  if constexpr (K::Values::kSumTiles > 0)
+    return {rows.out[i][K::kOutputTiles - 1][2 * half], quadSum(rows.sum[i][half])};
   else
-    return rowSum<E>(rows.rowMax[i][half], rows.sum[i][half]);
+    return rowSum<typename K::Element>(rows.rowMax[i][half], rows.sum[i][half]);
 }
 
-DEV bool exceedsRowMax(const RowState &rows, const RowValues &largest, float scaleLog2) {
+template <class K> DEV bool exceedsRowMax(const RowState<K> &rows, const RowValues<K> &largest, float scaleLog2) {
   bool exceeds = false;
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      exceeds |= fmaf(largest[i][half], scaleLog2,
-                      -static_cast<float>(KernelTraits::kRescaleThreshold + kWeightExponent)) > rows.rowMax[i][half];
+      exceeds |= fmaf(largest[i][half], scaleLog2, -static_cast<float>(K::kRescaleThreshold + K::kWeightExponent)) >
+                 rows.rowMax[i][half];
   return exceeds;
 }
 
@@ -119,17 +125,17 @@ template <bool IsAnchored> DEV void shrinkSum(float &sum, float factor) {
 // Restores the invariant before scores with these maxima are added, but for the output, which must be multiplied by
 // `factor` where the result is true. With a threshold the warp moves its row maxima only when some score exceeds one by
 // more than it; without, always.
-template <bool IsAnchored = false>
-DEV bool raiseRowMax(RowState &rows, const RowValues &largest, float scaleLog2, RowValues &factor) {
-  if (KernelTraits::kRescaleThreshold > 0)
+template <bool IsAnchored = false, class K>
+DEV bool raiseRowMax(RowState<K> &rows, const RowValues<K> &largest, float scaleLog2, RowValues<K> &factor) {
+  if (K::kRescaleThreshold > 0)
     if (!__any_sync(kWholeWarp, exceedsRowMax(rows, largest, scaleLog2)))
       return false;
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float most = quadMax(largest[i][half]) * scaleLog2;
-      const float raised = fmaxf(rows.rowMax[i][half], most - kWeightExponent);
+      const float raised = fmaxf(rows.rowMax[i][half], most - K::kWeightExponent);
       factor[i][half] = ptx::exp2Approx(rows.rowMax[i][half] - raised);
       shrinkSum<IsAnchored>(rows.sum[i][half], factor[i][half]);
       rows.rowMax[i][half] = raised;
@@ -137,11 +143,11 @@ DEV bool raiseRowMax(RowState &rows, const RowValues &largest, float scaleLog2, 
   return true;
 }
 
-DEV void scaleOutput(RowState &rows, const RowValues &factor) {
+template <class K> DEV void scaleOutput(RowState<K> &rows, const RowValues<K> &factor) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
-    for (int n = 0; n < kOutputTiles; ++n)
+    for (int n = 0; n < K::kOutputTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
         rows.out[i][n][slot] *= factor[i][slot / 2];

@@ -1,9 +1,10 @@
 // The portable forward skeleton: softmax(Q K^T) V over the key tiles that the generated Pattern names, on any
 // GPU of compute capability 8.0 or later. One CTA computes one query tile of one head; every warp owns
-// kBlockM / kWarps rows; K and V come through a ring of asynchronous copies. Needs, before it in the source:
-// prelude.cuh, struct KernelTraits, struct Pattern (docs/architecture.md sections 2 and 3).
+// kBlockM / kWarps rows; K and V come through a ring of asynchronous copies. Needs prelude.cuh before it in the
+// source; a source gives it the Traits and the Pattern that are generated, and exports run() as heddle_kernel
+// (docs/architecture.md sections 2 and 3).
 //
-// KernelTraits, all `static constexpr int`:
+// Traits, all `static constexpr int`:
 //   kBlockM, kBlockN     tile of queries and of keys
 //   kWarps               4 or 8 (1, 2 also work); rows per warp = kBlockM / kWarps, a multiple of 16
 //   kStages              slots of the K ring and of the V ring, 1..4
@@ -39,6 +40,7 @@
 // Bases and strides of q, k, v, out are multiples of 16 bytes; scaleLog2 > 0 and finite; lse is not null.
 #pragma once
 
+#include "Forward/forward_params.cuh"
 #include "Forward/forward_rows.cuh"
 #include "Forward/key_products.cuh"
 #include "Forward/key_value_ring.cuh"
@@ -49,79 +51,53 @@
 
 namespace heddle {
 
-static_assert(KernelTraits::kBlockM % (16 * KernelTraits::kWarps) == 0, "every warp owns a multiple of 16 rows");
-static_assert(KernelTraits::kBlockN % kChunkN == 0 && kChunkN % 16 == 0, "chunks of 16 keys tile block_n");
-static_assert(KernelTraits::kHeadDim % kMmaStep == 0 && KernelTraits::kValueDim % kMmaStep == 0,
-              "head dims are multiples of the step of an mma");
-static_assert(KernelTraits::kHeadDim <= kPieceElements * kThreads &&
-                  KernelTraits::kValueDim <= kPieceElements * kThreads,
-              "one pass of the CTA loads at least one row");
-static_assert(kStages >= 1 && kStages <= 4, "one to four stages");
-static_assert(kStages > 1 || (kChunks == 1 && !KernelTraits::kOverlapScores), "one stage: K and V take turns");
-static_assert(!KernelTraits::kOverlapScores || kChunks == 1, "overlap works on whole tiles");
-static_assert(KernelTraits::kRescaleThreshold >= 0 && KernelTraits::kRescaleThreshold <= 15,
-              "weights up to 2^threshold must be finite in half");
-static_assert(KernelTraits::kSmemRowBytesQK == roundUp(KernelTraits::kHeadDim * kElementBytes, kSwizzleBytes) &&
-                  kKeyRowBytes == roundUp(KernelTraits::kHeadDim * kKeyBytes, kSwizzleBytes) &&
-                  KernelTraits::kSmemRowBytesV == roundUp(KernelTraits::kValueDim * kKeyBytes, kSwizzleBytes),
-              "rows of shared memory are multiples of the swizzle");
-static_assert(KernelTraits::kSmemStageBytesK == KernelTraits::kBlockN * kKeyRowBytes &&
-                  KernelTraits::kSmemStageBytesV == KernelTraits::kBlockN * KernelTraits::kSmemRowBytesV,
-              "a slot holds one key tile");
-static_assert(KernelTraits::kSmemQ % kSwizzleBytes == 0 && KernelTraits::kSmemK % kSwizzleBytes == 0 &&
-                  KernelTraits::kSmemV % kSwizzleBytes == 0,
-              "tiles start at multiples of the swizzle");
-static_assert(areApart({{KernelTraits::kSmemQ, KernelTraits::kBlockM * KernelTraits::kSmemRowBytesQK},
-                        {KernelTraits::kSmemK, kStages * KernelTraits::kSmemStageBytesK},
-                        {KernelTraits::kSmemV, kStages * KernelTraits::kSmemStageBytesV}},
-                       KernelTraits::kSmemBytes),
-              "tiles and rings lie apart in the shared memory that is planned");
-
 // Number of the scales of a work item.
-DEV int32_t scalePair(const KernelParams &p, const WorkItem &item) { return item.batch * p.kvHeads + item.kvHead; }
+template <class K> DEV int32_t scalePair(const ParamsOf<K> &p, const WorkItem<K> &item) {
+  return item.batch * p.kvHeads + item.kvHead;
+}
 
 // Everything that a warp carries from one key tile to the next.
-struct Consumer {
-  using Products = KeyValueProducts;
+template <class K> struct Consumer {
+  using Params = ParamsOf<K>;
+  using Products = KeyProducts<K>;
 
-  Products::Query query;
-  MaskScope mask;
+  typename Products::Query query;
+  MaskScope<K> mask;
   float dotScale;  // from q . k to log2 units
   float scaleLog2; // from scores to log2 units
   uint32_t keyLane, valueLane;
-  RowState rows;
+  RowState<K> rows;
 
-  DEV Consumer(const KernelParams &p, const WorkItem &item, const PatternContext &context, uint32_t queryTile)
+  DEV Consumer(const Params &p, const WorkItem<K> &item, const Context<K> &context, uint32_t queryTile)
       : query(queryTile, p.ofKeys(scalePair(p, item))),
         mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate}, dotScale(p.scaleLog2),
-        scaleLog2(weightScale(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(kKeyRowBytes)),
-        valueLane(kElementBytes == 2 ? laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV)
-                                     : laneOffsetOfSums(KernelTraits::kSmemRowBytesV)) {}
+        scaleLog2(weightScale<K>(p.scaleLog2)), keyLane(laneOffsetColumnsFirst(K::kKeyRowBytes)),
+        valueLane(K::kElementBytes == 2 ? laneOffsetRowsFirst(K::kSmemRowBytesV)
+                                        : laneOffsetOfSums(K::kSmemRowBytesV)) {}
 
-  DEV void score(Scores &scores, uint32_t keys, const KeyTile &tile, int chunk) const {
-    Products::queryKey(scores, query, keys + keyLane + chunk * kChunkN * kKeyRowBytes);
-    if constexpr (Pattern::kHasScore)
+  DEV void score(Scores<K> &scores, uint32_t keys, const KeyTile &tile, int chunk) const {
+    Products::queryKey(scores, query, keys + keyLane + chunk * K::kChunkN * K::kKeyRowBytes);
+    if constexpr (K::Pattern::kHasScore)
       applyScores(scores, mask, tile, chunk, dotScale);
   }
 
   // Moves row maxima until they admit the scores; `largest` holds the lane maxima without masks.
-  DEV void admit(Scores &scores, RowValues &largest, const KeyTile &tile, int chunk) {
+  DEV void admit(Scores<K> &scores, RowValues<K> &largest, const KeyTile &tile, int chunk) {
     if (tile.isMasked) {
       maskScores(scores, mask, tile, chunk);
       laneMax(largest, scores);
     }
-    RowValues factor;
+    RowValues<K> factor;
     if (raiseRowMax(rows, largest, scaleLog2, factor))
       scaleOutput(rows, factor);
   }
 
-  DEV void exponentiate(Probabilities &probabilities, const Scores &scores) {
+  DEV void exponentiate(Probabilities<K> &probabilities, const Scores<K> &scores) {
     addWeights(rows, probabilities, scores, scaleLog2);
   }
 
-  DEV void accumulate(const Probabilities &probabilities, uint32_t values, int chunk) {
-    Products::probabilityValue(rows.out, probabilities,
-                               values + valueLane + chunk * kChunkN * KernelTraits::kSmemRowBytesV);
+  DEV void accumulate(const Probabilities<K> &probabilities, uint32_t values, int chunk) {
+    Products::probabilityValue(rows.out, probabilities, values + valueLane + chunk * K::kChunkN * K::kSmemRowBytesV);
   }
 };
 
@@ -133,17 +109,17 @@ DEV void endBasicBlock(const KeyTile &tile) {
 }
 
 // Scores, softmax and output of one tile after the other; loads run kStages - 1 tiles ahead.
-DEV void walkInOrder(KeyValueRing &ring, Consumer &consumer) {
+template <class K> DEV void walkInOrder(KeyValueRing<K> &ring, Consumer<K> &consumer) {
 #pragma unroll 1
   for (;;) { // one call of advance(): every copy of the range function costs compile time
     KeyTile tile = ring.advance();
     if (!tile.exists())
       break;
 #pragma unroll
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-      Scores scores;
-      RowValues largest;
-      Probabilities probabilities;
+    for (int chunk = 0; chunk < K::kChunks; ++chunk) {
+      Scores<K> scores;
+      RowValues<K> largest;
+      Probabilities<K> probabilities;
       consumer.score(scores, ring.keys(), tile, chunk);
       laneMax(largest, scores);
       consumer.admit(scores, largest, tile, chunk);
@@ -155,12 +131,12 @@ DEV void walkInOrder(KeyValueRing &ring, Consumer &consumer) {
 }
 
 // One slot each: V of a tile arrives behind its scores, K of the next tile behind its output.
-DEV void walkSingleStage(KeyValueRing &ring, Consumer &consumer, KeyTile tile) {
+template <class K> DEV void walkSingleStage(KeyValueRing<K> &ring, Consumer<K> &consumer, KeyTile tile) {
 #pragma unroll 1
   while (tile.exists()) {
-    Scores scores;
-    RowValues largest;
-    Probabilities probabilities;
+    Scores<K> scores;
+    RowValues<K> largest;
+    Probabilities<K> probabilities;
     ptx::waitCopies<0>();
     __syncthreads();
     ring.startValues(tile);
@@ -178,13 +154,13 @@ DEV void walkSingleStage(KeyValueRing &ring, Consumer &consumer, KeyTile tile) {
 }
 
 // Scores of the next tile are independent of the exponentials of this one: both in one basic block.
-DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
+template <class K> DEV void walkOverlapped(KeyValueRing<K> &ring, Consumer<K> &consumer) {
   KeyTile tile = ring.advance();
   if (!tile.exists())
     return;
-  Scores scores;
-  RowValues largest;
-  Probabilities probabilities;
+  Scores<K> scores;
+  RowValues<K> largest;
+  Probabilities<K> probabilities;
   consumer.score(scores, ring.keys(), tile, 0);
   laneMax(largest, scores);
 #pragma unroll 1
@@ -193,7 +169,7 @@ DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
     tile = ring.advance();
     if (!tile.exists())
       break;
-    Scores nextScores;
+    Scores<K> nextScores;
     consumer.score(nextScores, ring.keys(), tile, 0);
     consumer.exponentiate(probabilities, scores);
     endBasicBlock(tile);
@@ -205,42 +181,75 @@ DEV void walkOverlapped(KeyValueRing &ring, Consumer &consumer) {
   consumer.accumulate(probabilities, ring.values(), 0);
 }
 
-DEV void computeWorkItem(const KernelParams &p, const WorkItem &item, uint32_t shared) {
-  const PatternContext context = makeContext(p, item.batch, item.head);
-  KeyValueRing ring(p, item, context, shared);
-  Consumer consumer(p, item, context, shared + KernelTraits::kSmemQ);
-  loadQuery(p, item, shared + KernelTraits::kSmemQ);
+template <class K> DEV void computeWorkItem(const ParamsOf<K> &p, const WorkItem<K> &item, uint32_t shared) {
+  const Context<K> context = makeContext(p, item.batch, item.head);
+  KeyValueRing<K> ring(p, item, context, shared);
+  Consumer<K> consumer(p, item, context, shared + K::kSmemQ);
+  loadQuery(p, item, shared + K::kSmemQ);
   ptx::commitCopies();
   KeyTile first = KeyTile::none();
-  if constexpr (kStages == 1)
+  if constexpr (K::kStages == 1)
     first = ring.startKeys();
   else
     ring.prime();
   clearRows(consumer.rows);
-  if (Pattern::kHasSink)
-    startFromSink(consumer.rows, Pattern::sink(context));
+  if (K::Pattern::kHasSink)
+    startFromSink(consumer.rows, K::Pattern::sink(context));
   if (p.carryLse)
-    continueFromCarry(consumer.rows, p, LaneRows(p, item), p.ofValues(scalePair(p, item)));
-  if constexpr (KernelTraits::kQueryInRegisters) {
-    ptx::waitCopies<kStages == 1 ? 1 : kStages - 1>();
+    continueFromCarry(consumer.rows, p, LaneRows<K>(p, item), p.ofValues(scalePair(p, item)));
+  if constexpr (K::kQueryInRegisters) {
+    ptx::waitCopies<K::kStages == 1 ? 1 : K::kStages - 1>();
     __syncthreads();
     consumer.query.keepInRegisters();
   }
-  if constexpr (kStages == 1)
+  if constexpr (K::kStages == 1)
     walkSingleStage(ring, consumer, first);
-  else if constexpr (KernelTraits::kOverlapScores)
+  else if constexpr (K::kOverlapScores)
     walkOverlapped(ring, consumer);
   else
     walkInOrder(ring, consumer);
-  storeRows(p, LaneRows(p, item), consumer.rows, p.ofValues(scalePair(p, item)));
+  storeRows(p, LaneRows<K>(p, item), consumer.rows, p.ofValues(scalePair(p, item)));
 }
+
+// A kernel, and what its parts are templates on: the traits, what follows from them, and the pattern.
+template <class Traits, class P>
+struct PortableForward : SoftmaxNumbers<KeyProductShape<WarpProductShape<WarpBlock<ElementNumbers<Traits>>>>> {
+  using K = PortableForward;
+  using Pattern = P;
+  using Params = PortableForwardParams<K>;
+
+  DEV static void run(const Params &p) {
+    WorkItem<K> item;
+    if (decodeWorkItem(p, blockIdx.x, item))
+      computeWorkItem(p, item, ptx::sharedAddress(ptx::launchedMemory()));
+  }
+
+private:
+  static_assert(K::kBlockM % (16 * K::kWarps) == 0, "every warp owns a multiple of 16 rows");
+  static_assert(K::kBlockN % K::kChunkN == 0 && K::kChunkN % 16 == 0, "chunks of 16 keys tile block_n");
+  static_assert(K::kHeadDim % K::kMmaStep == 0 && K::kValueDim % K::kMmaStep == 0,
+                "head dims are multiples of the step of an mma");
+  static_assert(K::kHeadDim <= K::kPieceElements * K::kThreads && K::kValueDim <= K::kPieceElements * K::kThreads,
+                "one pass of the CTA loads at least one row");
+  static_assert(K::kStages >= 1 && K::kStages <= 4, "one to four stages");
+  static_assert(K::kStages > 1 || (K::kChunks == 1 && !K::kOverlapScores), "one stage: K and V take turns");
+  static_assert(!K::kOverlapScores || K::kChunks == 1, "overlap works on whole tiles");
+  static_assert(K::kRescaleThreshold >= 0 && K::kRescaleThreshold <= 15,
+                "weights up to 2^threshold must be finite in half");
+  static_assert(K::kSmemRowBytesQK == roundUp(K::kHeadDim * K::kElementBytes, kSwizzleBytes) &&
+                    K::kKeyRowBytes == roundUp(K::kHeadDim * K::kKeyBytes, kSwizzleBytes) &&
+                    K::kSmemRowBytesV == roundUp(K::kValueDim * K::kKeyBytes, kSwizzleBytes),
+                "rows of shared memory are multiples of the swizzle");
+  static_assert(K::kSmemStageBytesK == K::kBlockN * K::kKeyRowBytes &&
+                    K::kSmemStageBytesV == K::kBlockN * K::kSmemRowBytesV,
+                "a slot holds one key tile");
+  static_assert(K::kSmemQ % kSwizzleBytes == 0 && K::kSmemK % kSwizzleBytes == 0 && K::kSmemV % kSwizzleBytes == 0,
+                "tiles start at multiples of the swizzle");
+  static_assert(areApart({{K::kSmemQ, K::kBlockM * K::kSmemRowBytesQK},
+                          {K::kSmemK, K::kStages * K::kSmemStageBytesK},
+                          {K::kSmemV, K::kStages * K::kSmemStageBytesV}},
+                         K::kSmemBytes),
+                "tiles and rings lie apart in the shared memory that is planned");
+};
 
 } // namespace heddle
-
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
-  extern __shared__ __align__(128) unsigned char sharedMemory[];
-  heddle::WorkItem item;
-  if (heddle::decodeWorkItem(p, blockIdx.x, item))
-    heddle::computeWorkItem(p, item, heddle::ptx::sharedAddress(sharedMemory));
-}

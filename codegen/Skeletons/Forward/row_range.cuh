@@ -23,6 +23,6 @@ template <> struct RowRange<true> {
   DEV int32_t carryRows(int32_t) const { return rowsOfCarry; }
 };
 
-using PassRows = RowRange<(KernelTraits::kChainedMib > 0)>;
+template <class K> using PassRows = RowRange<(K::kChainedMib > 0)>;
 
 } // namespace heddle

@@ -1,13 +1,13 @@
 // Removes the pairs of a masked tile that the branch does not keep, and the keys beyond the length. Runs on
 // masked tiles only; the branch is a compile-time constant of each instance, so the generated predicate folds.
-// Where tiles are kept or dropped whole (KernelTraits::kTilesAreWhole), only missing keys are removed; where a band of
+// Where tiles are kept or dropped whole (kTilesAreWhole), only missing keys are removed; where a band of
 // positions cuts them besides, what lies outside of it.
 // Where the pattern gives the kept columns of a row as bits, the cost hardly depends on the predicate; otherwise the
 // predicate is evaluated for every score.
 #pragma once
 
 #include "Forward/key_tiles.cuh"
-#include "Forward/products.cuh"
+#include "Forward/online_softmax.cuh"
 #include "Ptx/scalar.cuh"
 #include "Shared/lane_columns.cuh"
 #include "Shared/pattern_context.cuh"
@@ -15,8 +15,8 @@
 namespace heddle {
 
 // What the generated predicate needs, the same for all lanes.
-struct MaskScope {
-  const PatternContext &context;
+template <class K> struct MaskScope {
+  const Context<K> &context;
   int32_t variant;
   int32_t tilePosition; // position of the query tile's first row
   int32_t queryRate;
@@ -26,82 +26,87 @@ struct MaskScope {
 struct LanePlace {
   int32_t column, position;
 
-  DEV LanePlace(const MaskScope &scope, int chunk) {
+  template <class K> DEV LanePlace(const MaskScope<K> &scope, int chunk) {
     const uint32_t thread = ptx::rereadThreadIndex();
-    column = chunk * kChunkN + thread % 4 * 2;
-    position =
-        scope.tilePosition + scope.queryRate * static_cast<int32_t>(thread / 32 * (kRowTiles * 16) + thread % 32 / 4);
+    column = chunk * K::kChunkN + thread % 4 * 2;
+    position = scope.tilePosition +
+               scope.queryRate * static_cast<int32_t>(thread / 32 * (K::kRowTiles * 16) + thread % 32 / 4);
   }
 };
 
 // Bits of one row slot (i, half), one for each of the lane's kScoreTiles * 2 columns: 1 = kept.
-typedef uint32_t KeepMask[kRowTiles][2];
-static_assert(kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
+template <class K> using KeepMask = uint32_t[K::kRowTiles][2];
 
 // What a tile keeps of its square, or of everything. Only patterns with a band have that function.
-constexpr bool kOnlyBandCuts = KernelTraits::kTilesAreWhole == 2;
+template <class K> constexpr bool kOnlyBandCuts = K::kTilesAreWhole == 2;
 
-template <int Branch, class P = Pattern>
-DEV void findKeepMask(KeepMask &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
-  const int32_t first = scope.context.kOrigin + tile.firstKey + P::keyRate(scope.variant, Branch) * lane.column;
+template <int Branch, class K>
+DEV void findKeepMask(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane) {
+  using Pattern = typename K::Pattern;
+  static_assert(K::kScoreTiles * 2 <= 32, "the kept columns of one row fit one word");
+  const int32_t first = scope.context.kOrigin + tile.firstKey + Pattern::keyRate(scope.variant, Branch) * lane.column;
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
-      if constexpr (kOnlyBandCuts)
-        kept[i][half] = P::template bandColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
+      if constexpr (kOnlyBandCuts<K>)
+        kept[i][half] =
+            Pattern::template bandColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
       else
-        kept[i][half] = P::template keptColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
+        kept[i][half] =
+            Pattern::template keptColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
     }
 }
 
 // Row by row and bit by bit: ptxas then moves seven bits at a time into predicates.
-DEV void applyKeepMask(Scores &scores, const KeepMask &kept) {
+template <int Rows, int Tiles>
+DEV void applyKeepMask(float (&scores)[Rows][Tiles][4], const uint32_t (&kept)[Rows][2]) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < Rows; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
-      for (int bit = 0; bit < kScoreTiles * 2; ++bit) {
+      for (int bit = 0; bit < Tiles * 2; ++bit) {
         float &score = scores[i][bit / 2][half * 2 + bit % 2];
         score = kept[i][half] & 1u << bit ? score : -INFINITY;
       }
 }
 
 // Evaluates the predicate for the two columns of the lane in score tile n.
-template <int Branch>
-DEV void addToKeepMask(KeepMask &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane, int n) {
+template <int Branch, class K>
+DEV void addToKeepMask(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane,
+                       int n) {
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
-    int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
+    int32_t key = tile.firstKey + K::Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
     bool keyExists = key < scope.context.seqlenK;
 #pragma unroll
-    for (int i = 0; i < kRowTiles; ++i)
+    for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
-        bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
+        bool isKept = keyExists & K::Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
         kept[i][half] |= static_cast<uint32_t>(isKept) << (n * 2 + e);
       }
   }
 }
 
 // Unrolled: short predicates fold into a comparison and a selection for each score.
-template <int Branch>
-DEV void maskUnrolled(Scores &scores, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+template <int Branch, class K>
+DEV void maskUnrolled(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane) {
 #pragma unroll
-  for (int n = 0; n < kScoreTiles; ++n)
+  for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      int32_t key = tile.firstKey + Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
+      int32_t key = tile.firstKey + K::Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
       bool keyExists = key < scope.context.seqlenK;
 #pragma unroll
-      for (int i = 0; i < kRowTiles; ++i)
+      for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
-          bool isKept = keyExists & Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
+          bool isKept = keyExists & K::Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
           float &score = scores[i][n][2 * half + e];
           score = isKept ? score : -INFINITY;
         }
@@ -109,29 +114,29 @@ DEV void maskUnrolled(Scores &scores, const MaskScope &scope, const KeyTile &til
 }
 
 // A loop keeps long predicates small in code and registers: it only collects one bit for each score.
-template <int Branch>
-DEV void findKeepMaskInLoop(KeepMask &kept, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
+template <int Branch, class K>
+DEV void findKeepMaskInLoop(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i)
+  for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       kept[i][half] = 0;
 #pragma unroll 1
-  for (int n = 0; n < kScoreTiles; ++n)
+  for (int n = 0; n < K::kScoreTiles; ++n)
     addToKeepMask<Branch>(kept, scope, tile, lane, n);
 }
 
 // All pairs of the tile are kept whose key exists.
-template <int Branch>
-DEV void maskMissingKeys(Scores &scores, const MaskScope &scope, const KeyTile &tile, const LanePlace &lane) {
-  const int32_t rate = Pattern::keyRate(scope.variant, Branch), behind = scope.context.seqlenK - tile.firstKey;
+template <int Branch, class K>
+DEV void maskMissingKeys(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane) {
+  const int32_t rate = K::Pattern::keyRate(scope.variant, Branch), behind = scope.context.seqlenK - tile.firstKey;
 #pragma unroll
-  for (int n = 0; n < kScoreTiles; ++n)
+  for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       const bool keyExists = rate * (lane.column + n * 8 + e) < behind;
 #pragma unroll
-      for (int i = 0; i < kRowTiles; ++i)
+      for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           float &score = scores[i][n][2 * half + e];
@@ -140,15 +145,16 @@ DEV void maskMissingKeys(Scores &scores, const MaskScope &scope, const KeyTile &
     }
 }
 
-template <int Branch> DEV void maskBranch(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
+template <int Branch, class K>
+DEV void maskBranch(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, int chunk) {
   const LanePlace lane(scope, chunk);
-  constexpr bool kHasBits = kOnlyBandCuts || Pattern::kHasKeptColumns[Branch];
-  if constexpr (KernelTraits::kTilesAreWhole == 1) {
+  constexpr bool kHasBits = kOnlyBandCuts<K> || K::Pattern::kHasKeptColumns[Branch];
+  if constexpr (K::kTilesAreWhole == 1) {
     maskMissingKeys<Branch>(scores, scope, tile, lane);
-  } else if constexpr (!kHasBits && !KernelTraits::kCompactMask) {
+  } else if constexpr (!kHasBits && !K::kCompactMask) {
     maskUnrolled<Branch>(scores, scope, tile, lane);
   } else {
-    KeepMask kept;
+    KeepMask<K> kept;
     if constexpr (kHasBits)
       findKeepMask<Branch>(kept, scope, tile, lane);
     else
@@ -157,8 +163,9 @@ template <int Branch> DEV void maskBranch(Scores &scores, const MaskScope &scope
   }
 }
 
-template <int Branch = 0> DEV void maskScores(Scores &scores, const MaskScope &scope, const KeyTile &tile, int chunk) {
-  if constexpr (Branch + 1 < Pattern::kBranchCount) {
+template <int Branch = 0, class K>
+DEV void maskScores(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, int chunk) {
+  if constexpr (Branch + 1 < K::Pattern::kBranchCount) {
     if (tile.branch != Branch)
       return maskScores<Branch + 1>(scores, scope, tile, chunk);
   }

@@ -13,19 +13,19 @@ namespace heddle {
 
 // Consumers issue their mma in turn when kTurnTaking; every tile is one turn of every consumer. The named
 // barrier of a consumer is passed on by the one before it.
-class Turn {
+template <class K> class Turn {
 public:
   DEV explicit Turn(int32_t consumer) : consumer(consumer) {
-    if (KernelTraits::kTurnTaking && consumer == kConsumers - 1)
+    if (K::kTurnTaking && consumer == K::kConsumers - 1)
       pass();
   }
   DEV void take() const {
-    if (KernelTraits::kTurnTaking)
+    if (K::kTurnTaking)
       ptx::syncNamed(kFirstBarrier + consumer, 2 * kWarpgroupThreads);
   }
   DEV void pass() const {
-    if (KernelTraits::kTurnTaking)
-      ptx::arriveNamed(kFirstBarrier + (consumer + 1 == kConsumers ? 0 : consumer + 1), 2 * kWarpgroupThreads);
+    if (K::kTurnTaking)
+      ptx::arriveNamed(kFirstBarrier + (consumer + 1 == K::kConsumers ? 0 : consumer + 1), 2 * kWarpgroupThreads);
   }
 
 private:
@@ -34,13 +34,13 @@ private:
 };
 
 // What the producer says of a key tile.
-struct KeyTileHeader {
+template <class K> struct KeyTileHeader {
   int32_t firstKey;
   int32_t flags;     // decides within a step
   int32_t following; // the same, uniform: decides how the walk goes on
 
   DEV explicit KeyTileHeader(int32_t slot) {
-    const auto header = loadRecord<TileHeader>(tileHeader(slot));
+    const auto header = loadRecord<TileHeader>(K::tileHeader(slot));
     firstKey = header.firstKey;
     flags = header.flags;
     following = uniform(flags);
@@ -48,21 +48,25 @@ struct KeyTileHeader {
 };
 
 // What the scores and the values of an item are multiplied by, which elements may have factors for. `of` has ownItem().
-template <bool AreScaled> class ItemScales {
+template <class K, bool AreScaled> class ItemScales {
+  using Params = ParamsOf<K>;
+
 public:
-  template <class Of> DEV void find(const KernelParams &, const Of &) {}
-  DEV float ofScores(const KernelParams &p) const { return p.scaleLog2; }
-  template <class Of> DEV float ofValues(const KernelParams &, const Of &) const { return 1.f; }
+  template <class Of> DEV void find(const Params &, const Of &) {}
+  DEV float ofScores(const Params &p) const { return p.scaleLog2; }
+  template <class Of> DEV float ofValues(const Params &, const Of &) const { return 1.f; }
 };
-template <> class ItemScales<true> {
+template <class K> class ItemScales<K, true> {
+  using Params = ParamsOf<K>;
+
 public:
-  template <class Params, class Of> DEV void find(const Params &p, const Of &of) {
-    const WorkItem item = of.ownItem();
+  template <class Of> DEV void find(const Params &p, const Of &of) {
+    const WorkItem<K> item = of.ownItem();
     scaleLog2 = p.scaleLog2 * p.ofScores(item.batch * p.heads + item.head, item.batch * p.kvHeads + item.kvHead);
   }
-  DEV float ofScores(const KernelParams &) const { return scaleLog2; }
-  template <class Params, class Of> DEV float ofValues(const Params &p, const Of &of) const {
-    const WorkItem item = of.ownItem();
+  DEV float ofScores(const Params &) const { return scaleLog2; }
+  template <class Of> DEV float ofValues(const Params &p, const Of &of) const {
+    const WorkItem<K> item = of.ownItem();
     return p.ofValues(item.batch * p.kvHeads + item.kvHead);
   }
 
@@ -70,9 +74,13 @@ private:
   float scaleLog2;
 };
 
-class Consumer {
+template <class K> class Consumer {
+  using Params = ParamsOf<K>;
+  using Pattern = typename K::Pattern;
+  using Values = typename K::Values;
+
 public:
-  DEV Consumer(const KernelParams &p, int32_t consumer)
+  DEV Consumer(const Params &p, int32_t consumer)
       : p(p), consumer(consumer), turn(consumer), queries(kReads), keys(kReads), values(kReads), totals(consumer) {}
 
   DEV void run() {
@@ -82,8 +90,8 @@ public:
       const int32_t flags = uniform(ptx::loadShared4(flagsOf(header())));
       if (hasBit(flags, flag::kIsEnd))
         break;
-      if (kMayRedo && hasBit(flags, flag::kIsVerdict)) {
-        release(kVerdict);
+      if (K::kMayRedo && hasBit(flags, flag::kIsVerdict)) {
+        release(K::kVerdict);
         nextItem();
       } else {
         consume(flags);
@@ -91,19 +99,19 @@ public:
     }
     // The consumers leave together: an exit inside the loop counts as divergence, and nothing in the loop would stay in
     // uniform registers.
-    ptx::syncNamed(0, kConsumerThreads);
+    ptx::syncNamed(0, K::kConsumerThreads);
   }
 
   // Rows of lanes are counted from the first consumer, as LaneRows does.
-  DEV WorkItem ownItem() const {
-    WorkItem item = readItem(header());
-    if (kSplitsLong)
+  DEV WorkItem<K> ownItem() const {
+    WorkItem<K> item = readItem<K>(header());
+    if (K::kSplitsLong)
       item.firstRow -= (consumer - rowGroup()) * kConsumerRows * item.queryRate;
     return item;
   }
 
 private:
-  DEV uint32_t header() const { return itemHeader(queries.slot()); }
+  DEV uint32_t header() const { return K::itemHeader(queries.slot()); }
 
   DEV void nextItem() {
     queries.release();
@@ -111,28 +119,28 @@ private:
   }
 
   DEV void consume(int32_t flags) {
-    sharesTiles = kSplitsLong && hasBit(flags, flag::kIsSplit);
+    sharesTiles = K::kSplitsLong && hasBit(flags, flag::kIsSplit);
     clearRows(rows);
     if (Pattern::kHasSink && beginsRows(flags))
       startFromSink(rows, Pattern::sink(contextOf(ownItem())));
     scales.find(p, *this);
     if (p.carryLse && beginsRows(flags))
-      continueFromCarry(rows, p, LaneRows(p, ownItem()), scales.ofValues(p, *this));
+      continueFromCarry(rows, p, LaneRows<K>(p, ownItem()), scales.ofValues(p, *this));
     if (Values::kSumTiles > 0)
       beginSums();
-    if (kHasTotals)
+    if (kHasTotals<K>)
       totals.begin();
-    isExact = !kIsAnchored || hasBit(flags, flag::kIsExact);
+    isExact = !K::kIsAnchored || hasBit(flags, flag::kIsExact);
     walkTiles(flags);
-    if (kHasTotals)
+    if (kHasTotals<K>)
       totals.end(rows);
-    LaneRows lane(p, ownItem());
+    LaneRows<K> lane(p, ownItem());
     const float descale = scales.ofValues(p, *this);
-    const int32_t note = kMayRedo || kHasSplits ? ptx::loadShared4(noteOf(header())) : 0;
-    if (kMayRedo && !isExact && hasOverflowed(rows))
+    const int32_t note = K::kMayRedo || K::kHasSplits ? ptx::loadShared4(noteOf(header())) : 0;
+    if (K::kMayRedo && !isExact && hasOverflowed(rows))
       markForRedo(note);
     nextItem();
-    if (kHasSplits && hasBit(flags, flag::kIsSplit) &&
+    if (K::kHasSplits && hasBit(flags, flag::kIsSplit) &&
         !combineSplits(p, SplitRecord{static_cast<uint32_t>(uniform(note))}, rows))
       lane.end = 0; // another warp has the whole item
     storeRows(p, lane, rows, descale);
@@ -144,20 +152,20 @@ private:
   DEV void beginSums() {
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot)
-      rows.out[0][kOutputTiles - 1][slot] = quadSum(rows.sum[0][slot / 2]);
+      rows.out[0][K::kOutputTiles - 1][slot] = quadSum(rows.sum[0][slot / 2]);
   }
 
   // What comes before the keys of these rows is this consumer's to add.
   DEV bool beginsRows(int32_t flags) const {
-    return !kHasSplits || (!hasBit(flags, flag::kContinues) && rowGroup() == consumer);
+    return !K::kHasSplits || (!hasBit(flags, flag::kContinues) && rowGroup() == consumer);
   }
 
   // The rows of the query tile that this consumer computes: its own, or those whose key tiles all consumers share.
-  DEV int32_t rowGroup() const { return kSplitsLong && sharesTiles ? 0 : consumer; }
+  DEV int32_t rowGroup() const { return K::kSplitsLong && sharesTiles ? 0 : consumer; }
 
   DEV static void markForRedo(int32_t ordinal) {
     if (isLastLane())
-      ptx::orShared(redoWord(ordinal / 32 % kRedoWords), 1u << ordinal % 32);
+      ptx::orShared(K::redoWord(ordinal / 32 % kRedoWords), 1u << ordinal % 32);
   }
 
   // Runs of tiles that this consumer needs, between those that only others need.
@@ -182,7 +190,7 @@ private:
 
   DEV int32_t skipTile() {
     keys.waitFull();
-    const KeyTileHeader tile(keys.slot());
+    const KeyTileHeader<K> tile(keys.slot());
     turn.take();
     turn.pass();
     releaseKeys();
@@ -193,31 +201,31 @@ private:
 
   // The first tile of a run: nothing is in flight beside its scores.
   DEV int32_t firstStep() {
-    Scores scores;
+    Scores<K> scores;
     beginScores(scores);
     turn.pass();
-    const KeyTileHeader tile(keys.slot());
+    const KeyTileHeader<K> tile(keys.slot());
     ptx::waitMma<0>();
     ptx::pin(scores[0]);
     releaseKeys();
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
-    RowValues factor;
-    if (admit(rows, scores, weightScale(scaleLog2()), factor))
+    RowValues<K> factor;
+    if (admit(rows, scores, weightScale<K>(scaleLog2()), factor))
       scaleOutput(rows, factor);
-    scoresToWeights(rows, scores, weightScale(scaleLog2()));
-    packWeights(weights, scores);
+    scoresToWeights(rows, scores, weightScale<K>(scaleLog2()));
+    packWeights<K>(weights, scores);
     return tile.following;
   }
 
   // Scores of this tile and the output of the tile before it, then the softmax of this one.
   DEV int32_t step() {
-    Scores scores;
-    RowValues factor;
+    Scores<K> scores;
+    RowValues<K> factor;
     beginScores(scores);
     beginOutput();
     turn.pass();
-    const KeyTileHeader tile(keys.slot());
+    const KeyTileHeader<K> tile(keys.slot());
     ptx::waitMma<1>();
     ptx::pin(scores[0]);
     releaseKeys();
@@ -225,34 +233,34 @@ private:
       changeTile(scores, tile);
     bool hasMoved = false;
     if (looksForMaximum(tile))
-      hasMoved = admit(rows, scores, weightScale(scaleLog2()), factor);
-    else if (kIsAnchored)
+      hasMoved = admit(rows, scores, weightScale<K>(scaleLog2()), factor);
+    else if (K::kIsAnchored)
       hasMoved = moveAnchor(rows, factor);
-    scoresToWeights(rows, scores, weightScale(scaleLog2()));
+    scoresToWeights(rows, scores, weightScale<K>(scaleLog2()));
     ptx::pin(scores[0]);
     ptx::waitMma<0>();
     ptx::pin(rows.out[0]);
     releaseValues();
-    packWeights(weights, scores);
+    packWeights<K>(weights, scores);
     if (hasMoved)
       scaleOutput(rows, factor);
     return tile.following;
   }
 
-  DEV void beginScores(Scores &scores) const {
+  DEV void beginScores(Scores<K> &scores) const {
     keys.waitFull();
     turn.take();
     ptx::fenceMma();
-    startScores(scores, queryAddress(), keyAddress());
+    startScores<K>(scores, queryAddress(), keyAddress());
     ptx::commitMma();
   }
 
   DEV void beginOutput() {
-    if (kHasTotals)
+    if (kHasTotals<K>)
       totals.makeRoom(rows);
     values.waitFull();
     ptx::fenceMma();
-    startOutput(rows.out, weights, valueAddress());
+    startOutput<K>(rows.out, weights, valueAddress());
     ptx::commitMma();
   }
 
@@ -273,15 +281,15 @@ private:
     values.next();
   }
 
-  DEV bool isMasked(const KeyTileHeader &tile) const { return hasBit(tile.flags, flag::kMasked + consumer); }
+  DEV bool isMasked(const KeyTileHeader<K> &tile) const { return hasBit(tile.flags, flag::kMasked + consumer); }
 
-  DEV PatternContext contextOf(const WorkItem &item) const { return makeContext(p, item.batch, item.head); }
+  DEV Context<K> contextOf(const WorkItem<K> &item) const { return makeContext(p, item.batch, item.head); }
 
   // The chain of scores, then the masks.
-  DEV void changeTile(Scores &scores, const KeyTileHeader &tile) const {
-    const WorkItem item = ownItem();
-    const PatternContext context = contextOf(item);
-    const MaskScope mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
+  DEV void changeTile(Scores<K> &scores, const KeyTileHeader<K> &tile) const {
+    const WorkItem<K> item = ownItem();
+    const Context<K> context = contextOf(item);
+    const MaskScope<K> mask{context, item.variant, p.qOrigin + item.firstRow, item.queryRate};
     const KeyTile keyTile{tile.firstKey, tile.flags >> flag::kBranch, true};
     if constexpr (Pattern::kHasScore)
       applyScores(scores, mask, keyTile, 0, scaleLog2());
@@ -289,30 +297,30 @@ private:
       maskScores(scores, mask, keyTile, 0);
   }
 
-  DEV bool looksForMaximum(const KeyTileHeader &tile) const {
-    if constexpr (kIsAnchored)
+  DEV bool looksForMaximum(const KeyTileHeader<K> &tile) const {
+    if constexpr (K::kIsAnchored)
       return isExact | isMasked(tile) | lacksRowMax(rows);
     return true;
   }
 
   DEV uint32_t queryAddress() const {
-    return kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ + rowGroup() * kConsumerRows * kColumnRowBytes;
+    return K::kQueryTile + queries.slot() * K::kSmemStageBytesQ + rowGroup() * kConsumerRows * kColumnRowBytes;
   }
-  DEV uint32_t keyAddress() const { return kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK; }
-  DEV uint32_t valueAddress() const { return kValueTile + values.slot() * KernelTraits::kSmemStageBytesV; }
+  DEV uint32_t keyAddress() const { return K::kKeyTile + keys.slot() * K::kSmemStageBytesK; }
+  DEV uint32_t valueAddress() const { return K::kValueTile + values.slot() * K::kSmemStageBytesV; }
 
-  const KernelParams &p;
+  const Params &p;
   int32_t consumer;
-  Turn turn;
-  Pipeline<kQueryStages, QueryRing> queries;
-  Pipeline<kStages, KeyRing> keys;
-  Pipeline<kValueStages, ValueRing> values;
-  RowState rows;
-  Probabilities weights;
+  Turn<K> turn;
+  Pipeline<K::kQueryStages, typename K::QueryRing> queries;
+  Pipeline<K::kStages, typename K::KeyRing> keys;
+  Pipeline<K::kValueStages, typename K::ValueRing> values;
+  RowState<K> rows;
+  Probabilities<K> weights;
   bool isExact;
   bool sharesTiles;
-  ItemScales<kIsScaled> scales;
-  Totals totals;
+  ItemScales<K, K::kIsScaled> scales;
+  Totals<K> totals;
 };
 
 } // namespace heddle

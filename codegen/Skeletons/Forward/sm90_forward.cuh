@@ -1,10 +1,11 @@
 // The forward skeleton of Hopper: softmax(Q K^T) V over the key tiles that the generated Pattern names. One block
 // is kBlockM / 64 consumer warpgroups of 64 rows each and one producing warpgroup: a planning warp walks items and
 // tiles, a loading thread copies them through tensor maps into rings, with what consumers must know; of bytes, two warps
-// turn values over. Needs, before it
-// in the source: prelude.cuh, struct KernelTraits, struct Pattern (docs/architecture.md sections 2 and 3).
+// turn values over. Needs
+// prelude.cuh before it in the source; a source gives it the Traits and the Pattern that are generated, and exports
+// run() as heddle_kernel (docs/architecture.md sections 2 and 3).
 //
-// KernelTraits, all `static constexpr int`:
+// Traits, all `static constexpr int`:
 //   kBlockM              rows of a query tile: 64 for each consumer, 64 to 256
 //   kBlockN              keys of a tile, a multiple of 16, 16 to 128
 //   kStages              slots of the K ring and of the V ring, 1 to 6; of bytes, V has one less
@@ -41,47 +42,55 @@
 
 namespace heddle {
 
-static_assert(KernelTraits::kBlockM % kConsumerRows == 0 && kConsumers >= 1 && kConsumers <= kMaxConsumers,
-              "one to four consumers of 64 rows");
-static_assert(KernelTraits::kBlockN % kKeyStep == 0 && KernelTraits::kBlockN <= kMaxKeys,
-              "key tiles are multiples of 16 up to 128");
-static_assert(!Values::kAreTurned ||
-                  (KernelTraits::kBlockN % kTurnedKeys == 0 && KernelTraits::kValueDim % kTurnedDims == 0),
-              "tiles of bytes are turned over in whole squares");
-static_assert(!kHasTotals || Values::kSumTiles > 0, "others need no totals");
-static_assert(!Values::kAreTurned || !kMayRedo, "the words of marks hold barriers");
-static_assert(kStages >= 1 && kStages <= kMaxStages, "one to six stages");
-static_assert(kQueryStages >= 1 && kQueryStages <= kMaxQueryStages, "one or two query stages");
-static_assert(!KernelTraits::kTurnTaking || kConsumers > 1, "turns are taken by at least two");
-static_assert(KernelTraits::kHeadDim % kHeadDimStep == 0 && KernelTraits::kHeadDim <= kMaxHeadDim,
-              "head dims are multiples of 8 up to 256");
-static_assert(KernelTraits::kValueDim % kHeadDimStep == 0 && KernelTraits::kValueDim <= kMaxHeadDim,
-              "value dims are multiples of 8 up to 256");
-static_assert(!kSplitsLast || kGrid == kGridStride, "a last round is known where blocks take items at a stride");
-static_assert(!kSplitsLong || kGrid != kGridTile, "blocks that share splits stay until nothing is left");
-static_assert(!kSplitsLong || !kSplitsLast, "items are cut for one reason");
+// A kernel, and what its parts are templates on: the traits, what follows from them, and the pattern.
+template <class Traits, class P>
+struct Sm90Forward
+    : ForwardMaps<Splits<AnchoredSoftmax<
+          ForwardTilePlaces<ForwardRecordPlaces<ForwardBlock<WarpgroupProducts<ElementNumbers<Traits>>>>>>>> {
+  using K = Sm90Forward;
+  using Pattern = P;
+  using Params = Sm90ForwardParams<K>;
+
+  DEV static void run(const Params &p) {
+    if (!placesAreRight())
+      __trap();
+    if (threadIdx.x < 32)
+      initShared<K>(threadIdx.x);
+    __syncthreads();
+    const int32_t warpgroup = uniform(threadIdx.x / kWarpgroupThreads);
+    if (warpgroup == K::kConsumers) {
+      ptx::shrinkRegisters<K::kProducerRegisters>();
+      if (threadIdx.x < K::kConsumerThreads + 32)
+        Planner<K>(p).run();
+      else if (threadIdx.x == K::kConsumerThreads + 32)
+        Loader<K>(p).run();
+      else if (K::Values::kAreTurned && threadIdx.x >= K::kConsumerThreads + 64)
+        Transposer<K>(uniform(threadIdx.x / 32) - (K::kConsumerThreads / 32 + 2)).run();
+    } else {
+      ptx::growRegisters<K::kConsumerRegisters>();
+      Consumer<K>(p, warpgroup).run();
+    }
+  }
+
+private:
+  static_assert(K::kBlockM % kConsumerRows == 0 && K::kConsumers >= 1 && K::kConsumers <= kMaxConsumers,
+                "one to four consumers of 64 rows");
+  static_assert(K::kBlockN % kKeyStep == 0 && K::kBlockN <= kMaxKeys, "key tiles are multiples of 16 up to 128");
+  static_assert(!K::Values::kAreTurned || (K::kBlockN % kTurnedKeys == 0 && K::kValueDim % kTurnedDims == 0),
+                "tiles of bytes are turned over in whole squares");
+  static_assert(K::kFlushTiles == 0 || K::Values::kSumTiles > 0, "others need no totals");
+  static_assert(!K::Values::kAreTurned || !K::kMayRedo, "the words of marks hold barriers");
+  static_assert(K::kStages >= 1 && K::kStages <= kMaxStages, "one to six stages");
+  static_assert(K::kQueryStages >= 1 && K::kQueryStages <= kMaxQueryStages, "one or two query stages");
+  static_assert(!K::kTurnTaking || K::kConsumers > 1, "turns are taken by at least two");
+  static_assert(K::kHeadDim % kHeadDimStep == 0 && K::kHeadDim <= kMaxHeadDim,
+                "head dims are multiples of 8 up to 256");
+  static_assert(K::kValueDim % kHeadDimStep == 0 && K::kValueDim <= kMaxHeadDim,
+                "value dims are multiples of 8 up to 256");
+  static_assert(!K::kSplitsLast || K::kGrid == kGridStride,
+                "a last round is known where blocks take items at a stride");
+  static_assert(!K::kSplitsLong || K::kGrid != kGridTile, "blocks that share splits stay until nothing is left");
+  static_assert(!K::kSplitsLong || !K::kSplitsLast, "items are cut for one reason");
+};
 
 } // namespace heddle
-
-extern "C" __global__ void __launch_bounds__(heddle::kThreads, KernelTraits::kMinBlocks)
-    heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
-  using namespace heddle;
-  if (!placesAreRight())
-    __trap();
-  if (threadIdx.x < 32)
-    initShared(threadIdx.x);
-  __syncthreads();
-  const int32_t warpgroup = uniform(threadIdx.x / kWarpgroupThreads);
-  if (warpgroup == kConsumers) {
-    ptx::shrinkRegisters<KernelTraits::kProducerRegisters>();
-    if (threadIdx.x < kConsumerThreads + 32)
-      Planner(p).run();
-    else if (threadIdx.x == kConsumerThreads + 32)
-      Loader(p).run();
-    else if (Values::kAreTurned && threadIdx.x >= kConsumerThreads + 64)
-      Transposer(uniform(threadIdx.x / 32) - (kConsumerThreads / 32 + 2)).run();
-  } else {
-    ptx::growRegisters<KernelTraits::kConsumerRegisters>();
-    Consumer(p, warpgroup).run();
-  }
-}

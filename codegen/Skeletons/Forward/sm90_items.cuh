@@ -10,21 +10,19 @@
 
 namespace heddle {
 
-constexpr int kGrid = KernelTraits::kGrid;
-
 constexpr int32_t kNoItem = -1;
 
 // The planning warp asks this.
-DEV bool isSecondPass() { return kMayRedo && ptx::loadShared4(kSecondPass) != 0; }
+template <class K> DEV bool isSecondPass() { return K::kMayRedo && ptx::loadShared4(K::kSecondPass) != 0; }
 
-class ItemSequence {
+template <class K> class ItemSequence {
 public:
   // In the second pass the same items come once more.
-  DEV explicit ItemSequence(const KernelParams &p) : p(p), round(0) {
-    if (kSplitsLast)
+  DEV explicit ItemSequence(const ParamsOf<K> &p) : p(p), round(0) {
+    if (K::kSplitsLast)
       noteLastRound();
     if (kKeepsChain && ptx::rereadThreadIndex() % 32 == 0)
-      ptx::storeShared4(kPreviousItem, blockIdx.x);
+      ptx::storeShared4(K::kPreviousItem, blockIdx.x);
   }
 
   // The place of what next() gave among the items of this block.
@@ -34,14 +32,14 @@ public:
   DEV WorkUnit next() {
     const int32_t blocks = ptx::rereadGridSize(), block = blockIdx.x;
     int32_t number = block + round * blocks;
-    if constexpr (kGrid == kGridDynamic)
+    if constexpr (K::kGrid == kGridDynamic)
       if (round > 0)
         number = __shfl_sync(kWholeWarp, ptx::rereadThreadIndex() % 32 == 0 ? numberFromCounter() : 0, 0);
-    if (kGrid == kGridTile && round > 0)
+    if (K::kGrid == kGridTile && round > 0)
       number = p.items;
     ++round;
-    if constexpr (kSplitsLast) {
-      const auto last = loadRecord<LastRound>(kLastRound);
+    if constexpr (K::kSplitsLast) {
+      const auto last = loadRecord<LastRound>(K::kLastRound);
       if (number >= last.firstItem)
         return splitOfLastRound(last.firstItem, number - last.firstItem, last.splits);
     }
@@ -49,26 +47,26 @@ public:
   }
 
 private:
-  static constexpr bool kKeepsChain = kMayRedo && kGrid == kGridDynamic;
+  static constexpr bool kKeepsChain = K::kMayRedo && K::kGrid == kGridDynamic;
 
   // One lane. Which items a block got is kept as a chain in the workspace, if they may be wanted again.
   DEV int32_t numberFromCounter() const {
     if (!kKeepsChain)
       return ptx::rereadGridSize() + ptx::addGlobal(p.workspace + workspace::kNextItem, 1);
-    uint32_t *following = chain() + ptx::loadShared4(kPreviousItem);
-    if (!isSecondPass())
+    uint32_t *following = chain() + ptx::loadShared4(K::kPreviousItem);
+    if (!isSecondPass<K>())
       *following = ptx::rereadGridSize() + ptx::addGlobal(p.workspace + workspace::kNextItem, 1);
     const int32_t number = *following;
-    ptx::storeShared4(kPreviousItem, number);
+    ptx::storeShared4(K::kPreviousItem, number);
     return number;
   }
 
   DEV uint32_t *chain() const {
-    constexpr int64_t kSlotWords = kConsumerWarps * stateBytes(KernelTraits::kValueDim) / 4;
-    if (!kHasSplits)
+    constexpr int64_t kSlotWords = K::kConsumerWarps * stateBytes(K::kValueDim) / 4;
+    if (!K::kHasSplits)
       return p.workspace + workspace::kChain;
     return p.workspace + workspace::kStates +
-           (kSplitSlots + (kSplitsLong ? kOwnSlots * ptx::rereadGridSize() : 0)) * kSlotWords;
+           (kSplitSlots + (K::kSplitsLong ? kOwnSlots * ptx::rereadGridSize() : 0)) * kSlotWords;
   }
 
   // Notes the first item of the last round and the splits of each. No item: nothing is cut. The splits are those
@@ -77,8 +75,7 @@ private:
     constexpr int32_t kItemCost = 1000, kSplitCost = 30, kMostSplits = 8, kLeastTiles = 3;
     const int32_t blocks = ptx::rereadGridSize(), rest = p.items % blocks;
     // A launch that is nothing but its last round is cut as far as splits of a few key tiles go.
-    const int32_t mostSplits =
-        p.items < blocks ? min(kMaxSplits, p.seqlenK / (kLeastTiles * KernelTraits::kBlockN)) : kMostSplits;
+    const int32_t mostSplits = p.items < blocks ? min(kMaxSplits, p.seqlenK / (kLeastTiles * K::kBlockN)) : kMostSplits;
     int32_t best = 1, least = kItemCost;
 #pragma unroll 1
     for (int32_t splits = 2; splits <= mostSplits && rest * splits <= kSplitSlots; ++splits) {
@@ -87,7 +84,7 @@ private:
       least = min(cost, least);
     }
     if (ptx::rereadThreadIndex() % 32 == 31)
-      storeRecord(kLastRound, LastRound{best > 1 ? p.items - rest : p.items, best});
+      storeRecord(K::kLastRound, LastRound{best > 1 ? p.items - rest : p.items, best});
     __syncwarp();
   }
 
@@ -97,7 +94,7 @@ private:
                     SplitRecord::make(item * splits, 0, splits, index - item * splits)};
   }
 
-  const KernelParams &p;
+  const ParamsOf<K> &p;
   int32_t round;
 };
 

@@ -8,28 +8,30 @@
 namespace heddle {
 
 // Where values arrive: in the ring of the consumers, which know where it ends.
-template <bool AreTurned> struct Arriving {
-  using Slots = Pipeline<kValueStages, ValueRing, PackedRingCursor>;
-  static constexpr uint32_t kTile = kValueTile;
+template <class K, bool AreTurned> struct Arriving {
+  using Slots = Pipeline<K::kValueStages, typename K::ValueRing, PackedRingCursor>;
+  static constexpr uint32_t kTile = K::kValueTile;
   DEV static void setEnd(int32_t, bool) {}
   DEV static void end(Slots &) {}
 };
 // In that of the warps that turn them over, and know of nothing else.
-template <> struct Arriving<true> {
-  using Slots = Pipeline<kRawStages, RawRing, PackedRingCursor>;
-  static constexpr uint32_t kTile = kRawTile;
-  DEV static void setEnd(int32_t slot, bool isEnd) { ptx::storeShared4(rawEnd(slot), isEnd); }
+template <class K> struct Arriving<K, true> {
+  using Slots = Pipeline<kRawStages, typename K::RawRing, PackedRingCursor>;
+  static constexpr uint32_t kTile = K::kRawTile;
+  DEV static void setEnd(int32_t slot, bool isEnd) { ptx::storeShared4(K::rawEnd(slot), isEnd); }
   DEV static void end(Slots &values) {
     values.acquire();
     setEnd(values.slot(), true);
     ptx::arrive(values.full());
   }
 };
-using ArrivingValues = Arriving<Values::kAreTurned>;
 
-class Loader {
+template <class K> class Loader {
+  using Params = ParamsOf<K>;
+  using ArrivingValues = Arriving<K, K::Values::kAreTurned>;
+
 public:
-  DEV explicit Loader(const KernelParams &p) : p(p), plan(kReads), queries(kFills), keys(kFills), values(kFills) {}
+  DEV explicit Loader(const Params &p) : p(p), plan(kReads), queries(kFills), keys(kFills), values(kFills) {}
 
   DEV void run() {
     bool isFirst = true; // the next tile is the first of its item
@@ -37,12 +39,12 @@ public:
 #pragma unroll 1
     for (;;) {
       plan.waitFull();
-      const uint32_t from = planEntry(plan.slot());
+      const uint32_t from = K::planEntry(plan.slot());
       const int32_t flags = ptx::loadShared4(flagsOf(from));
       const bool isItem = hasBit(flags, flag::kIsItem), hasNext = hasBit(flags, flag::kNextExists);
       const auto tile = loadRecord<PlannedTile>(from);
       if (isItem)
-        copyHeader(kLoaderItem, from);
+        copyHeader(K::kLoaderItem, from);
       releasePlan();
       if (!isItem)
         sendKeys(tile, flags);
@@ -68,9 +70,9 @@ private:
   DEV void sendKeys(const PlannedTile &tile, int32_t flags) {
     const uint32_t full = keys.full();
     keys.acquire();
-    storeRecord(tileHeader(keys.slot()), TileHeader{tile.firstKey, flags});
-    ptx::arriveExpecting(full, kKeyTileBytes);
-    copyColumns<KernelTraits::kHeadDim>(kKeyTile + keys.slot() * KernelTraits::kSmemStageBytesK, full, kKeyMaps, tile);
+    storeRecord(K::tileHeader(keys.slot()), TileHeader{tile.firstKey, flags});
+    ptx::arriveExpecting(full, K::kKeyTileBytes);
+    copyColumns<K::kHeadDim>(K::kKeyTile + keys.slot() * K::kSmemStageBytesK, full, K::kKeyMaps, tile);
     keys.next();
   }
 
@@ -89,29 +91,28 @@ private:
     const uint32_t full = values.full();
     values.acquire();
     ArrivingValues::setEnd(values.slot(), false);
-    ptx::arriveExpecting(full, kArrivingBytes);
-    copyColumns<KernelTraits::kValueDim>(ArrivingValues::kTile + values.slot() * kArrivingBytes, full, kValueMaps,
-                                         tile);
+    ptx::arriveExpecting(full, K::kArrivingBytes);
+    copyColumns<K::kValueDim>(ArrivingValues::kTile + values.slot() * K::kArrivingBytes, full, K::kValueMaps, tile);
     values.next();
   }
 
   template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
-    const int32_t batch = ptx::loadShared4(kLoaderItem + HEDDLE_OFFSET(ItemPlace, batch)),
-                  kvHead = ptx::loadShared4(kLoaderItem + HEDDLE_OFFSET(ItemHeader, kvHead));
+    const int32_t batch = ptx::loadShared4(K::kLoaderItem + HEDDLE_OFFSET(ItemPlace, batch)),
+                  kvHead = ptx::loadShared4(K::kLoaderItem + HEDDLE_OFFSET(ItemHeader, kvHead));
     const TensorMap *map = &p.maps[firstMap + ConsumerTile::mapOf(tile.place)];
-    const int32_t first = tile.number * KernelTraits::kBlockN;
+    const int32_t first = tile.number * K::kBlockN;
 #pragma unroll
-    for (int column = 0; column < kColumns<Dim>; ++column)
-      ptx::copyBox(to + column * KernelTraits::kBlockN * kColumnRowBytes, map, full, column * kColumnElements, first,
+    for (int column = 0; column < columnsOf(Dim, K::kElementBytes); ++column)
+      ptx::copyBox(to + column * K::kBlockN * kColumnRowBytes, map, full, column * kColumnElements, first,
                    ConsumerTile::residueOf(tile.place), kvHead, batch);
   }
 
   DEV void sendQuery(bool hasTiles) {
     const uint32_t full = queries.full();
     queries.acquire();
-    copyHeader(itemHeader(queries.slot()), kLoaderItem);
+    copyHeader(K::itemHeader(queries.slot()), K::kLoaderItem);
     if (hasTiles) {
-      ptx::arriveExpecting(full, kQueryTileBytes);
+      ptx::arriveExpecting(full, K::kQueryTileBytes);
       copyQuery(full);
     } else {
       ptx::arrive(full);
@@ -120,22 +121,24 @@ private:
   }
 
   DEV void copyQuery(uint32_t full) const {
-    const auto item = loadRecord<ItemPlace>(kLoaderItem);
-    const int32_t rate = kHasDocumentTiles ? 1 : item.rateOrEnd;
+    const auto item = loadRecord<ItemPlace>(K::kLoaderItem);
+    const int32_t rate = kHasDocumentTiles<K> ? 1 : item.rateOrEnd;
     const int32_t row = item.firstRow / rate, residue = item.firstRow - row * rate;
-    const int32_t map = mapOfClass(rateSlot<QueryRates>(rate), rate, residue, p.seqlenQ);
-    const uint32_t to = kQueryTile + queries.slot() * KernelTraits::kSmemStageBytesQ;
+    const int32_t map = mapOfClass<K>(rateSlot<QueryRates<K>>(rate), rate, residue, p.seqlenQ);
+    const uint32_t to = K::kQueryTile + queries.slot() * K::kSmemStageBytesQ;
 #pragma unroll
-    for (int column = 0; column < kColumns<KernelTraits::kHeadDim>; ++column)
-      ptx::copyBox(to + column * KernelTraits::kBlockM * kColumnRowBytes, &p.maps[kQueryMaps + map], full,
+    for (int column = 0; column < columnsOf(K::kHeadDim, K::kElementBytes); ++column)
+      ptx::copyBox(to + column * K::kBlockM * kColumnRowBytes, &p.maps[K::kQueryMaps + map], full,
                    column * kColumnElements, row, residue, item.head, item.batch);
   }
 
-  const KernelParams &p;
-  Pipeline<kPlanSlots, PlanRing, PackedRingCursor> plan;
-  Pipeline<kQueryStages, QueryRing, PackedRingCursor> queries;
-  Pipeline<kStages, KeyRing, PackedRingCursor> keys;
-  ArrivingValues::Slots values;
+  static constexpr int kColumnElements = kColumnRowBytes / K::kElementBytes;
+
+  const Params &p;
+  Pipeline<kPlanSlots, typename K::PlanRing, PackedRingCursor> plan;
+  Pipeline<K::kQueryStages, typename K::QueryRing, PackedRingCursor> queries;
+  Pipeline<K::kStages, typename K::KeyRing, PackedRingCursor> keys;
+  typename ArrivingValues::Slots values;
 };
 
 } // namespace heddle

@@ -6,16 +6,18 @@
 
 #include "Forward/row_range.cuh"
 #include "Ptx/tensor_copy.cuh"
-#include "Shared/elements.cuh"
-#include "Shared/pattern_operands.cuh"
+#include "Shared/pattern_context.cuh"
 #include "Shared/rate_maps.cuh"
 
 namespace heddle {
 
-constexpr int kQueryMaps = 0;
-constexpr int kKeyMaps = kQueryMaps + KernelTraits::kQueryRateCount * KernelTraits::kMapsPerRate;
-constexpr int kValueMaps = kKeyMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
-constexpr int kMapCount = kValueMaps + KernelTraits::kKeyRateCount * KernelTraits::kMapsPerRate;
+// Where the tensor maps of each operand begin.
+template <class Traits> struct ForwardMaps : Traits {
+  static constexpr int kQueryMaps = 0;
+  static constexpr int kKeyMaps = kQueryMaps + Traits::kQueryRateCount * Traits::kMapsPerRate;
+  static constexpr int kValueMaps = kKeyMaps + Traits::kKeyRateCount * Traits::kMapsPerRate;
+  static constexpr int kMapCount = kValueMaps + Traits::kKeyRateCount * Traits::kMapsPerRate;
+};
 
 // What elements are multiplied by, for each (batch, head) of q and (batch, kv head) of k and v; null: 1. Elements that
 // have none say nothing of them.
@@ -30,8 +32,8 @@ private:
   DEV static float at(const float *factors, int32_t place) { return factors ? factors[place] : 1.f; }
 };
 
-struct KernelParams : PatternOperands, PassRows, Descales<kIsScaled> {
-  TensorMap maps[kMapCount];
+template <class K> struct Sm90ForwardParams : OperandsOf<typename K::Pattern>, PassRows<K>, Descales<K::kIsScaled> {
+  TensorMap maps[K::kMapCount];
   void *out;
   float *lse;
   const float *carryOut;
@@ -42,9 +44,9 @@ struct KernelParams : PatternOperands, PassRows, Descales<kIsScaled> {
   float scaleLog2;
   int32_t items;  // batch * heads * items per head
   int32_t raster; // (batch, head) pairs whose query tiles run side by side
-  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+  int32_t param[kArgumentWords<typename K::Pattern>];
 };
 
-DEV int32_t rasterPairs(const KernelParams &p) { return p.raster; }
+template <class K> DEV int32_t rasterPairs(const Sm90ForwardParams<K> &p) { return p.raster; }
 
 } // namespace heddle

@@ -8,23 +8,27 @@
 
 namespace heddle {
 
-class Planner {
+template <class K> class Planner {
+  using Params = ParamsOf<K>;
+  using ConsumerTileWalk = heddle::ConsumerTileWalk<K>;
+  using ItemSequence = heddle::ItemSequence<K>;
+
 public:
-  DEV explicit Planner(const KernelParams &p) : p(p), plan(kFills) {}
+  DEV explicit Planner(const Params &p) : p(p), plan(kFills) {}
 
   // All items, then those that the consumers marked in the first pass.
   DEV void run() {
 #pragma unroll 1
     for (;;) {
-      if (!isSecondPass() || isAnyMarked())
+      if (!isSecondPass<K>() || isAnyMarked())
         planAll();
-      if (!kMayRedo || isSecondPass())
+      if (!K::kMayRedo || isSecondPass<K>())
         break;
       writeMark(flag::kIsVerdict);
-      ptx::waitParity(kVerdict, 0);
+      ptx::waitParity(K::kVerdict, 0);
       __syncwarp();
       if (isWriter())
-        ptx::storeShared4(kSecondPass, 1);
+        ptx::storeShared4(K::kSecondPass, 1);
       __syncwarp();
     }
     writeMark(flag::kIsEnd);
@@ -36,10 +40,10 @@ private:
     ItemSequence sequence(p);
 #pragma unroll 1
     for (WorkUnit unit = sequence.next(); unit.exists(); unit = following(sequence)) {
-      if (kHasSplits)
+      if (K::kHasSplits)
         noteUnit(unit);
-      const int32_t ordinal = kMayRedo ? sequence.ordinal() : 0;
-      WorkItem item;
+      const int32_t ordinal = K::kMayRedo ? sequence.ordinal() : 0;
+      WorkItem<K> item;
       if (isWanted(unit, ordinal) && decodeWorkItem(p, unit.number, item) && enterRowGroup(item, unit.record))
         planItem(item, ordinal);
     }
@@ -48,16 +52,16 @@ private:
   // The splits of an item that fell apart and that nobody shares, then splits that blocks share, then this block's
   // items.
   DEV WorkUnit following(ItemSequence &sequence) const {
-    if constexpr (kSplitsLong) {
+    if constexpr (K::kSplitsLong) {
       const WorkUnit unit = notedUnit();
       const SplitRecord record = unit.record;
       if (record.isPending())
         return WorkUnit{unit.number, record.started()};
       if (record.isAlone() && !record.isLast())
         return WorkUnit{unit.number, record.following()};
-      if (record.isAlone() && record.group() + 1 < kConsumers)
+      if (record.isAlone() && record.group() + 1 < K::kConsumers)
         return WorkUnit{unit.number, record.followingGroup()};
-      if (!isSecondPass()) {
+      if (!isSecondPass<K>()) {
         const WorkUnit split = takeSplit(p);
         if (split.exists())
           return split;
@@ -68,26 +72,26 @@ private:
 
   DEV static bool isAnyMarked() {
     static_assert(kRedoWords == 32, "one word for each lane");
-    return __any_sync(kWholeWarp, ptx::loadShared4(redoWord(ptx::rereadThreadIndex() % 32)) != 0);
+    return __any_sync(kWholeWarp, ptx::loadShared4(K::redoWord(ptx::rereadThreadIndex() % 32)) != 0);
   }
 
   // Splits are exact. Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
   DEV static bool isWanted(const WorkUnit &unit, int32_t ordinal) {
-    return !isSecondPass() || (isMarked(ordinal) && !unit.record.isSplit());
+    return !isSecondPass<K>() || (isMarked(ordinal) && !unit.record.isSplit());
   }
 
   DEV static bool isMarked(int32_t ordinal) {
-    return ptx::loadShared4(redoWord(ordinal / 32 % kRedoWords)) >> ordinal % 32 & 1;
+    return ptx::loadShared4(K::redoWord(ordinal / 32 % kRedoWords)) >> ordinal % 32 & 1;
   }
 
   // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its
   // slot.
-  DEV void planItem(const WorkItem &item, int32_t ordinal) {
-    noteItem(item, isSecondPass() << flag::kIsExact | 1 << flag::kIsItem, ordinal);
-    if (!kHasSplits)
+  DEV void planItem(const WorkItem<K> &item, int32_t ordinal) {
+    noteItem(item, isSecondPass<K>() << flag::kIsExact | 1 << flag::kIsItem, ordinal);
+    if (!K::kHasSplits)
       writeItem();
     ConsumerTileWalk walk(p);
-    bool isPlaced = !kHasSplits;
+    bool isPlaced = !K::kHasSplits;
 #pragma unroll 1
     for (;;) {
       const ConsumerTile tile = walk.next();
@@ -107,10 +111,10 @@ private:
   }
 
   // The rows of a split begin at those of its row group. False: there are none.
-  DEV bool enterRowGroup(WorkItem &item, SplitRecord record) const {
-    if (kSplitsLong)
+  DEV bool enterRowGroup(WorkItem<K> &item, SplitRecord record) const {
+    if (K::kSplitsLong)
       item.firstRow += record.group() * kConsumerRows * item.queryRate;
-    return !kSplitsLong || item.firstRow < item.endRow(p);
+    return !K::kSplitsLong || item.firstRow < item.endRow(p);
   }
 
   // The walk has found the first tile of the whole item, or of its row group. Of a split, limits are set; the walk
@@ -118,11 +122,11 @@ private:
   // second pass, did so in the first, exactly.
   DEV bool placeSplit(ConsumerTileWalk &walk) const {
     const TileStretch longest = walk.longestStretch();
-    if constexpr (kSplitsLong) {
+    if constexpr (K::kSplitsLong) {
       const WorkUnit unit = notedUnit();
-      const int32_t splits = splitsOf(longest.count);
+      const int32_t splits = splitsOf<K>(longest.count);
       if (!unit.record.isSplit() && splits > 1) {
-        if (!isSecondPass())
+        if (!isSecondPass<K>())
           noteUnit(WorkUnit{unit.number, shareSplits(p, unit.number, splitsOfLane(walk))});
         return false;
       }
@@ -138,22 +142,22 @@ private:
 
   // The splits of the row group that this lane stands for; none, if it has no rows.
   DEV int32_t splitsOfLane(const ConsumerTileWalk &walk) const {
-    const WorkItem item = readItem(kPlannerItem);
+    const WorkItem<K> item = readItem<K>(K::kPlannerItem);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
-    const bool hasRows = lane < kConsumers && item.firstRow + lane * kConsumerRows * item.queryRate < item.endRow(p);
-    return hasRows ? splitsOf(walk.stretchOfLane()) : 0;
+    const bool hasRows = lane < K::kConsumers && item.firstRow + lane * kConsumerRows * item.queryRate < item.endRow(p);
+    return hasRows ? splitsOf<K>(walk.stretchOfLane()) : 0;
   }
 
   // Kept in shared memory like the item, all lanes read it.
   DEV static WorkUnit notedUnit() {
-    const auto noted = loadRecord<NotedUnit>(kNotedUnit);
+    const auto noted = loadRecord<NotedUnit>(K::kNotedUnit);
     return WorkUnit{noted.number, SplitRecord{static_cast<uint32_t>(noted.record)}};
   }
 
   DEV static void noteUnit(const WorkUnit &unit) {
     __syncwarp();
     if (isWriter())
-      storeRecord(kNotedUnit, NotedUnit{unit.number, static_cast<int32_t>(unit.record.bits)});
+      storeRecord(K::kNotedUnit, NotedUnit{unit.number, static_cast<int32_t>(unit.record.bits)});
     __syncwarp();
   }
 
@@ -162,24 +166,24 @@ private:
     if (isWriter()) {
       const int32_t flags =
           1 << flag::kIsItem | 1 << flag::kIsExact | 1 << flag::kIsSplit | (record.split() > 0) << flag::kContinues;
-      ptx::storeShared4(flagsOf(kPlannerItem), flags);
-      ptx::storeShared4(noteOf(kPlannerItem), static_cast<int32_t>(record.bits));
-      storeRecord(kSplitLimits, TileLimits{record.firstTile(stretch), record.following().firstTile(stretch)});
+      ptx::storeShared4(flagsOf(K::kPlannerItem), flags);
+      ptx::storeShared4(noteOf(K::kPlannerItem), static_cast<int32_t>(record.bits));
+      storeRecord(K::kSplitLimits, TileLimits{record.firstTile(stretch), record.following().firstTile(stretch)});
     }
     __syncwarp();
   }
 
   // What is said once for the whole item is kept in shared memory: registers are scarce in the loop.
-  DEV static void noteItem(const WorkItem &item, int32_t flags, int32_t ordinal) {
+  DEV static void noteItem(const WorkItem<K> &item, int32_t flags, int32_t ordinal) {
     __syncwarp(); // all lanes are done with the item before
     if (isWriter()) {
-      storeRecord(kPlannerItem, ItemHeader{{item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate)},
-                                           item.variant,
-                                           flags,
-                                           ordinal,
-                                           item.kvHead});
-      if (kHasSplits)
-        storeRecord(kSplitLimits, TileLimits{0, kNoTile});
+      storeRecord(K::kPlannerItem, ItemHeader{{item.batch, item.head, item.firstRow, item.wordOfRate(item.queryRate)},
+                                              item.variant,
+                                              flags,
+                                              ordinal,
+                                              item.kvHead});
+      if (K::kHasSplits)
+        storeRecord(K::kSplitLimits, TileLimits{0, kNoTile});
     }
     __syncwarp();
   }
@@ -192,16 +196,16 @@ private:
   // The lane of the lowest bit, any lane if there is none.
   DEV static int32_t firstOf(uint32_t lanes) { return __ffs(lanes) - 1 & 31; }
 
-  using Plan = Pipeline<kPlanSlots, PlanRing, PackedRingCursor>;
+  using Plan = Pipeline<kPlanSlots, typename K::PlanRing, PackedRingCursor>;
 
   DEV static uint32_t awaitSlot(const Plan &entry) {
     entry.acquire();
-    return planEntry(entry.slot());
+    return K::planEntry(entry.slot());
   }
 
   DEV void writeItem() const {
     if (isWriter()) {
-      const auto item = loadRecord<ItemHeader>(kPlannerItem);
+      const auto item = loadRecord<ItemHeader>(K::kPlannerItem);
       storeRecord(awaitSlot(plan), item);
     }
   }
@@ -233,7 +237,7 @@ private:
   // Completes the entry in the slot, which the writer has written, by what it must say of the next one.
   DEV void handOver(int32_t upcomingFlags) {
     if (isWriter()) {
-      const uint32_t flags = flagsOf(planEntry(plan.slot()));
+      const uint32_t flags = flagsOf(K::planEntry(plan.slot()));
       ptx::storeShared4(flags, ptx::loadShared4(flags) | upcomingFlags);
       ptx::arrive(plan.full());
     }
@@ -249,7 +253,7 @@ private:
     plan.next();
   }
 
-  const KernelParams &p;
+  const Params &p;
   Plan plan;
 };
 

@@ -10,74 +10,83 @@
 
 namespace heddle {
 
-constexpr int kConsumers = KernelTraits::kBlockM / kConsumerRows;
-constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
-constexpr int kConsumerWarps = kConsumers * 4, kMaxConsumerWarps = kMaxConsumers * 4;
-constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
-constexpr int kStages = KernelTraits::kStages;
-constexpr int kValueStages = valueStages(kStages, Values::kAreTurned);
-constexpr int kQueryStages = KernelTraits::kQueryStages;
+// Who is in a block, and how many slots the rings between them have.
+template <class Traits> struct ForwardBlock : Traits {
+  static constexpr int kConsumers = Traits::kBlockM / kConsumerRows;
+  static constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
+  static constexpr int kConsumerWarps = kConsumers * 4;
+  static constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
+  static constexpr int kValueStages = valueStages(Traits::kStages, Traits::Values::kAreTurned);
+};
 
-constexpr uint32_t kRecords = kSharedBase + KernelTraits::kSmemBarriers;
+// Where the records of a block lie.
+template <class Traits> struct ForwardRecordPlaces : Traits {
+  static constexpr uint32_t kRecords = kSharedBase + Traits::kSmemBarriers;
 #define HEDDLE_RECORD(member) (kRecords + HEDDLE_OFFSET(ForwardRecords, member))
 
-using QueryRing = Ring<HEDDLE_RECORD(queries.full), HEDDLE_RECORD(queries.empty)>;
-using KeyRing = Ring<HEDDLE_RECORD(keys.full), HEDDLE_RECORD(keys.empty)>;
-using ValueRing = Ring<HEDDLE_RECORD(values.full), HEDDLE_RECORD(values.empty)>;
-using RawRing = Ring<HEDDLE_RECORD(raw.ring.full), HEDDLE_RECORD(raw.ring.empty)>;
-using PlanRing = Ring<HEDDLE_RECORD(planRing.full), HEDDLE_RECORD(planRing.empty)>;
+  using QueryRing = Ring<HEDDLE_RECORD(queries.full), HEDDLE_RECORD(queries.empty)>;
+  using KeyRing = Ring<HEDDLE_RECORD(keys.full), HEDDLE_RECORD(keys.empty)>;
+  using ValueRing = Ring<HEDDLE_RECORD(values.full), HEDDLE_RECORD(values.empty)>;
+  using RawRing = Ring<HEDDLE_RECORD(raw.ring.full), HEDDLE_RECORD(raw.ring.empty)>;
+  using PlanRing = Ring<HEDDLE_RECORD(planRing.full), HEDDLE_RECORD(planRing.empty)>;
 
-constexpr uint32_t kVerdict = HEDDLE_RECORD(verdict), kSecondPass = HEDDLE_RECORD(isSecondPass);
-constexpr uint32_t kPlannerItem = HEDDLE_RECORD(plannerItem), kLoaderItem = HEDDLE_RECORD(loaderItem);
-constexpr uint32_t kSplitLimits = HEDDLE_RECORD(splitLimits), kNotedUnit = HEDDLE_RECORD(notedUnit);
-constexpr uint32_t kLastRound = HEDDLE_RECORD(lastRound), kPreviousItem = HEDDLE_RECORD(previousItem);
-constexpr uint32_t kWalkPlace = HEDDLE_RECORD(walkPlace);
+  static constexpr uint32_t kVerdict = HEDDLE_RECORD(verdict), kSecondPass = HEDDLE_RECORD(isSecondPass);
+  static constexpr uint32_t kPlannerItem = HEDDLE_RECORD(plannerItem), kLoaderItem = HEDDLE_RECORD(loaderItem);
+  static constexpr uint32_t kSplitLimits = HEDDLE_RECORD(splitLimits), kNotedUnit = HEDDLE_RECORD(notedUnit);
+  static constexpr uint32_t kLastRound = HEDDLE_RECORD(lastRound), kPreviousItem = HEDDLE_RECORD(previousItem);
+  static constexpr uint32_t kWalkPlace = HEDDLE_RECORD(walkPlace);
 
-DEV uint32_t itemHeader(int32_t slot) { return recordAt<ItemHeader>(HEDDLE_RECORD(items), slot); }
-DEV uint32_t tileHeader(int32_t slot) { return recordAt<TileHeader>(HEDDLE_RECORD(tiles), slot); }
-DEV uint32_t rangeOf(int32_t consumer) { return recordAt<TileRange>(HEDDLE_RECORD(ranges), consumer); }
-DEV uint32_t planEntry(int32_t slot) { return recordAt<PlanEntry>(HEDDLE_RECORD(plan), slot); }
-DEV uint32_t rawEnd(int32_t slot) { return HEDDLE_RECORD(raw.isEnd) + slot * 4; }
-DEV uint32_t redoWord(int32_t number) { return HEDDLE_RECORD(redoBits) + number * 4; }
+  DEV static uint32_t itemHeader(int32_t slot) { return recordAt<ItemHeader>(HEDDLE_RECORD(items), slot); }
+  DEV static uint32_t tileHeader(int32_t slot) { return recordAt<TileHeader>(HEDDLE_RECORD(tiles), slot); }
+  DEV static uint32_t rangeOf(int32_t consumer) { return recordAt<TileRange>(HEDDLE_RECORD(ranges), consumer); }
+  DEV static uint32_t planEntry(int32_t slot) { return recordAt<PlanEntry>(HEDDLE_RECORD(plan), slot); }
+  DEV static uint32_t rawEnd(int32_t slot) { return HEDDLE_RECORD(raw.isEnd) + slot * 4; }
+  DEV static uint32_t redoWord(int32_t number) { return HEDDLE_RECORD(redoBits) + number * 4; }
+#undef HEDDLE_RECORD
+};
+
+// Where tiles lie, and what they take.
+template <class Traits> struct ForwardTilePlaces : Traits {
+  static constexpr uint32_t kQueryTile = kSharedBase + Traits::kSmemQ;
+  static constexpr uint32_t kKeyTile = kSharedBase + Traits::kSmemK;
+  static constexpr uint32_t kValueTile = kSharedBase + Traits::kSmemV;
+  static constexpr uint32_t kRawTile = kSharedBase + Traits::kSmemRaw;   // values as they arrive, if not in their ring
+  static constexpr uint32_t kTotals = kSharedBase + Traits::kSmemTotals; // of the output (sm90_totals.cuh)
+
+  static constexpr int kQueryTileBytes = tileBytes(Traits::kBlockM, Traits::kHeadDim, Traits::kElementBytes);
+  static constexpr int kKeyTileBytes = tileBytes(Traits::kBlockN, Traits::kHeadDim, Traits::kElementBytes);
+  static constexpr int kArrivingBytes = tileBytes(Traits::kBlockN, Traits::kValueDim, Traits::kElementBytes);
+  static constexpr int kConsumerTotalBytes = totalBytes(kConsumerRows, Traits::kValueDim);
+
+private:
+  static constexpr bool kAreTurned = Traits::Values::kAreTurned;
+  static constexpr int kValueTileBytes = kAreTurned ? turnedBytes(Traits::kValueDim) : kArrivingBytes;
+  static constexpr int kRawTileBytes = kAreTurned ? kArrivingBytes : 0;
+  static constexpr int kTotalBytes = Traits::kFlushTiles > 0 ? Traits::kConsumers *kConsumerTotalBytes : 0;
+
+  static_assert(kQueryTileBytes == Traits::kSmemStageBytesQ && kKeyTileBytes == Traits::kSmemStageBytesK &&
+                    kValueTileBytes == Traits::kSmemStageBytesV && kRawTileBytes == Traits::kSmemStageBytesRaw,
+                "slots are planned as large as tiles");
+  static_assert(areApart({{Traits::kSmemBarriers, sizeof(ForwardRecords)},
+                          {Traits::kSmemQ, Traits::kQueryStages * kQueryTileBytes},
+                          {Traits::kSmemK, Traits::kStages * kKeyTileBytes},
+                          {Traits::kSmemV, Traits::kValueStages * kValueTileBytes},
+                          {Traits::kSmemRaw, kRawStages * kRawTileBytes},
+                          {Traits::kSmemTotals, kTotalBytes}},
+                         Traits::kSmemBytes),
+                "records and rings lie apart in the shared memory that is planned");
+};
 
 // Fields of an item that lies there, or of an entry of the plan.
 DEV uint32_t flagsOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, flags); }
 DEV uint32_t noteOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, note); }
 
-constexpr uint32_t kQueryTile = kSharedBase + KernelTraits::kSmemQ;
-constexpr uint32_t kKeyTile = kSharedBase + KernelTraits::kSmemK;
-constexpr uint32_t kValueTile = kSharedBase + KernelTraits::kSmemV;
-constexpr uint32_t kRawTile = kSharedBase + KernelTraits::kSmemRaw; // of values as they arrive, if not in their ring
-
-constexpr uint32_t kTotals = kSharedBase + KernelTraits::kSmemTotals; // of the output (sm90_totals.cuh)
-constexpr int kConsumerTotalBytes = totalBytes(kConsumerRows, KernelTraits::kValueDim);
-
-constexpr int kQueryTileBytes = tileBytes(KernelTraits::kBlockM, KernelTraits::kHeadDim, kElementBytes);
-constexpr int kKeyTileBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kHeadDim, kElementBytes);
-constexpr int kArrivingBytes = tileBytes(KernelTraits::kBlockN, KernelTraits::kValueDim, kElementBytes);
-constexpr int kValueTileBytes = Values::kAreTurned ? turnedBytes(KernelTraits::kValueDim) : kArrivingBytes;
-constexpr int kRawTileBytes = Values::kAreTurned ? kArrivingBytes : 0;
-
-static_assert(kQueryTileBytes == KernelTraits::kSmemStageBytesQ && kKeyTileBytes == KernelTraits::kSmemStageBytesK &&
-                  kValueTileBytes == KernelTraits::kSmemStageBytesV &&
-                  kRawTileBytes == KernelTraits::kSmemStageBytesRaw,
-              "slots are planned as large as tiles");
-static_assert(areApart({{KernelTraits::kSmemBarriers, sizeof(ForwardRecords)},
-                        {KernelTraits::kSmemQ, kQueryStages * kQueryTileBytes},
-                        {KernelTraits::kSmemK, kStages * kKeyTileBytes},
-                        {KernelTraits::kSmemV, kValueStages * kValueTileBytes},
-                        {KernelTraits::kSmemRaw, kRawStages * kRawTileBytes},
-                        {KernelTraits::kSmemTotals,
-                         KernelTraits::kFlushTiles > 0 ? kConsumers *kConsumerTotalBytes : 0}},
-                       KernelTraits::kSmemBytes),
-              "records and rings lie apart in the shared memory that is planned");
-
 DEV bool hasBit(int32_t flags, int bit) { return flags >> bit & 1; }
 
 // The item whose header lies there. Read again where it is needed rather than kept: registers are scarce in the loops.
-DEV WorkItem readItem(uint32_t from) {
+template <class K> DEV WorkItem<K> readItem(uint32_t from) {
   const auto header = loadRecord<ItemHeader>(from);
-  WorkItem item;
+  WorkItem<K> item;
   item.batch = header.place.batch;
   item.head = header.place.head;
   item.firstRow = header.place.firstRow;
@@ -88,25 +97,25 @@ DEV WorkItem readItem(uint32_t from) {
 }
 
 // The lanes of one warp take one slot of every ring each, which is faster and shorter than one thread's loops.
-DEV void initShared(int32_t lane) {
+template <class K> DEV void initShared(int32_t lane) {
   static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && kRedoWords == 32, "a lane for every slot and word");
-  if (lane < kQueryStages)
-    QueryRing::init(lane, 1, kConsumerWarps);
-  if (lane < kStages)
-    KeyRing::init(lane, 1, kConsumerWarps);
-  if (lane < kValueStages)
-    ValueRing::init(lane, Values::kAreTurned ? kTransposerWarps : 1, kConsumerWarps);
-  if (Values::kAreTurned && lane < kRawStages)
-    RawRing::init(lane, 1, kTransposerWarps);
+  if (lane < K::kQueryStages)
+    K::QueryRing::init(lane, 1, K::kConsumerWarps);
+  if (lane < K::kStages)
+    K::KeyRing::init(lane, 1, K::kConsumerWarps);
+  if (lane < K::kValueStages)
+    K::ValueRing::init(lane, K::Values::kAreTurned ? kTransposerWarps : 1, K::kConsumerWarps);
+  if (K::Values::kAreTurned && lane < kRawStages)
+    K::RawRing::init(lane, 1, kTransposerWarps);
   if (lane < kPlanSlots)
-    PlanRing::init(lane, 1, 1);
+    K::PlanRing::init(lane, 1, 1);
   if (lane == 0) {
-    CellBits::clear();
-    ptx::initBarrier(kVerdict, kConsumerWarps);
-    ptx::storeShared4(kSecondPass, 0);
+    CellBits<K>::clear();
+    ptx::initBarrier(K::kVerdict, K::kConsumerWarps);
+    ptx::storeShared4(K::kSecondPass, 0);
   }
-  if (KernelTraits::kSoftmax == kSoftmaxAnchored)
-    ptx::storeShared4(redoWord(lane), 0);
+  if (K::kSoftmax == kSoftmaxAnchored)
+    ptx::storeShared4(K::redoWord(lane), 0);
   ptx::fenceBarrierInit();
 }
 

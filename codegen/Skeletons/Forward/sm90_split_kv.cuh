@@ -9,28 +9,35 @@
 #pragma once
 
 #include "Forward/online_softmax.cuh"
-#include "Forward/params.cuh"
+#include "Forward/sm90_params.cuh"
 #include "Forward/sm90_shared.cuh"
 #include "Forward/split_record.cuh"
 #include "Forward/state_weights.cuh"
 
 namespace heddle {
 
-constexpr bool kSplitsLast = KernelTraits::kSplitLast != 0;
-constexpr int kSplitTiles = KernelTraits::kSplitTiles;
-constexpr bool kSplitsLong = kSplitTiles > 0;
-constexpr bool kHasSplits = kSplitsLast || kSplitsLong;
-constexpr int kStatesOfSplit = kSplitsLong ? kConsumers : 1; // of each row
-constexpr int kCombineBarrier = 5;                           // behind those of turns
+// Why items are cut, if they are.
+template <class Traits> struct Splits : Traits {
+  static constexpr bool kSplitsLast = Traits::kSplitLast != 0;
+  static constexpr bool kSplitsLong = Traits::kSplitTiles > 0;
+  static constexpr bool kHasSplits = kSplitsLast || kSplitsLong;
+  static constexpr int kStatesOfSplit = kSplitsLong ? Traits::kConsumers : 1; // of each row
+};
+constexpr int kCombineBarrier = 5; // behind those of turns
 
 // States that are on their way together where a warp adds them: one consumer alone has the registers of four others.
-constexpr int kStatesAtOnce = kConsumers > 1 || kValueTiles > 16 ? 1 : 32 / (kValueTiles > 8 ? kValueTiles : 8);
+template <class K>
+constexpr int kStatesAtOnce =
+    K::kConsumers > 1 || K::kValueTiles > 16 ? 1 : 32 / (K::kValueTiles > 8 ? K::kValueTiles : 8);
 
+constexpr int kMaxConsumerWarps = kMaxConsumers * 4;
 constexpr uint32_t kVoidEntry = 0xffffffff;
 constexpr int32_t kNoUnit = -1;
 
 // Splits of a row group whose longest range has so many tiles.
-DEV int32_t splitsOf(int32_t tiles) { return min(max(tiles / max(kSplitTiles, 1), 1), kMaxSplits); }
+template <class K> DEV int32_t splitsOf(int32_t tiles) {
+  return min(max(tiles / max(K::kSplitTiles, 1), 1), kMaxSplits);
+}
 
 // What a block computes next: an item or a split of it.
 struct WorkUnit {
@@ -41,14 +48,14 @@ struct WorkUnit {
 };
 
 // The state that a warp left of its rows in a slot.
-class SplitState {
+template <class K> class SplitState {
 public:
-  static constexpr int kWarpBytes = stateBytes(kOutputTiles * 8);
+  static constexpr int kWarpBytes = stateBytes(K::kOutputTiles * 8);
   // to the next state of the same rows
-  static constexpr int kStepBytes = (kSplitsLong ? 4 : kConsumerWarps) * kWarpBytes;
+  static constexpr int kStepBytes = (K::kSplitsLong ? 4 : K::kConsumerWarps) * kWarpBytes;
 
-  DEV SplitState(const KernelParams &p, int32_t slot, int32_t warp) {
-    const int64_t place = static_cast<int64_t>(slot) * kConsumerWarps + warp;
+  DEV SplitState(const ParamsOf<K> &p, int32_t slot, int32_t warp) {
+    const int64_t place = static_cast<int64_t>(slot) * K::kConsumerWarps + warp;
     at = reinterpret_cast<char *>(p.workspace + workspace::kStates) + place * kWarpBytes +
          ptx::rereadThreadIndex() % 32 * 16;
   }
@@ -56,22 +63,22 @@ public:
   // Goes to the next state of the same rows, in the slot that follows or of the next consumer.
   DEV void next() { at += kStepBytes; }
 
-  DEV void store(const RowState &rows, bool isWanted = true) const {
+  DEV void store(const RowState<K> &rows, bool isWanted = true) const {
 #pragma unroll
-    for (int n = 0; n < kOutputTiles; ++n)
+    for (int n = 0; n < K::kOutputTiles; ++n)
       storePiece(n, isWanted, rows.out[0][n][0], rows.out[0][n][1], rows.out[0][n][2], rows.out[0][n][3]);
-    storePiece(kOutputTiles, isWanted, rows.rowMax[0][0], rows.rowMax[0][1], rows.sum[0][0], rows.sum[0][1]);
+    storePiece(K::kOutputTiles, isWanted, rows.rowMax[0][0], rows.rowMax[0][1], rows.sum[0][0], rows.sum[0][1]);
   }
 
   // Row maxima and sums of the lane's two rows.
-  DEV void loadEnds(float (&ends)[4]) const { ptx::loadGlobal16(at + kOutputTiles * kStatePieceBytes, ends); }
+  DEV void loadEnds(float (&ends)[4]) const { ptx::loadGlobal16(at + K::kOutputTiles * kStatePieceBytes, ends); }
 
   // rows += the state, whose row maxima are at most those of the rows, which are whole numbers.
-  DEV void addTo(RowState &rows) const {
-    float ends[4], out[kOutputTiles][4];
+  DEV void addTo(RowState<K> &rows) const {
+    float ends[4], out[K::kOutputTiles][4];
     loadEnds(ends);
 #pragma unroll
-    for (int n = 0; n < kOutputTiles; ++n) // all on their way before the first is used
+    for (int n = 0; n < K::kOutputTiles; ++n) // all on their way before the first is used
       ptx::loadGlobal16(at + n * kStatePieceBytes, out[n]);
     float weight[2];
 #pragma unroll
@@ -80,7 +87,7 @@ public:
       rows.sum[0][half] = fmaf(ends[2 + half], weight[half], rows.sum[0][half]);
     }
 #pragma unroll
-    for (int n = 0; n < kOutputTiles; ++n)
+    for (int n = 0; n < K::kOutputTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
         rows.out[0][n][slot] = fmaf(out[n][slot], weight[slot / 2], rows.out[0][n][slot]);
@@ -96,24 +103,25 @@ private:
 
 // The number of a warp among the consumers, and by its 16 rows, where all consumers have the same 64.
 DEV int32_t consumerWarp() { return ptx::rereadThreadIndex() / 32; }
-DEV int32_t rowWarp() { return kSplitsLong ? consumerWarp() % 4 : consumerWarp(); }
+template <class K> DEV int32_t rowWarp() { return K::kSplitsLong ? consumerWarp() % 4 : consumerWarp(); }
 
 // This warp's arrival at the splits of its rows. True for the last one, which sees what the others stored.
-DEV bool arrivesLast(const KernelParams &p, SplitRecord record) {
+template <class K> DEV bool arrivesLast(const Sm90ForwardParams<K> &p, SplitRecord record) {
   ptx::fenceGlobal();
   __syncwarp();
-  uint32_t *arrivals = p.workspace + workspace::kArrivals + record.slot() * kMaxConsumerWarps + rowWarp();
+  uint32_t *arrivals = p.workspace + workspace::kArrivals + record.slot() * kMaxConsumerWarps + rowWarp<K>();
   const uint32_t before = ptx::addGlobalIf(arrivals, 1, isLastLane());
-  const bool isLast = uniform(isLastLane() & (static_cast<int32_t>(before) + 1 == record.splits() * kStatesOfSplit));
+  const bool isLast = uniform(isLastLane() & (static_cast<int32_t>(before) + 1 == record.splits() * K::kStatesOfSplit));
   ptx::fenceGlobal();
   return isLast;
 }
 
 // `count` states, one behind the other, as one. Their row maxima are looked at first, side by side, so that the states
 // need not wait for each other afterwards.
-DEV void combineStates(RowState &rows, const SplitState &first, int32_t count) {
+template <class K> DEV void combineStates(RowState<K> &rows, const SplitState<K> &first, int32_t count) {
+  constexpr int kAtOnce = kStatesAtOnce<K>;
   clearRows(rows);
-  SplitState state = first;
+  SplitState<K> state = first;
 #pragma unroll 4
   for (int32_t i = 0; i < count; ++i, state.next()) {
     float ends[4];
@@ -126,7 +134,7 @@ DEV void combineStates(RowState &rows, const SplitState &first, int32_t count) {
   for (int half = 0; half < 2; ++half)
     rows.rowMax[0][half] = ceilf(rows.rowMax[0][half]);
   state = first;
-#pragma unroll kStatesAtOnce
+#pragma unroll kAtOnce
   for (int32_t i = 0; i < count; ++i, state.next())
     state.addTo(rows);
 }
@@ -134,32 +142,32 @@ DEV void combineStates(RowState &rows, const SplitState &first, int32_t count) {
 // After the tiles of a split: true if rows now hold all splits of the item's rows. Of splits that are all computed
 // here, the first consumer adds what all left to what it has so far, which lies where a consumer before the first would
 // leave it.
-DEV bool combineSplits(const KernelParams &p, SplitRecord record, RowState &rows) {
-  const bool isAlone = kSplitsLong && record.isAlone(), isFirst = kSplitsLong && uniform(consumerWarp() < 4);
+template <class K> DEV bool combineSplits(const ParamsOf<K> &p, SplitRecord record, RowState<K> &rows) {
+  const bool isAlone = K::kSplitsLong && record.isAlone(), isFirst = K::kSplitsLong && uniform(consumerWarp() < 4);
   const int32_t slot = record.slot(), ownSlot = slot + (isAlone ? 1 : record.split());
-  SplitState(p, ownSlot, consumerWarp()).store(rows);
+  SplitState<K>(p, ownSlot, consumerWarp()).store(rows);
   bool joins = isFirst;
   if (isAlone)
-    ptx::syncNamed(kCombineBarrier, kConsumerThreads);
+    ptx::syncNamed(kCombineBarrier, K::kConsumerThreads);
   else
     joins = arrivesLast(p, record);
   const int32_t before = isAlone & record.split() > 0; // one state more
-  const int32_t states = (isAlone ? 1 : record.splits()) * kStatesOfSplit + before;
-  combineStates(rows, SplitState(p, slot + isAlone, rowWarp() - before * 4), joins ? states : 0);
+  const int32_t states = (isAlone ? 1 : record.splits()) * K::kStatesOfSplit + before;
+  combineStates(rows, SplitState<K>(p, slot + isAlone, rowWarp<K>() - before * 4), joins ? states : 0);
   if (!isAlone)
     return joins;
-  SplitState(p, slot + 1, rowWarp() - 4).store(rows, isFirst);
-  ptx::syncNamed(kCombineBarrier, kConsumerThreads);
+  SplitState<K>(p, slot + 1, rowWarp<K>() - 4).store(rows, isFirst);
+  ptx::syncNamed(kCombineBarrier, K::kConsumerThreads);
   return isFirst & record.isLast();
 }
 
 // Gives the splits of an item to whoever comes for them, this block among them, and keeps the first one; or all splits,
 // if there are not slots enough. splits: of the row group of this lane. All lanes of the planning warp call together.
-DEV SplitRecord shareSplits(const KernelParams &p, int32_t number, int32_t splits) {
+template <class K> DEV SplitRecord shareSplits(const Sm90ForwardParams<K> &p, int32_t number, int32_t splits) {
   const int32_t lane = ptx::rereadThreadIndex() % 32;
   int32_t before = 0, total = 0;
 #pragma unroll
-  for (int group = 0; group < kConsumers; ++group) {
+  for (int group = 0; group < K::kConsumers; ++group) {
     const int32_t theirs = __shfl_sync(kWholeWarp, splits, group);
     before += group < lane ? theirs : 0;
     total += theirs;
@@ -185,7 +193,7 @@ DEV SplitRecord shareSplits(const KernelParams &p, int32_t number, int32_t split
 // one for each lane, beginning where no other block does: blocks are done at about the same time, and what all of them
 // want from one word they get one after the other. An entry is missed only if it is written behind the search, and
 // whoever shares an item searches afterwards, so none is left over.
-DEV WorkUnit takeSplit(const KernelParams &p) {
+template <class K> DEV WorkUnit takeSplit(const Sm90ForwardParams<K> &p) {
   const int32_t lane = ptx::rereadThreadIndex() % 32;
   uint32_t count[2]; // reserved, taken
   ptx::loadCoherent8(p.workspace + workspace::kReserved, count);

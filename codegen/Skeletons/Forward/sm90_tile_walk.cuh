@@ -27,7 +27,6 @@ struct ConsumerTile {
   DEV static int32_t mapOf(int32_t place) { return place & ((1 << kMapBits) - 1); }
 
   static constexpr int kMapBits = 8;
-  static_assert(kMapCount <= 1 << kMapBits, "the number of a tensor map fits");
 };
 
 // The lane that writes what all lanes of the planning warp read.
@@ -35,9 +34,14 @@ DEV bool isWriter() { return ptx::rereadThreadIndex() % 32 == 31; }
 
 // Walks the tiles of the item in kPlannerItem. All lanes of the warp call everything here together. What need not be
 // in registers while a range is looked for is kept in kWalkPlace.
-class ConsumerTileWalk {
+template <class K> class ConsumerTileWalk {
+  using Params = ParamsOf<K>;
+  using Pattern = typename K::Pattern;
+  using KeyRange = typename Pattern::Range;
+  static_assert(K::kMapCount <= 1 << ConsumerTile::kMapBits, "the number of a tensor map fits");
+
 public:
-  DEV ConsumerTileWalk(const KernelParams &p) : p(p) { enterBranch(0); }
+  DEV ConsumerTileWalk(const Params &p) : p(p) { enterBranch(0); }
 
   // The longest stretch of tiles of a consumer from the first tile of the item; after the first call of next().
   DEV TileStretch longestStretch() const {
@@ -77,21 +81,21 @@ private:
 
   // Which consumers need the tile and which must mask it; none, if nobody needs it.
   DEV ConsumerTile judge(int32_t number) const {
-    const auto at = loadRecord<WalkPlace>(kWalkPlace);
+    const auto at = loadRecord<WalkPlace>(K::kWalkPlace);
     const int32_t rate = Pattern::keyRate(variant(), at.branch);
-    const int32_t firstKey = ConsumerTile::residueOf(at.place) + rate * number * KernelTraits::kBlockN;
-    const bool isWhole = firstKey + rate * (KernelTraits::kBlockN - 1) < p.seqlenK;
+    const int32_t firstKey = ConsumerTile::residueOf(at.place) + rate * number * K::kBlockN;
+    const bool isWhole = firstKey + rate * (K::kBlockN - 1) < p.seqlenK;
     int32_t needed = 0, full = 0;
 #pragma unroll
-    for (int consumer = 0; consumer < kConsumers; ++consumer) {
-      const auto range = loadRecord<TileRange>(rangeOf(consumer));
+    for (int consumer = 0; consumer < K::kConsumers; ++consumer) {
+      const auto range = loadRecord<TileRange>(K::rangeOf(consumer));
       needed |= (number >= range.at[TileRange::kBegin] && number < range.at[TileRange::kEnd]) << consumer;
-      full |= (isWhole && (KernelTraits::kTilesAreWhole == 1 ||
+      full |= (isWhole && (K::kTilesAreWhole == 1 ||
                            (number >= range.at[TileRange::kFullBegin] && number < range.at[TileRange::kFullEnd])))
               << consumer;
     }
     if (isShared())
-      needed &= 1 << number % kConsumers;
+      needed &= 1 << number % K::kConsumers;
     const int32_t masked = needed & ~full;
     return ConsumerTile{needed != 0 ? number : -1,
                         needed << flag::kNeeded | masked << flag::kMasked | at.branch << flag::kBranch, at.place,
@@ -103,40 +107,40 @@ private:
     range = nextRange();
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     __syncwarp(); // all lanes are done with the ranges before
-    if (lane < kConsumers)
-      storeRecord(rangeOf(lane), TileRange{{range.begin, range.end, range.fullBegin, range.fullEnd}});
+    if (lane < K::kConsumers)
+      storeRecord(K::rangeOf(lane), TileRange{{range.begin, range.end, range.fullBegin, range.fullEnd}});
     __syncwarp();
   }
 
   DEV static int32_t firstAllowed() {
-    return kHasSplits ? ptx::loadShared4(kSplitLimits + HEDDLE_OFFSET(TileLimits, first)) : 0;
+    return K::kHasSplits ? ptx::loadShared4(K::kSplitLimits + HEDDLE_OFFSET(TileLimits, first)) : 0;
   }
   DEV static int32_t endOfAllowed() {
-    return kHasSplits ? ptx::loadShared4(kSplitLimits + HEDDLE_OFFSET(TileLimits, end)) : kNoTile;
+    return K::kHasSplits ? ptx::loadShared4(K::kSplitLimits + HEDDLE_OFFSET(TileLimits, end)) : kNoTile;
   }
 
   // The consumers share the tiles of the same rows: not so in an item in one piece, whose record is zero.
   DEV static bool isShared() {
-    return kSplitsLong && ptx::loadShared4(kNotedUnit + HEDDLE_OFFSET(NotedUnit, record)) != 0;
+    return K::kSplitsLong && ptx::loadShared4(K::kNotedUnit + HEDDLE_OFFSET(NotedUnit, record)) != 0;
   }
 
-  DEV static int32_t branch() { return ptx::loadShared4(kWalkPlace + HEDDLE_OFFSET(WalkPlace, branch)); }
+  DEV static int32_t branch() { return ptx::loadShared4(K::kWalkPlace + HEDDLE_OFFSET(WalkPlace, branch)); }
   DEV static int32_t variant() {
-    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(kPlannerItem + HEDDLE_OFFSET(ItemHeader, variant));
+    return Pattern::kVariantCount == 1 ? 0 : ptx::loadShared4(K::kPlannerItem + HEDDLE_OFFSET(ItemHeader, variant));
   }
 
-  DEV PatternContext freshContext(const WorkItem &item) const {
-    PatternContext context = makeContext(p, item.batch, item.head);
-    keepOutOfLoops(context);
+  DEV Context<K> freshContext(const WorkItem<K> &item) const {
+    Context<K> context = makeContext(p, item.batch, item.head);
+    keepOutOfLoops<Pattern>(context);
     return context;
   }
 
   // The next range of this lane's consumer.
   DEV KeyRange nextRange() const {
-    const WorkItem item = readItem(kPlannerItem);
+    const WorkItem<K> item = readItem<K>(K::kPlannerItem);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     int32_t first = item.firstRow + (isShared() ? 0 : lane * kConsumerRows * item.queryRate);
-    const bool hasRows = lane < kConsumers && first < item.endRow(p);
+    const bool hasRows = lane < K::kConsumers && first < item.endRow(p);
     if constexpr (Pattern::kAsksTogether) {
       first = hasRows ? first : item.firstRow;
     } else if (!hasRows) {
@@ -145,7 +149,7 @@ private:
     const int32_t following = min(kConsumerRows - 1, (item.endRow(p) - 1 - first) / item.queryRate);
     const int32_t position = p.qOrigin + first;
     const KeyRange next = Pattern::nextRange(freshContext(item), variant(), branch(), position,
-                                             position + following * item.queryRate, KernelTraits::kBlockN, from);
+                                             position + following * item.queryRate, K::kBlockN, from);
     return Pattern::kAsksTogether && !hasRows ? noRange() : next;
   }
 
@@ -157,18 +161,18 @@ private:
     const int32_t place = number < Pattern::kBranchCount ? placeIn(number) : 0;
     __syncwarp(); // all lanes are done with the branch before
     if (isWriter())
-      storeRecord(kWalkPlace, WalkPlace{number, place});
+      storeRecord(K::kWalkPlace, WalkPlace{number, place});
     __syncwarp();
   }
 
   DEV int32_t placeIn(int32_t branch) const {
-    const WorkItem item = readItem(kPlannerItem);
+    const WorkItem<K> item = readItem<K>(K::kPlannerItem);
     const int32_t rate = Pattern::keyRate(variant(), branch);
     const int32_t residue = Pattern::keyResidue(freshContext(item), variant(), branch, p.qOrigin + item.firstRow);
-    return residue << ConsumerTile::kMapBits | mapOfClass(rateSlot<KeyRates>(rate), rate, residue, p.seqlenK);
+    return residue << ConsumerTile::kMapBits | mapOfClass<K>(rateSlot<KeyRates<K>>(rate), rate, residue, p.seqlenK);
   }
 
-  const KernelParams &p;
+  const Params &p;
   int32_t from;
   KeyRange range;
 };

@@ -10,18 +10,18 @@
 
 namespace heddle {
 
-constexpr bool kHasTotals = KernelTraits::kFlushTiles > 0;
+template <class K> constexpr bool kHasTotals = K::kFlushTiles > 0;
 
-class Totals {
+template <class K> class Totals {
 public:
-  DEV explicit Totals(int32_t consumer) : firstPiece(kTotals + consumer * kConsumerTotalBytes) {}
+  DEV explicit Totals(int32_t consumer) : firstPiece(K::kTotals + consumer * K::kConsumerTotalBytes) {}
 
   // An item begins.
   DEV void begin() { tiles = 0; }
 
   // For the product of one tile more; the output is complete.
-  DEV void makeRoom(RowState &rows) {
-    constexpr int kTiles = KernelTraits::kFlushTiles > 0 ? KernelTraits::kFlushTiles : 1;
+  DEV void makeRoom(RowState<K> &rows) {
+    constexpr int kTiles = K::kFlushTiles > 0 ? K::kFlushTiles : 1;
     if (++tiles % kTiles != 1 || tiles == 1)
       return;
     if (tiles == kTiles + 1)
@@ -31,15 +31,15 @@ public:
   }
 
   // Behind the last tile: rows are the totals.
-  DEV void end(RowState &rows) const {
-    if (tiles <= KernelTraits::kFlushTiles)
+  DEV void end(RowState<K> &rows) const {
+    if (tiles <= K::kFlushTiles)
       return;
     const uint32_t at = pieces();
     const Ends before(at);
     float factor[2];
     before.findFactor(factor, rows);
 #pragma unroll
-    for (int n = 0; n < kValueTiles; ++n)
+    for (int n = 0; n < K::kValueTiles; ++n)
       addTotal(rows.out[0][n], at + n * kPieceOfAllBytes, factor);
     before.addSums(rows, factor);
   }
@@ -51,21 +51,21 @@ private:
   struct Ends {
     float at[4];
 
-    DEV explicit Ends(uint32_t pieces) { ptx::loadShared16(pieces + kValueTiles * kPieceOfAllBytes, at); }
-    DEV static void store(uint32_t pieces, const RowState &rows) {
-      const auto &sums = rows.out[0][kOutputTiles - 1];
-      ptx::storeShared16(pieces + kValueTiles * kPieceOfAllBytes, rows.rowMax[0][0], rows.rowMax[0][1], sums[0],
+    DEV explicit Ends(uint32_t pieces) { ptx::loadShared16(pieces + K::kValueTiles * kPieceOfAllBytes, at); }
+    DEV static void store(uint32_t pieces, const RowState<K> &rows) {
+      const auto &sums = rows.out[0][K::kOutputTiles - 1];
+      ptx::storeShared16(pieces + K::kValueTiles * kPieceOfAllBytes, rows.rowMax[0][0], rows.rowMax[0][1], sums[0],
                          sums[2]);
     }
-    DEV void findFactor(float (&factor)[2], const RowState &rows) const {
+    DEV void findFactor(float (&factor)[2], const RowState<K> &rows) const {
 #pragma unroll
       for (int half = 0; half < 2; ++half)
         factor[half] = ptx::exp2Approx(at[half] - rows.rowMax[0][half]);
     }
-    DEV void addSums(RowState &rows, const float (&factor)[2]) const {
+    DEV void addSums(RowState<K> &rows, const float (&factor)[2]) const {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float &sum = rows.out[0][kOutputTiles - 1][2 * half];
+        float &sum = rows.out[0][K::kOutputTiles - 1][2 * half];
         sum = fmaf(at[2 + half], factor[half], sum);
       }
     }
@@ -83,7 +83,7 @@ private:
   }
 
   // The output goes to the totals, which are added to it first if there are any, and is nothing again.
-  template <bool HasTotals> DEV void exchange(RowState &rows) const {
+  template <bool HasTotals> DEV void exchange(RowState<K> &rows) const {
     const uint32_t at = pieces();
     float factor[2];
     if constexpr (HasTotals) {
@@ -93,7 +93,7 @@ private:
     }
     Ends::store(at, rows);
 #pragma unroll
-    for (int n = 0; n < kValueTiles; ++n) {
+    for (int n = 0; n < K::kValueTiles; ++n) {
       auto &out = rows.out[0][n];
       if constexpr (HasTotals)
         addTotal(out, at + n * kPieceOfAllBytes, factor);

@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-class Transposer {
+template <class K> class Transposer {
 public:
   DEV explicit Transposer(int32_t warp) : warp(warp), raw(kReads), values(kFills) {}
 
@@ -25,7 +25,7 @@ public:
 #pragma unroll 1
     for (;; next()) {
       raw.waitFull();
-      if (ptx::loadShared4(rawEnd(raw.slot())))
+      if (ptx::loadShared4(K::rawEnd(raw.slot())))
         return;
       values.acquire();
       turnTile();
@@ -47,18 +47,18 @@ private:
     constexpr int32_t kFourOnes = 0x38383838;
     constexpr int kOnesBytes = kOnesRows * kColumnRowBytes;
 #pragma unroll 1
-    for (int stage = 0; stage < kValueStages; ++stage) {
-      const uint32_t end = kValueTile + (stage + 1) * KernelTraits::kSmemStageBytesV;
+    for (int stage = 0; stage < K::kValueStages; ++stage) {
+      const uint32_t end = K::kValueTile + (stage + 1) * K::kSmemStageBytesV;
       for (int byte = ptx::rereadThreadIndex() % 32 * 16; byte < kOnesBytes; byte += 32 * 16)
         ptx::storeShared16(end - kOnesBytes + byte, kFourOnes, kFourOnes, kFourOnes, kFourOnes);
     }
   }
 
   DEV void turnTile() const {
-    const uint32_t from = kRawTile + raw.slot() * KernelTraits::kSmemStageBytesRaw;
-    const uint32_t to = kValueTile + values.slot() * KernelTraits::kSmemStageBytesV;
+    const uint32_t from = K::kRawTile + raw.slot() * K::kSmemStageBytesRaw;
+    const uint32_t to = K::kValueTile + values.slot() * K::kSmemStageBytesV;
 #pragma unroll 1
-    for (int piece = warp; piece < KernelTraits::kValueDim / kTurnedDims; piece += kTransposerWarps)
+    for (int piece = warp; piece < K::kValueDim / kTurnedDims; piece += kTransposerWarps)
       turnPiece(from, to, piece);
   }
 
@@ -66,11 +66,11 @@ private:
   DEV static void turnPiece(uint32_t from, uint32_t to, int32_t piece) {
     constexpr int kPiecesOfColumn = kColumnRowBytes / kPieceBytes;
     const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane % 8, matrix = lane / 8;
-    const uint32_t source = from + piece / kPiecesOfColumn * (KernelTraits::kBlockN * kColumnRowBytes) +
-                            lane * kColumnRowBytes + (piece % kPiecesOfColumn ^ row) * kPieceBytes;
+    const uint32_t source = from + piece / kPiecesOfColumn * (K::kBlockN * kColumnRowBytes) + lane * kColumnRowBytes +
+                            (piece % kPiecesOfColumn ^ row) * kPieceBytes;
     const uint32_t target = to + (piece * kTurnedDims + matrix % 2 * 8 + row) * kColumnRowBytes;
 #pragma unroll
-    for (int step = 0; step < KernelTraits::kBlockN / kTurnedKeys; ++step) {
+    for (int step = 0; step < K::kBlockN / kTurnedKeys; ++step) {
       uint32_t keys[4], dims[4];
       ptx::loadMatrix4Transposed(keys, source + step * kTurnedKeys * kColumnRowBytes);
 #pragma unroll
@@ -83,8 +83,8 @@ private:
   }
 
   int32_t warp;
-  Pipeline<kRawStages, RawRing, PackedRingCursor> raw;
-  Pipeline<kValueStages, ValueRing, PackedRingCursor> values;
+  Pipeline<kRawStages, typename K::RawRing, PackedRingCursor> raw;
+  Pipeline<K::kValueStages, typename K::ValueRing, PackedRingCursor> values;
 };
 
 } // namespace heddle

@@ -4,47 +4,38 @@
 #pragma once
 
 #include "Ptx/warpgroup_mma.cuh"
+#include "Shared/elements.cuh"
 #include "Shared/row_stores.cuh"
 #include "Shared/sm90_block.cuh"
 
 namespace heddle {
 
-constexpr int kRowTiles = 1; // of 16 rows in one warp
-constexpr int kChunkN = KernelTraits::kBlockN;
-constexpr int kScoreTiles = KernelTraits::kBlockN / 8;
-constexpr int kKeySteps = KernelTraits::kBlockN / kMmaStep;
-constexpr int kHeadSteps = (KernelTraits::kHeadDim + kMmaStep - 1) / kMmaStep;
-constexpr int kValueTiles = KernelTraits::kValueDim / 8;
-
-constexpr uint32_t kStepBytes = kMmaStep * kElementBytes; // along a row
-
-typedef float Scores[kRowTiles][kScoreTiles][4];
-typedef uint32_t Probabilities[kRowTiles][kKeySteps][4];
-
 // Values as they arrive, a row of dimensions for each key.
-struct ArrivedValues {
-  using Columns = ColumnPairs;
+template <class Traits> struct ArrivedValues {
+  using Columns = ColumnPairs<Traits>;
   static constexpr bool kAreTurned = false;
   static constexpr int kSumTiles = 0; // of the output, behind the values
 
   DEV static uint64_t operand(uint32_t values, int step) {
-    return ptx::sharedOperand<KernelTraits::kBlockN * kColumnRowBytes>(values, step * kMmaStep * kColumnRowBytes);
+    return ptx::sharedOperand<Traits::kBlockN * kColumnRowBytes>(values, step * Traits::kMmaStep * kColumnRowBytes);
   }
-  template <class E> DEV static void packWeights(Probabilities &weights, const Scores &scores, int n, int half) {
+  template <class E, int Steps, int Tiles>
+  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
     weights[0][n / 2][n % 2 * 2 + half] = E::pack(scores[0][n][2 * half], scores[0][n][2 * half + 1]);
   }
 };
 
 // Values that were turned over, a row of keys for each dimension (sm90_transposer.cuh). Behind them are ones, whose
 // products are the sums of the weights, as they are rounded, in all columns.
-struct TurnedValues {
-  using Columns = ColumnFours;
+template <class Traits> struct TurnedValues {
+  using Columns = ColumnFours<Traits>;
   static constexpr bool kAreTurned = true;
   static constexpr int kSumTiles = 1;
 
-  DEV static uint64_t operand(uint32_t values, int step) { return ptx::sharedOperand<0>(values, step * kStepBytes); }
+  DEV static uint64_t operand(uint32_t values, int step) { return ptx::sharedOperand<0>(values, step * kMmaBytes); }
   // Takes two tiles at once: the keys of a word lie in both.
-  template <class E> DEV static void packWeights(Probabilities &weights, const Scores &scores, int n, int half) {
+  template <class E, int Steps, int Tiles>
+  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
     if (n % 2 != 0)
       return;
     const auto &first = scores[0][n], &second = scores[0][n + 1];
@@ -53,27 +44,38 @@ struct TurnedValues {
   }
 };
 
-template <class E> struct ValuesOf {
-  using Type = ArrivedValues;
+template <class Traits, class E> struct ValuesOf {
+  using Type = ArrivedValues<Traits>;
 };
-template <> struct ValuesOf<E4m3> {
-  using Type = TurnedValues;
+template <class Traits> struct ValuesOf<Traits, E4m3> {
+  using Type = TurnedValues<Traits>;
 };
-using Values = ValuesOf<Element>::Type;
 
-constexpr int kOutputTiles = kValueTiles + Values::kSumTiles;
-typedef float Output[kRowTiles][kOutputTiles][4];
+// Shapes of the products of one warp of the warpgroup, and what it has of them.
+template <class Traits> struct WarpgroupProducts : Traits {
+  using Values = typename ValuesOf<Traits, typename Traits::Element>::Type;
 
-constexpr int kStepsPerColumn = kColumnElements / kMmaStep;
+  static constexpr int kRowTiles = 1; // of 16 rows
+  static constexpr int kChunkN = Traits::kBlockN;
+  static constexpr int kScoreTiles = Traits::kBlockN / 8;
+  static constexpr int kKeySteps = Traits::kBlockN / Traits::kMmaStep;
+  static constexpr int kHeadSteps = (Traits::kHeadDim + Traits::kMmaStep - 1) / Traits::kMmaStep;
+  static constexpr int kValueTiles = Traits::kValueDim / 8;
+  static constexpr int kOutputTiles = kValueTiles + Values::kSumTiles;
+
+  using Scores = float[kRowTiles][kScoreTiles][4];
+  using Probabilities = uint32_t[kRowTiles][kKeySteps][4];
+  using Output = float[kRowTiles][kOutputTiles][4];
+};
 
 // Starts scores = Q K^T.
-DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
-  using Mma = ptx::WarpgroupMma<KernelTraits::kBlockN, Element>;
-  constexpr uint32_t kQueryColumn = KernelTraits::kBlockM * kColumnRowBytes;
-  constexpr uint32_t kKeyColumn = KernelTraits::kBlockN * kColumnRowBytes;
+template <class K> DEV void startScores(typename K::Scores &scores, uint32_t query, uint32_t keys) {
+  using Mma = ptx::WarpgroupMma<K::kBlockN, typename K::Element>;
+  constexpr uint32_t kQueryColumn = K::kBlockM * kColumnRowBytes, kKeyColumn = K::kBlockN * kColumnRowBytes;
+  constexpr int kStepsPerColumn = kColumnRowBytes / kMmaBytes;
 #pragma unroll
-  for (int step = 0; step < kHeadSteps; ++step) {
-    const uint32_t inColumn = step % kStepsPerColumn * kStepBytes;
+  for (int step = 0; step < K::kHeadSteps; ++step) {
+    const uint32_t inColumn = step % kStepsPerColumn * kMmaBytes;
     const uint64_t a = ptx::sharedOperand<0>(query, step / kStepsPerColumn * kQueryColumn + inColumn);
     const uint64_t b = ptx::sharedOperand<0>(keys, step / kStepsPerColumn * kKeyColumn + inColumn);
     if (step == 0)
@@ -84,11 +86,12 @@ DEV void startScores(Scores &scores, uint32_t query, uint32_t keys) {
 }
 
 // Starts out += P V.
-DEV void startOutput(Output &out, const Probabilities &weights, uint32_t values) {
-  using Mma = ptx::WarpgroupMma<kOutputTiles * 8, Element>;
+template <class K>
+DEV void startOutput(typename K::Output &out, const typename K::Probabilities &weights, uint32_t values) {
+  using Mma = ptx::WarpgroupMma<K::kOutputTiles * 8, typename K::Element>;
 #pragma unroll
-  for (int step = 0; step < kKeySteps; ++step)
-    Mma::ofRegisters(out[0], weights[0][step], Values::operand(values, step));
+  for (int step = 0; step < K::kKeySteps; ++step)
+    Mma::ofRegisters(out[0], weights[0][step], K::Values::operand(values, step));
 }
 
 } // namespace heddle

@@ -6,6 +6,12 @@ namespace ptx {
 
 DEV uint32_t sharedAddress(const void *pointer) { return static_cast<uint32_t>(__cvta_generic_to_shared(pointer)); }
 
+// The shared memory that a launch asks for.
+DEV unsigned char *launchedMemory() {
+  extern __shared__ __align__(128) unsigned char launched[];
+  return launched;
+}
+
 DEV void loadShared8(uint32_t address, int32_t (&words)[2]) {
   asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(address) : "memory");
 }

@@ -20,8 +20,8 @@ DEV uint32_t lanesWhere(bool condition) { return __ballot_sync(0xffffffff, condi
 DEV int32_t lowestBitOf(uint32_t word) { return __ffs(word) - 1; }
 DEV void syncWarp() { __syncwarp(); }
 
-// Shared memory for what one warp of a block notes of lists (cell_bits.cuh): where KernelTraits has kSmemCells, an
-// offset behind what the driver reserves of every block.
+// Shared memory for what one warp of a block notes of lists (cell_bits.cuh): where traits have kSmemCells, an offset
+// behind what the driver reserves of every block.
 template <class Traits, class = void> struct CellMemory {
   static constexpr bool kExists = false;
   static constexpr uint32_t kAddress = 0;
@@ -30,19 +30,17 @@ template <class Traits> struct CellMemory<Traits, decltype(void(Traits::kSmemCel
   static constexpr bool kExists = true;
   static constexpr uint32_t kAddress = 1024 + Traits::kSmemCells;
 };
-constexpr bool kHasCellMemory = CellMemory<KernelTraits>::kExists;
-constexpr uint32_t kCellMemory = CellMemory<KernelTraits>::kAddress;
 
-DEV int32_t loadCellWord(int32_t number) {
+template <class Traits> DEV int32_t loadCellWord(int32_t number) {
   int32_t word;
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(kCellMemory + 4 * number) : "memory");
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(CellMemory<Traits>::kAddress + 4 * number) : "memory");
   return word;
 }
-DEV void storeCellWord(int32_t number, int32_t word) {
-  asm volatile("st.shared.b32 [%0], %1;" ::"r"(kCellMemory + 4 * number), "r"(word) : "memory");
+template <class Traits> DEV void storeCellWord(int32_t number, int32_t word) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(CellMemory<Traits>::kAddress + 4 * number), "r"(word) : "memory");
 }
-DEV void orCellWord(int32_t number, uint32_t bits) {
-  asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(kCellMemory + 4 * number), "r"(bits) : "memory");
+template <class Traits> DEV void orCellWord(int32_t number, uint32_t bits) {
+  asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(CellMemory<Traits>::kAddress + 4 * number), "r"(bits) : "memory");
 }
 
 } // namespace ptx

@@ -1,11 +1,11 @@
 // q, k and v as e4m3, each head with a scale of its own, in one launch: a scale needs the whole head before the first of
-// its elements can be rounded. Needs, before it in the source: prelude.cuh, struct KernelTraits.
+// its elements can be rounded. Needs prelude.cuh before it in the source.
 //
 // Blocks take numbers from a counter, each of which is a piece of a head. Elements wait for their head in shared memory
 // (quantize_held.cuh), or are read a second time out of the second-level cache (quantize_twice.cuh). The largest magnitude
 // of a head does not depend on the order; so bits do not.
 //
-// KernelTraits, all `static constexpr int`:
+// Traits, all `static constexpr int`:
 //   kWarps, kMinBlocks   warps of one block, blocks of one SM
 //   kHeads               heads whose pieces are numbered in turn
 //   kUnits               units of eight elements of a piece that a thread holds
@@ -23,15 +23,23 @@
 #include "Quantize/quantize_held.cuh"
 #include "Quantize/quantize_twice.cuh"
 
-extern "C" __global__ void
-__launch_bounds__(32 * heddle::quantize::warpsOfBlock(KernelTraits::kWarps, KernelTraits::kSlots),
-                  KernelTraits::kMinBlocks) heddle_kernel(const __grid_constant__ heddle::KernelParams p) {
-  extern __shared__ __align__(128) unsigned char sharedMemory[];
-  unsigned char *const control = sharedMemory + KernelTraits::kSmemControl;
-  float *const columnRows = reinterpret_cast<float *>(sharedMemory + KernelTraits::kSmemColumns);
-  if constexpr (KernelTraits::kSlots > 0)
-    heddle::walkHeld<KernelTraits::kSlots, KernelTraits::kAhead>(
-        p, control, heddle::ptx::sharedAddress(sharedMemory + KernelTraits::kSmemHeld), columnRows);
-  else
-    heddle::walkTwice(p, control, columnRows);
-}
+namespace heddle {
+
+template <class Traits, class> struct Quantize : QuantizePieces<QuantizeUnits<Traits>> {
+  using Params = QuantizeParams;
+  static constexpr int kThreads = 32 * quantize::warpsOfBlock(Traits::kWarps, Traits::kSlots);
+  static constexpr int kMinBlocks = Traits::kMinBlocks;
+
+  DEV static void run(const Params &p) {
+    unsigned char *const sharedMemory = ptx::launchedMemory();
+    unsigned char *const control = sharedMemory + Traits::kSmemControl;
+    float *const columnRows = reinterpret_cast<float *>(sharedMemory + Traits::kSmemColumns);
+    if constexpr (Traits::kSlots > 0)
+      walkHeld<Quantize, Traits::kSlots, Traits::kAhead>(
+          p, control, ptx::sharedAddress(sharedMemory + Traits::kSmemHeld), columnRows);
+    else
+      walkTwice<Quantize>(p, control, columnRows);
+  }
+};
+
+} // namespace heddle

@@ -30,24 +30,23 @@ template <Column Which> DEV void combine(float &all, float value) {
 }
 
 // Columns of a thread are kColumnStep apart; of a warp that has no elements there are none.
-constexpr int kColumnStep = 32 * KernelTraits::kWarps;
-DEV int firstColumn() {
-  return static_cast<int>(threadIdx.x) < kColumnStep ? static_cast<int>(threadIdx.x) : KernelTraits::kHeadDim;
+template <class K> DEV int firstColumn() {
+  return static_cast<int>(threadIdx.x) < K::kUnitThreads ? static_cast<int>(threadIdx.x) : K::kHeadDim;
 }
 
 template <Column Which> DEV float startOf() { return Which == Column::sum ? 0.0f : -INFINITY; }
 
 // Over this thread's rows of a piece; what is not finite does not count.
-template <Column Which, int Units>
-DEV void columnsOf(const PiecePlace &place, const Unit (&units)[Units], UnitValues &all) {
-  const UnitPlace<KernelTraits::kHeadDim> own;
+template <Column Which, class K, int Units>
+DEV void columnsOf(const PiecePlace<K> &place, const Unit<K> (&units)[Units], UnitValues &all) {
+  const UnitPlace<K, K::kHeadDim> own;
 #pragma unroll
   for (int e = 0; e < quantize::kUnitElements; ++e)
     all[e] = startOf<Which>();
 #pragma unroll
   for (int unit = 0; unit < Units; ++unit) {
     UnitValues values;
-    valuesOf(units[unit], values);
+    valuesOf<K>(units[unit], values);
 #pragma unroll
     for (int e = 0; e < quantize::kUnitElements; ++e)
       if (own.isIn(place.rows, unit) && fabsf(values[e]) < INFINITY)
@@ -65,35 +64,36 @@ template <Column Which> DEV void addColumn(uint32_t *words, float all) {
 }
 
 // `rows`: in shared memory, a row of columns for each row of a step.
-template <Column Which, int Units>
-DEV void addColumns(const PiecePlace &place, const Unit (&units)[Units], float *rows) {
-  constexpr int kDim = KernelTraits::kHeadDim;
-  const UnitPlace<kDim> own;
+template <Column Which, class K, int Units>
+DEV void addColumns(const PiecePlace<K> &place, const Unit<K> (&units)[Units], float *rows) {
+  constexpr int kDim = K::kHeadDim;
+  const UnitPlace<K, kDim> own;
   UnitValues all;
   columnsOf<Which>(place, units, all);
-  if (own.firstRow < kStepRows<kDim>)
+  if (own.firstRow < kStepRows<K, kDim>)
 #pragma unroll
     for (int e = 0; e < quantize::kUnitElements; ++e)
       rows[own.firstRow * kDim + own.column + e] = all[e];
   __syncthreads();
-  for (int column = firstColumn(); column < kDim; column += kColumnStep) {
+  for (int column = firstColumn<K>(); column < kDim; column += K::kUnitThreads) {
     float whole = startOf<Which>();
-    for (int row = 0; row < kStepRows<kDim>; ++row)
+    for (int row = 0; row < kStepRows<K, kDim>; ++row)
       combine<Which>(whole, rows[row * kDim + column]);
     addColumn<Which>(place.columns + column * quantize::kWordsOfColumn, whole);
   }
   __syncthreads();
 }
 
-template <int Units> DEV void measureColumns(const PiecePlace &place, const Unit (&units)[Units], float *rows) {
+template <class K, int Units>
+DEV void measureColumns(const PiecePlace<K> &place, const Unit<K> (&units)[Units], float *rows) {
   addColumns<Column::sum>(place, units, rows);
   addColumns<Column::largest>(place, units, rows);
   addColumns<Column::largestNegated>(place, units, rows);
 }
 
 // When all pieces of the head have been added: its means, and the largest magnitude of what is left of it.
-DEV void settleColumns(const PiecePlace &place) {
-  for (int column = firstColumn(); column < KernelTraits::kHeadDim; column += kColumnStep) {
+template <class K> DEV void settleColumns(const PiecePlace<K> &place) {
+  for (int column = firstColumn<K>(); column < K::kHeadDim; column += K::kUnitThreads) {
     uint32_t sum[2], ends[2];
     ptx::loadCoherent8(place.columns + column * quantize::kWordsOfColumn, sum);
     ptx::loadCoherent8(place.columns + column * quantize::kWordsOfColumn + 2, ends);

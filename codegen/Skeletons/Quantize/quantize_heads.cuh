@@ -1,4 +1,4 @@
-// What blocks tell each other of a head: magnitudes that they have found, and when all are known. Needs KernelTraits:
+// What blocks tell each other of a head: magnitudes that they have found, and when all are known. Traits:
 // kWarps, and what quantize_columns.cuh does.
 #pragma once
 
@@ -9,42 +9,43 @@
 
 namespace heddle {
 
-constexpr int kThreads = 32 * KernelTraits::kWarps;
 constexpr float kLargestE4m3 = 448.0f;
 constexpr float kLeastDescale = 1.17549435e-38f; // 2^-126, whose reciprocal is finite
 
 // Lanes of different warps, where there are several, that look after what is not elements, side by side.
-constexpr int kTaker = 0, kTeller = 32 % kThreads, kAsker = kThreads - 32;
+constexpr int kTaker = 0;
+template <class K> constexpr int kTeller = 32 % K::kUnitThreads;
+template <class K> constexpr int kAsker = K::kUnitThreads - 32;
 
 // What the threads of a block tell each other of a piece, in shared memory.
-struct Piece {
-  PiecePlace place;
-  int32_t number, slot;                // the slot: where its elements lie, if in shared memory
-  int32_t isLast;                      // it is the last piece of its head to be measured
-  float factor;                        // by which its elements are multiplied
-  float largest[KernelTraits::kWarps]; // by each warp
+template <class K> struct Piece {
+  PiecePlace<K> place;
+  int32_t number, slot;     // the slot: where its elements lie, if in shared memory
+  int32_t isLast;           // it is the last piece of its head to be measured
+  float factor;             // by which its elements are multiplied
+  float largest[K::kWarps]; // by each warp
 };
-static_assert(sizeof(Piece) <= quantize::pieceBytes(KernelTraits::kWarps), "quantize_layout.cuh reserves it");
 
-DEV void measure(const Unit (&units)[kUnits], Piece &piece) {
-  const int32_t bits = ptx::largestOfWarp(__float_as_int(largestOf(units))); // bits ascend with numbers from 0 on
+template <class K> DEV void measure(const Unit<K> (&units)[K::kUnits], Piece<K> &piece) {
+  const int32_t bits = ptx::largestOfWarp(__float_as_int(largestOf<K>(units))); // bits ascend with numbers from 0 on
   if (threadIdx.x % 32 == 0)
     piece.largest[threadIdx.x / 32] = __int_as_float(bits);
 }
 
 // What the block has measured.
-DEV float largestOfPiece(const Piece &piece) {
+template <class K> DEV float largestOfPiece(const Piece<K> &piece) {
   float largest = 0;
 #pragma unroll
-  for (int warp = 0; warp < KernelTraits::kWarps; ++warp)
+  for (int warp = 0; warp < K::kWarps; ++warp)
     largest = fmaxf(largest, piece.largest[warp]);
   return largest;
 }
 
 // The same of columns, by all threads, behind a barrier.
-DEV void publishColumns(Piece &piece) {
-  const PiecePlace &place = piece.place;
-  const bool isTeller = threadIdx.x == kTeller;
+template <class K> DEV void publishColumns(Piece<K> &piece) {
+  static_assert(sizeof(Piece<K>) <= quantize::pieceBytes(K::kWarps), "quantize_layout.cuh reserves it");
+  const PiecePlace<K> &place = piece.place;
+  const bool isTeller = threadIdx.x == kTeller<K>;
   if (isTeller)
     piece.isLast = ptx::addAcquireRelease(place.counters + 1, 1) + 1 == static_cast<uint32_t>(place.piecesOfHead);
   __syncthreads();
@@ -57,14 +58,14 @@ DEV void publishColumns(Piece &piece) {
 }
 
 // When all pieces of the head are known: what its elements are multiplied by.
-DEV float factorOf(const PiecePlace &place, uint32_t largestBits) {
+template <class K> DEV float factorOf(const PiecePlace<K> &place, uint32_t largestBits) {
   const float largest = __uint_as_float(largestBits);
   const float descale = largest > 0 ? fmaxf(largest / kLargestE4m3, kLeastDescale) : 1.0f;
   if (place.descale)
     *place.descale = descale;
   return 1.0f / descale;
 }
-DEV uint32_t waitForCounted(const PiecePlace &place) {
+template <class K> DEV uint32_t waitForCounted(const PiecePlace<K> &place) {
   while (ptx::loadAcquire4(place.counters + 1) != static_cast<uint32_t>(place.settledAt))
     ;
   return ptx::loadAcquire4(place.counters);

@@ -29,39 +29,39 @@ struct Queue {
   }
 };
 
-DEV uint32_t addressInSlot(uint32_t slots, int32_t slot, int unit, int piece) {
-  constexpr int kRun = kThreads * kPieceBytes;
-  const int run = (slot * kUnits + unit) * kUnitPieces + piece;
+template <class K> DEV uint32_t addressInSlot(uint32_t slots, int32_t slot, int unit, int piece) {
+  constexpr int kRun = K::kUnitThreads * kPieceBytes;
+  const int run = (slot * K::kUnits + unit) * K::kUnitPieces + piece;
   return slots + run * kRun + threadIdx.x * kPieceBytes;
 }
 
-template <int Dim> DEV void copyRows(const PiecePlace &place, uint32_t slots, int32_t slot) {
-  const UnitPlace<Dim> own;
+template <int Dim, class K> DEV void copyRows(const PiecePlace<K> &place, uint32_t slots, int32_t slot) {
+  const UnitPlace<K, Dim> own;
 #pragma unroll
-  for (int unit = 0; unit < kUnits; ++unit) {
-    const char *from = place.from + own.row(unit) * place.fromBytes + own.column * kElementBytes;
+  for (int unit = 0; unit < K::kUnits; ++unit) {
+    const char *from = place.from + own.row(unit) * place.fromBytes + own.column * K::kElementBytes;
 #pragma unroll
-    for (int piece = 0; piece < kUnitPieces; ++piece)
-      ptx::copyAsync16OrZero(addressInSlot(slots, slot, unit, piece), from + piece * kPieceBytes,
+    for (int piece = 0; piece < K::kUnitPieces; ++piece)
+      ptx::copyAsync16OrZero(addressInSlot<K>(slots, slot, unit, piece), from + piece * kPieceBytes,
                              own.isIn(place.rows, unit));
   }
 }
 
-DEV void copyToSlot(const Piece &piece, uint32_t slots) {
-  if (kDimsDiffer && piece.place.isOfValues)
-    copyRows<KernelTraits::kValueDim>(piece.place, slots, piece.slot);
+template <class K> DEV void copyToSlot(const Piece<K> &piece, uint32_t slots) {
+  if (K::kDimsDiffer && piece.place.isOfValues)
+    copyRows<K::kValueDim>(piece.place, slots, piece.slot);
   else
-    copyRows<KernelTraits::kHeadDim>(piece.place, slots, piece.slot);
+    copyRows<K::kHeadDim>(piece.place, slots, piece.slot);
   ptx::commitCopies();
 }
 
-DEV void loadFromSlot(uint32_t slots, int32_t slot, Unit (&units)[kUnits]) {
+template <class K> DEV void loadFromSlot(uint32_t slots, int32_t slot, Unit<K> (&units)[K::kUnits]) {
 #pragma unroll
-  for (int unit = 0; unit < kUnits; ++unit)
+  for (int unit = 0; unit < K::kUnits; ++unit)
 #pragma unroll
-    for (int piece = 0; piece < kUnitPieces; ++piece) {
+    for (int piece = 0; piece < K::kUnitPieces; ++piece) {
       int32_t words[4];
-      ptx::loadShared16(addressInSlot(slots, slot, unit, piece), words);
+      ptx::loadShared16(addressInSlot<K>(slots, slot, unit, piece), words);
 #pragma unroll
       for (int word = 0; word < 4; ++word)
         units[unit][4 * piece + word] = static_cast<uint32_t>(words[word]);
@@ -70,7 +70,7 @@ DEV void loadFromSlot(uint32_t slots, int32_t slot, Unit (&units)[kUnits]) {
 
 // Words of a head that each lane of the warp asks for at once; zero: not there.
 constexpr int kWordsOfLane = 8;
-DEV bool loadFound(const PiecePlace &place, int32_t first, uint32_t &largest) {
+template <class K> DEV bool loadFound(const PiecePlace<K> &place, int32_t first, uint32_t &largest) {
   bool isMissing = false;
   uint32_t words[kWordsOfLane];
 #pragma unroll
@@ -87,7 +87,7 @@ DEV bool loadFound(const PiecePlace &place, int32_t first, uint32_t &largest) {
 }
 
 // The largest magnitude of a head, its bits, when all its pieces are there; all lanes of a warp.
-DEV uint32_t waitForFound(const PiecePlace &place) {
+template <class K> DEV uint32_t waitForFound(const PiecePlace<K> &place) {
   uint32_t largest = 1;
 #pragma unroll 1
   for (int32_t first = 0; first < place.piecesOfHead; first += 32 * kWordsOfLane)
@@ -97,10 +97,10 @@ DEV uint32_t waitForFound(const PiecePlace &place) {
 }
 
 // The factor of a head, kept for those of its pieces that follow; all lanes of a warp.
-struct KnownFactor {
+template <class K> struct KnownFactor {
   const uint32_t *counters = nullptr;
   float factor = 0;
-  DEV float of(const PiecePlace &place) {
+  DEV float of(const PiecePlace<K> &place) {
     if (counters != place.counters || place.descale)
       factor = factorOf(place, place.columns ? waitForCounted(place) : waitForFound(place));
     counters = place.counters;
@@ -124,26 +124,25 @@ struct Dropped {
   }
 };
 
-DEV void fill(const KernelParams &p, Piece &piece, int32_t number, int32_t slot) {
-  piece.place = placeOf(p, number);
+template <class K> DEV void fill(const QuantizeParams &p, Piece<K> &piece, int32_t number, int32_t slot) {
+  piece.place = placeOf<K>(p, number);
   piece.number = number;
   piece.slot = slot;
 }
 
-constexpr int kFirstOfControl = kThreads;
-
-DEV void convertDropped(const KernelParams &p, Piece *pieces, Dropped &dropped, KnownFactor &known) {
+template <class K>
+DEV void convertDropped(const QuantizeParams &p, Piece<K> *pieces, Dropped &dropped, KnownFactor<K> &known) {
   const int32_t thread = static_cast<int32_t>(threadIdx.x);
   for (int turn = 0;; turn ^= 1) {
-    Piece &piece = pieces[turn];
-    if (thread == kFirstOfControl)
+    Piece<K> &piece = pieces[turn];
+    if (thread == K::kUnitThreads)
       fill(p, piece, dropped.pop(), 0);
     __syncthreads();
     if (!piece.place.counters)
       return;
-    Unit units[kUnits];
+    Unit<K> units[K::kUnits];
     load<true>(piece.place, units); // of the warp without elements: no rows
-    if (thread >= kFirstOfControl)
+    if (thread >= K::kUnitThreads)
       piece.factor = known.of(piece.place);
     __syncthreads();
     store(piece.place, units, piece.factor);
@@ -156,7 +155,7 @@ struct Step {
   bool isPiece, isDropped, converts;
 };
 
-template <int Held> DEV Step stepOf(const Piece *pieces, Queue &underWay, const Queue &held, Queue &spare) {
+template <int Held, class K> DEV Step stepOf(const Piece<K> *pieces, Queue &underWay, const Queue &held, Queue &spare) {
   Step step;
   step.current = underWay.pop(), step.oldest = held.front(), step.incoming = spare.pop();
   const bool isFull = held.count == Held;
@@ -166,18 +165,18 @@ template <int Held> DEV Step stepOf(const Piece *pieces, Queue &underWay, const 
   return step;
 }
 
-template <int Slots, int Ahead>
-DEV void walkHeld(const KernelParams &p, unsigned char *control, uint32_t slots, float *columnRows) {
+template <class K, int Slots, int Ahead>
+DEV void walkHeld(const QuantizeParams &p, unsigned char *control, uint32_t slots, float *columnRows) {
   constexpr int kHeld = Slots - Ahead, kPieces = quantize::piecesHere(Slots); // one more is filled, one still read
   static_assert(kPieces <= 16 && Ahead >= 1 && kHeld >= 1, "numbers of four bits");
-  static_assert(kPieces * sizeof(Piece) <= quantize::controlBytes(KernelTraits::kWarps, Slots),
+  static_assert(kPieces * sizeof(Piece<K>) <= quantize::controlBytes(K::kWarps, Slots),
                 "quantize_layout.cuh reserves it");
-  Piece *const pieces = reinterpret_cast<Piece *>(control);
+  Piece<K> *const pieces = reinterpret_cast<Piece<K> *>(control);
   const int32_t thread = static_cast<int32_t>(threadIdx.x);
-  const bool isOfControl = thread >= kFirstOfControl, isFirst = thread == kFirstOfControl;
+  const bool isOfControl = thread >= K::kUnitThreads, isFirst = thread == K::kUnitThreads;
   Queue underWay, held, spare;
   Dropped dropped = {p.dropped};
-  KnownFactor known;
+  KnownFactor<K> known;
   int32_t number = 0; // of the first lane of control: the next one
   if (isFirst) {
     number = static_cast<int32_t>(ptx::addGlobal(p.counters, Ahead + 1));
@@ -199,9 +198,9 @@ DEV void walkHeld(const KernelParams &p, unsigned char *control, uint32_t slots,
     const Step step = stepOf<kHeld>(pieces, underWay, held, spare);
     if (!step.isPiece && !step.converts)
       break;
-    Piece &piece = pieces[step.current], &oldest = pieces[step.oldest];
+    Piece<K> &piece = pieces[step.current], &oldest = pieces[step.oldest];
     const int32_t freed = step.isDropped ? piece.slot : step.converts ? oldest.slot : Ahead + held.count;
-    Unit units[kUnits];
+    Unit<K> units[K::kUnits];
     if (isFirst) {
       fill(p, pieces[step.incoming], number, freed);
       number = static_cast<int32_t>(ptx::addGlobal(p.counters, 1));
@@ -212,7 +211,7 @@ DEV void walkHeld(const KernelParams &p, unsigned char *control, uint32_t slots,
       oldest.factor = known.of(oldest.place);
     if (!isOfControl) {
       ptx::waitCopies<Ahead - 1>();
-      loadFromSlot(slots, piece.slot, units);
+      loadFromSlot<K>(slots, piece.slot, units);
     }
     if (piece.place.columns)
       measureColumns(piece.place, units, columnRows);
@@ -225,7 +224,7 @@ DEV void walkHeld(const KernelParams &p, unsigned char *control, uint32_t slots,
       ptx::storeCoherent4(piece.place.found + piece.place.piece, __float_as_uint(largestOfPiece(piece)) + 1);
     if (!isOfControl) {
       if (step.converts) {
-        loadFromSlot(slots, freed, units);
+        loadFromSlot<K>(slots, freed, units);
         store(oldest.place, units, oldest.factor);
       }
       copyToSlot(pieces[step.incoming], slots);

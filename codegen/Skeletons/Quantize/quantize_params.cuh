@@ -15,7 +15,7 @@ struct QuantizedTensor {
   int32_t firstPiece, firstHead; // those of tensors before it count
 };
 
-struct KernelParams {
+struct QuantizeParams {
   QuantizedTensor tensors[3];
   uint32_t *counters, *columns; // zero
   float *kMean;                 // [batch, heads of k, kHeadDim]; null: k is not smoothed

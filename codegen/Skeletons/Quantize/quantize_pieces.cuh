@@ -1,5 +1,5 @@
 // Where a piece lies: rows of one head that a block takes at a time. Pieces are numbered tensor by tensor, kHeads
-// heads by kHeads heads, and of these in turn. Needs KernelTraits: kHeadDim, kValueDim, kWarps, kUnits, kHeads.
+// heads by kHeads heads, and of these in turn. Traits: kHeadDim, kValueDim, kWarps, kUnits, kHeads.
 #pragma once
 
 #include "Quantize/quantize_layout.cuh"
@@ -8,14 +8,19 @@
 
 namespace heddle {
 
-template <int Dim> constexpr int kStepRows = quantize::stepRows(KernelTraits::kWarps, Dim);
-constexpr int kPieceRowsQK = KernelTraits::kUnits * kStepRows<KernelTraits::kHeadDim>;
-constexpr int kPieceRowsV = KernelTraits::kUnits * kStepRows<KernelTraits::kValueDim>;
-static_assert(kPieceRowsQK >= 1 && kPieceRowsV >= 1, "a piece has whole rows");
+template <class K, int Dim> constexpr int kStepRows = quantize::stepRows(K::kWarps, Dim);
+// What the threads with elements hold of a piece: kUnits units each.
+template <class Traits> struct QuantizePieces : Traits {
+  static constexpr int kUnitThreads = 32 * Traits::kWarps;
+  static constexpr int kPieceRowsQK = Traits::kUnits * kStepRows<Traits, Traits::kHeadDim>;
+  static constexpr int kPieceRowsV = Traits::kUnits * kStepRows<Traits, Traits::kValueDim>;
+  static_assert(kPieceRowsQK >= 1 && kPieceRowsV >= 1, "a piece has whole rows");
+  static constexpr bool kDimsDiffer = Traits::kHeadDim != Traits::kValueDim;
+};
 
 // Of this thread in rows of Dim elements: the column of all its units, and the row of the first one; others are
 // kStepRows apart. A thread beyond whole rows has none.
-template <int Dim> struct UnitPlace {
+template <class K, int Dim> struct UnitPlace {
   static constexpr int kUnitsOfRow = Dim / quantize::kUnitElements;
   int32_t firstRow, column;
   DEV UnitPlace() {
@@ -23,11 +28,11 @@ template <int Dim> struct UnitPlace {
     firstRow = thread / kUnitsOfRow;
     column = (thread - firstRow * kUnitsOfRow) * quantize::kUnitElements;
   }
-  DEV int32_t row(int unit) const { return unit * kStepRows<Dim> + firstRow; }
-  DEV bool isIn(const int32_t rows, int unit) const { return firstRow < kStepRows<Dim> && row(unit) < rows; }
+  DEV int32_t row(int unit) const { return unit * kStepRows<K, Dim> + firstRow; }
+  DEV bool isIn(const int32_t rows, int unit) const { return firstRow < kStepRows<K, Dim> && row(unit) < rows; }
 };
 
-struct PiecePlace {
+template <class K> struct PiecePlace {
   const char *from;
   char *to;
   int64_t fromBytes, toBytes; // of a row
@@ -42,25 +47,25 @@ struct PiecePlace {
   int32_t lastOfHeads; // the highest number of a piece of the heads that are numbered in turn with this one
 };
 
-DEV PiecePlace placeOf(const KernelParams &p, int32_t number) {
-  PiecePlace place = {};
+template <class K> DEV PiecePlace<K> placeOf(const QuantizeParams &p, int32_t number) {
+  PiecePlace<K> place = {};
   if (number < 0 || number >= p.pieces)
     return place;
   const int32_t which = (number >= p.tensors[1].firstPiece) + (number >= p.tensors[2].firstPiece);
   const QuantizedTensor &tensor = p.tensors[which];
-  const int32_t ofTensor = number - tensor.firstPiece, rowsOfPiece = which == 2 ? kPieceRowsV : kPieceRowsQK;
-  const int32_t group = ofTensor / (tensor.piecesOfHead * KernelTraits::kHeads);
-  const int32_t firstPair = group * KernelTraits::kHeads, inGroup = ofTensor - firstPair * tensor.piecesOfHead;
-  const int32_t width = min(KernelTraits::kHeads, p.batch * tensor.heads - firstPair), piece = inGroup / width;
+  const int32_t ofTensor = number - tensor.firstPiece, rowsOfPiece = which == 2 ? K::kPieceRowsV : K::kPieceRowsQK;
+  const int32_t group = ofTensor / (tensor.piecesOfHead * K::kHeads);
+  const int32_t firstPair = group * K::kHeads, inGroup = ofTensor - firstPair * tensor.piecesOfHead;
+  const int32_t width = min(K::kHeads, p.batch * tensor.heads - firstPair), piece = inGroup / width;
   const int32_t pair = firstPair + inGroup - piece * width;
   const int64_t batch = pair / tensor.heads, head = pair - batch * tensor.heads;
   const int64_t row = static_cast<int64_t>(piece) * rowsOfPiece;
   place.from =
       static_cast<const char *>(tensor.from) +
-      (batch * tensor.fromStride[0] + row * tensor.fromStride[1] + head * tensor.fromStride[2]) * kElementBytes;
+      (batch * tensor.fromStride[0] + row * tensor.fromStride[1] + head * tensor.fromStride[2]) * K::kElementBytes;
   place.to = static_cast<char *>(tensor.to) + batch * tensor.toStride[0] + row * tensor.toStride[1] +
              head * tensor.toStride[2];
-  place.fromBytes = tensor.fromStride[1] * kElementBytes;
+  place.fromBytes = tensor.fromStride[1] * K::kElementBytes;
   place.toBytes = tensor.toStride[1];
   place.descale = piece == 0 ? tensor.descale + pair : nullptr;
   place.counters = p.counters + quantize::kWordsOfTicket + (tensor.firstHead + pair) * quantize::kWordsOfHead;
@@ -73,8 +78,8 @@ DEV PiecePlace placeOf(const KernelParams &p, int32_t number) {
   place.isOfValues = which == 2;
   place.lastOfHeads = tensor.firstPiece + (firstPair + width) * tensor.piecesOfHead - 1;
   if (which == 1 && p.kMean) {
-    place.columns = p.columns + static_cast<int64_t>(pair) * (KernelTraits::kHeadDim * quantize::kWordsOfColumn);
-    place.mean = p.kMean + static_cast<int64_t>(pair) * KernelTraits::kHeadDim;
+    place.columns = p.columns + static_cast<int64_t>(pair) * (K::kHeadDim * quantize::kWordsOfColumn);
+    place.mean = p.kMean + static_cast<int64_t>(pair) * K::kHeadDim;
     place.settledAt += 1;
   }
   return place;

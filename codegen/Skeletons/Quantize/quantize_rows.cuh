@@ -1,4 +1,4 @@
-// Rows of a piece between memory and registers. Needs KernelTraits: kWarps, kUnits, kHeadDim, kValueDim, kEvictFirst.
+// Rows of a piece between memory and registers. Traits: kWarps, kUnits, kHeadDim, kValueDim, kEvictFirst.
 #pragma once
 
 #include "Ptx/memory.cuh"
@@ -8,15 +8,13 @@
 
 namespace heddle {
 
-constexpr int kUnits = KernelTraits::kUnits;
-
-template <int Dim, bool IsLast> DEV void loadRows(const PiecePlace &place, Unit (&units)[kUnits]) {
-  const UnitPlace<Dim> own;
+template <int Dim, bool IsLast, class K> DEV void loadRows(const PiecePlace<K> &place, Unit<K> (&units)[K::kUnits]) {
+  const UnitPlace<K, Dim> own;
 #pragma unroll
-  for (int unit = 0; unit < kUnits; ++unit) {
-    const char *from = place.from + own.row(unit) * place.fromBytes + own.column * kElementBytes;
+  for (int unit = 0; unit < K::kUnits; ++unit) {
+    const char *from = place.from + own.row(unit) * place.fromBytes + own.column * K::kElementBytes;
 #pragma unroll
-    for (int piece = 0; piece < kUnitPieces; ++piece) {
+    for (int piece = 0; piece < K::kUnitPieces; ++piece) {
       uint32_t words[4] = {0, 0, 0, 0};
       if (own.isIn(place.rows, unit))
         ptx::loadPassing16<IsLast>(from + piece * kPieceBytes, words);
@@ -39,44 +37,42 @@ DEV void loadMeans(const float *mean, UnitValues &values) {
   }
 }
 
-template <int Dim, bool IsSmoothed>
-DEV void storeRows(const PiecePlace &place, const Unit (&units)[kUnits], float factor) {
-  const UnitPlace<Dim> own;
+template <int Dim, bool IsSmoothed, class K>
+DEV void storeRows(const PiecePlace<K> &place, const Unit<K> (&units)[K::kUnits], float factor) {
+  const UnitPlace<K, Dim> own;
   UnitValues mean;
   if constexpr (IsSmoothed)
     loadMeans(place.mean + own.column, mean);
 #pragma unroll
-  for (int unit = 0; unit < kUnits; ++unit) {
+  for (int unit = 0; unit < K::kUnits; ++unit) {
     UnitValues values;
-    valuesOf(units[unit], values);
+    valuesOf<K>(units[unit], values);
     if constexpr (IsSmoothed)
 #pragma unroll
       for (int e = 0; e < quantize::kUnitElements; ++e)
         values[e] -= mean[e];
     uint32_t bytes[2];
-    convert(values, factor, bytes);
+    convert<K>(values, factor, bytes);
     if (own.isIn(place.rows, unit))
-      ptx::storePassing8<KernelTraits::kEvictFirst != 0>(place.to + own.row(unit) * place.toBytes + own.column,
-                                                         bytes[0], bytes[1]);
+      ptx::storePassing8<K::kEvictFirst != 0>(place.to + own.row(unit) * place.toBytes + own.column, bytes[0],
+                                              bytes[1]);
   }
 }
 
-constexpr bool kDimsDiffer = KernelTraits::kHeadDim != KernelTraits::kValueDim;
-
-template <bool IsLast> DEV void load(const PiecePlace &place, Unit (&units)[kUnits]) {
-  if (kDimsDiffer && place.isOfValues)
-    loadRows<KernelTraits::kValueDim, IsLast>(place, units);
+template <bool IsLast, class K> DEV void load(const PiecePlace<K> &place, Unit<K> (&units)[K::kUnits]) {
+  if (K::kDimsDiffer && place.isOfValues)
+    loadRows<K::kValueDim, IsLast>(place, units);
   else
-    loadRows<KernelTraits::kHeadDim, IsLast>(place, units);
+    loadRows<K::kHeadDim, IsLast>(place, units);
 }
 
-DEV void store(const PiecePlace &place, const Unit (&units)[kUnits], float factor) {
+template <class K> DEV void store(const PiecePlace<K> &place, const Unit<K> (&units)[K::kUnits], float factor) {
   if (place.mean)
-    storeRows<KernelTraits::kHeadDim, true>(place, units, factor);
-  else if (kDimsDiffer && place.isOfValues)
-    storeRows<KernelTraits::kValueDim, false>(place, units, factor);
+    storeRows<K::kHeadDim, true>(place, units, factor);
+  else if (K::kDimsDiffer && place.isOfValues)
+    storeRows<K::kValueDim, false>(place, units, factor);
   else
-    storeRows<KernelTraits::kHeadDim, false>(place, units, factor);
+    storeRows<K::kHeadDim, false>(place, units, factor);
 }
 
 } // namespace heddle

@@ -12,39 +12,38 @@
 namespace heddle {
 
 // What a number stands for. One is filled while some threads are at work on the one before, and others on that before it.
-struct Turn {
-  Piece measured, converted;
+template <class K> struct Turn {
+  Piece<K> measured, converted;
   int32_t isEnd;
 };
 constexpr int kTurns = 3;
-static_assert(kTurns * sizeof(Turn) <= quantize::controlBytes(KernelTraits::kWarps, 0),
-              "quantize_layout.cuh reserves it");
 
-DEV void takeTurn(const KernelParams &p, Turn &turn) {
+template <class K> DEV void takeTurn(const QuantizeParams &p, Turn<K> &turn) {
   const int32_t number = static_cast<int32_t>(ptx::addGlobal(p.counters, 1));
-  turn.measured.place = placeOf(p, number);
-  turn.converted.place = placeOf(p, number - p.lead);
+  turn.measured.place = placeOf<K>(p, number);
+  turn.converted.place = placeOf<K>(p, number - p.lead);
   turn.isEnd = number >= p.pieces + p.lead;
 }
 
-DEV void publishCounted(const Piece &piece) {
+template <class K> DEV void publishCounted(const Piece<K> &piece) {
   ptx::raiseGlobal(piece.place.counters, __float_as_uint(largestOfPiece(piece)));
   ptx::addRelease(piece.place.counters + 1, 1);
 }
 
-DEV void walkTwice(const KernelParams &p, unsigned char *control, float *columnRows) {
-  Turn *const turns = reinterpret_cast<Turn *>(control);
+template <class K> DEV void walkTwice(const QuantizeParams &p, unsigned char *control, float *columnRows) {
+  static_assert(kTurns * sizeof(Turn<K>) <= quantize::controlBytes(K::kWarps, 0), "quantize_layout.cuh reserves it");
+  Turn<K> *const turns = reinterpret_cast<Turn<K> *>(control);
   if (threadIdx.x == kTaker)
     takeTurn(p, turns[0]);
   __syncthreads();
   for (int own = 0, next = 1; !turns[own].isEnd; own = next, next = (next + 1) % kTurns) {
-    Turn &turn = turns[own];
-    Unit measured[kUnits], converted[kUnits];
+    Turn<K> &turn = turns[own];
+    Unit<K> measured[K::kUnits], converted[K::kUnits];
     load<false>(turn.measured.place, measured); // of no rows where there is no piece
-    load<KernelTraits::kEvictFirst != 0>(turn.converted.place, converted);
+    load<K::kEvictFirst != 0>(turn.converted.place, converted);
     if (threadIdx.x == kTaker)
       takeTurn(p, turns[next]);
-    if (threadIdx.x == kAsker && turn.converted.place.counters)
+    if (threadIdx.x == kAsker<K> && turn.converted.place.counters)
       turn.converted.factor = factorOf(turn.converted.place, waitForCounted(turn.converted.place));
     const bool isSmoothed = turn.measured.place.columns;
     if (isSmoothed)
@@ -54,7 +53,7 @@ DEV void walkTwice(const KernelParams &p, unsigned char *control, float *columnR
     __syncthreads();
     if (isSmoothed)
       publishColumns(turn.measured);
-    else if (threadIdx.x == kTeller && turn.measured.place.counters)
+    else if (threadIdx.x == kTeller<K> && turn.measured.place.counters)
       publishCounted(turn.measured);
     store(turn.converted.place, converted, turn.converted.factor);
   }

@@ -1,5 +1,5 @@
-// Units of kUnitElements elements in registers: their largest magnitude, and the e4m3 numbers that they become. Needs
-// KernelTraits: Element, kConvertsE4m3.
+// Units of kUnitElements elements in registers: their largest magnitude, and the e4m3 numbers that they become. Traits:
+// Element, kConvertsE4m3.
 #pragma once
 
 #include "Ptx/scalar.cuh"
@@ -9,12 +9,14 @@
 
 namespace heddle {
 
-constexpr int kUnitPieces = quantize::kUnitElements / kPieceElements; // loads of 16 bytes
-constexpr int kUnitWords = kUnitPieces * kPieceBytes / 4;
-constexpr int kWordElements = 4 / kElementBytes;
+template <class Traits> struct QuantizeUnits : ElementNumbers<Traits> {
+  static constexpr int kUnitPieces = quantize::kUnitElements / QuantizeUnits::kPieceElements; // loads of 16 bytes
+  static constexpr int kUnitWords = kUnitPieces * kPieceBytes / 4;
+  static constexpr int kWordElements = 4 / Traits::kElementBytes;
+};
 constexpr uint32_t kInfinity = 0x7f800000;
 
-using Unit = uint32_t[kUnitWords];
+template <class K> using Unit = uint32_t[K::kUnitWords];
 
 // Magnitudes of the elements of a word as such a word, the larger of two of them, and a word's elements.
 template <class E> struct WordOf;
@@ -36,42 +38,41 @@ template <> struct WordOf<Fp32> {
   }
   DEV static void unpack(uint32_t word, float (&values)[1]) { values[0] = __uint_as_float(word); }
 };
-using Word = WordOf<Element>;
-
-DEV float magnitudeOf(uint32_t word) {
-  float values[kWordElements], largest = 0;
-  Word::unpack(word, values);
+template <class K> DEV float magnitudeOf(uint32_t word) {
+  float values[K::kWordElements], largest = 0;
+  WordOf<typename K::Element>::unpack(word, values);
 #pragma unroll
-  for (int e = 0; e < kWordElements; ++e)
+  for (int e = 0; e < K::kWordElements; ++e)
     largest = fmaxf(largest, values[e]);
   return largest;
 }
 
 // Of what is finite. Rare: infinity is among the units.
-template <int Units> DEV float largestFinite(const Unit (&units)[Units]) {
+template <class K, int Units> DEV float largestFinite(const Unit<K> (&units)[Units]) {
   float largest = 0;
 #pragma unroll
   for (int unit = 0; unit < Units; ++unit)
 #pragma unroll
-    for (int word = 0; word < kUnitWords; ++word) {
-      float values[kWordElements];
-      Word::unpack(units[unit][word], values);
+    for (int word = 0; word < K::kUnitWords; ++word) {
+      float values[K::kWordElements];
+      WordOf<typename K::Element>::unpack(units[unit][word], values);
 #pragma unroll
-      for (int e = 0; e < kWordElements; ++e)
+      for (int e = 0; e < K::kWordElements; ++e)
         largest = fabsf(values[e]) < INFINITY ? fmaxf(largest, fabsf(values[e])) : largest;
     }
   return largest;
 }
 
-template <int Units> DEV float largestOf(const Unit (&units)[Units]) {
+template <class K, int Units> DEV float largestOf(const Unit<K> (&units)[Units]) {
   uint32_t largest = 0;
 #pragma unroll
   for (int unit = 0; unit < Units; ++unit)
 #pragma unroll
-    for (int word = 0; word < kUnitWords; ++word)
-      largest = Word::larger(largest, Word::magnitudes(units[unit][word]));
-  const float magnitude = magnitudeOf(largest);
-  return magnitude < INFINITY ? magnitude : largestFinite(units);
+    for (int word = 0; word < K::kUnitWords; ++word)
+      largest =
+          WordOf<typename K::Element>::larger(largest, WordOf<typename K::Element>::magnitudes(units[unit][word]));
+  const float magnitude = magnitudeOf<K>(largest);
+  return magnitude < INFINITY ? magnitude : largestFinite<K>(units);
 }
 
 // To nearest even; beyond 448 it is that, NaN is NaN. Where no instruction does it: as floatToE4m3 of
@@ -87,8 +88,8 @@ DEV uint32_t e4m3Of(float value) {
   return byte | (bits >> 24 & 0x80u);
 }
 
-DEV uint32_t packE4m3(float a, float b, float c, float d) {
-  if constexpr (KernelTraits::kConvertsE4m3)
+template <class K> DEV uint32_t packE4m3(float a, float b, float c, float d) {
+  if constexpr (K::kConvertsE4m3)
     return ptx::packE4m3(a, b, c, d);
   else
     return e4m3Of(a) | e4m3Of(b) << 8 | e4m3Of(c) << 16 | e4m3Of(d) << 24;
@@ -99,24 +100,24 @@ DEV float scaled(float value, float factor) { return fmaf(value, 0.0f, value * f
 
 using UnitValues = float[quantize::kUnitElements];
 
-DEV void valuesOf(const Unit &unit, UnitValues &values) {
+template <class K> DEV void valuesOf(const Unit<K> &unit, UnitValues &values) {
 #pragma unroll
-  for (int word = 0; word < kUnitWords; ++word) {
-    float own[kWordElements];
-    Word::unpack(unit[word], own);
+  for (int word = 0; word < K::kUnitWords; ++word) {
+    float own[K::kWordElements];
+    WordOf<typename K::Element>::unpack(unit[word], own);
 #pragma unroll
-    for (int e = 0; e < kWordElements; ++e)
-      values[word * kWordElements + e] = own[e];
+    for (int e = 0; e < K::kWordElements; ++e)
+      values[word * K::kWordElements + e] = own[e];
   }
 }
 
-DEV void convert(UnitValues &values, float factor, uint32_t (&bytes)[2]) {
+template <class K> DEV void convert(UnitValues &values, float factor, uint32_t (&bytes)[2]) {
 #pragma unroll
   for (int i = 0; i < quantize::kUnitElements; ++i)
     values[i] = scaled(values[i], factor);
 #pragma unroll
   for (int i = 0; i < 2; ++i)
-    bytes[i] = packE4m3(values[4 * i], values[4 * i + 1], values[4 * i + 2], values[4 * i + 3]);
+    bytes[i] = packE4m3<K>(values[4 * i], values[4 * i + 1], values[4 * i + 2], values[4 * i + 3]);
 }
 
 } // namespace heddle

@@ -23,6 +23,11 @@ struct LaunchPlan;
 struct ScheduleFacts;
 class SmemLayout;
 
+/// A kernel that launches name, and the type whose run() it is: `Kernel`, or a member of it.
+struct KernelEntry {
+  std::string name, type;
+};
+
 class Skeleton {
 public:
   virtual ~Skeleton() = default;
@@ -31,8 +36,11 @@ public:
   virtual const ConfigFields &fields() const = 0;
   /// ConfigFields::skeleton, and the stem of the device file.
   std::string_view name() const;
-  /// The embedded device file that defines heddle_kernel, as EmbeddedFile::name.
+  /// The embedded device file, as EmbeddedFile::name.
   std::string deviceFile() const;
+  /// Text behind it: `Kernel`, which is the class template of that file with KernelTraits and Pattern, and for each
+  /// entry a kernel that calls its run().
+  std::string kernels() const;
 
   /// The kind of the calls that its kernels serve, whatever they do with their results.
   virtual KindBase kind() const = 0;
@@ -79,6 +87,8 @@ public:
   std::optional<Rejection> whyInfeasible(const KernelRequest &request, const KernelConfig &config) const;
 
 protected:
+  /// What a source exports, in this order.
+  virtual std::vector<KernelEntry> entries() const { return {{"heddle_kernel", "Kernel"}}; }
   /// Judges a valid request of its kind and architecture: ok, or unsupported with what it serves instead.
   virtual Status checkRequest(const KernelRequest &request) const = 0;
 };

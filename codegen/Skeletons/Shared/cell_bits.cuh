@@ -1,7 +1,7 @@
 // The next cell of a list, found by bits of cells: a warp goes through the list of a row once and notes what it names
 // in one window of cells, a bit each, and questions about that row are answered by these bits until another list takes
-// their place. Which memory holds them is said by Ptx/warp.cuh, which comes before; without any, kHasCellMemory is
-// false and nobody asks. All lanes of the warp ask together, with the same arguments.
+// their place. Which memory holds them is said by the traits (Ptx/warp.cuh); without any, kHasMemory is false and
+// nobody asks. All lanes of the warp ask together, with the same arguments.
 #pragma once
 
 #include "Ptx/warp.cuh"
@@ -26,8 +26,9 @@ struct ListKey {
 
 // The bits of one list, 32 a word, and behind them its key, the first cell of the window and the first listed one
 // behind it.
-class CellBits {
+template <class Traits> class CellBits {
 public:
+  static constexpr bool kHasMemory = ptx::CellMemory<Traits>::kExists;
   static constexpr int32_t kCells = 32 * ptx::kWarpLanes; // of a window
   static constexpr int32_t kSlotWords = cellSlotWords(ptx::kWarpLanes), kSlots = kCellSlots;
   static_assert((kSlots & (kSlots - 1)) == 0, "a row has its slot by its last bits");
@@ -44,10 +45,10 @@ public:
       if (!isNoted(list.key(), window))
         note(list, window);
       const int32_t before = least - first;
-      uint32_t word = static_cast<uint32_t>(ptx::loadCellWord(at + ptx::laneOfWarp()));
+      uint32_t word = static_cast<uint32_t>(ptx::loadCellWord<Traits>(at + ptx::laneOfWarp()));
       word = before < 32 ? word & 0xffffffffu << max(before, 0) : 0;
       const int32_t cell = ptx::smallestOfWarp(word != 0 ? first + ptx::lowestBitOf(word) : kNoListedCell);
-      least = cell == kNoListedCell ? ptx::loadCellWord(behind()) : cell;
+      least = cell == kNoListedCell ? ptx::loadCellWord<Traits>(behind()) : cell;
       if (cell == least) // found, or nothing behind either
         return cell;
     }
@@ -55,9 +56,9 @@ public:
 
   // Nothing is noted. One thread, before the warp asks.
   DEV static void clear() {
-    if (ptx::kHasCellMemory)
+    if (kHasMemory)
       for (int32_t slot = 0; slot < kSlots; ++slot)
-        ptx::storeCellWord(CellBits(slot).windowWord(), 0);
+        ptx::storeCellWord<Traits>(CellBits(slot).windowWord(), 0);
   }
 
 private:
@@ -67,16 +68,16 @@ private:
 
   DEV bool isNoted(const ListKey &key, int32_t window) const {
     ListKey noted;
-    noted.row = ptx::loadCellWord(keyWord(0));
+    noted.row = ptx::loadCellWord<Traits>(keyWord(0));
 #pragma unroll
     for (int i = 0; i < 5; ++i)
-      noted.words[i] = ptx::loadCellWord(keyWord(1 + i));
-    return key == noted && ptx::loadCellWord(windowWord()) == window + 1; // 0: nothing is noted yet
+      noted.words[i] = ptx::loadCellWord<Traits>(keyWord(1 + i));
+    return key == noted && ptx::loadCellWord<Traits>(windowWord()) == window + 1; // 0: nothing is noted yet
   }
 
   template <class List> DEV void note(const List &list, int32_t window) const {
     ptx::syncWarp(); // all lanes have read what was there
-    ptx::storeCellWord(at + ptx::laneOfWarp(), 0);
+    ptx::storeCellWord<Traits>(at + ptx::laneOfWarp(), 0);
     ptx::syncWarp();
     int32_t nearest = kNoListedCell;
     const int32_t length = list.length();
@@ -85,7 +86,7 @@ private:
       const int32_t index = first + ptx::laneOfWarp(), cell = list.cell(min(index, length - 1));
       const bool isHere = index < length && cell >= window, isInside = isHere && cell - window < kCells;
       const uint32_t place = static_cast<uint32_t>(isInside ? cell - window : 0);
-      ptx::orCellWord(at + static_cast<int32_t>(place / 32), static_cast<uint32_t>(isInside) << place % 32);
+      ptx::orCellWord<Traits>(at + static_cast<int32_t>(place / 32), static_cast<uint32_t>(isInside) << place % 32);
       nearest = isHere && !isInside ? min(nearest, cell) : nearest;
     }
     nearest = ptx::smallestOfWarp(nearest);
@@ -95,12 +96,12 @@ private:
   }
 
   DEV void noteKey(const ListKey &key, int32_t window, int32_t nearest) const {
-    ptx::storeCellWord(keyWord(0), key.row);
+    ptx::storeCellWord<Traits>(keyWord(0), key.row);
 #pragma unroll
     for (int i = 0; i < 5; ++i)
-      ptx::storeCellWord(keyWord(1 + i), key.words[i]);
-    ptx::storeCellWord(windowWord(), window + 1);
-    ptx::storeCellWord(behind(), nearest);
+      ptx::storeCellWord<Traits>(keyWord(1 + i), key.words[i]);
+    ptx::storeCellWord<Traits>(windowWord(), window + 1);
+    ptx::storeCellWord<Traits>(behind(), nearest);
   }
 
   int32_t at;

@@ -1,5 +1,5 @@
-// Elements of q, k, v: the instructions of each type that KernelTraits::Element may be. Its numbers are constants of
-// KernelTraits. Moved in pieces of 16 bytes.
+// Elements of q, k, v: the instructions of each type that the Element of a kernel's traits may be. Its numbers are
+// constants of the traits. Moved in pieces of 16 bytes.
 #pragma once
 
 #include "Ptx/scalar.cuh"
@@ -7,13 +7,8 @@
 
 namespace heddle {
 
-using Element = KernelTraits::Element;
-using OutElement = KernelTraits::OutElement; // of out, unless KernelTraits::kOutFloat32
-constexpr int kElementBytes = KernelTraits::kElementBytes;
-constexpr int kMmaStep = KernelTraits::kMmaStep; // elements along which one mma sums
 constexpr int kPieceBytes = 16;
-constexpr int kPieceElements = kPieceBytes / kElementBytes;
-static_assert(kElementBytes * kMmaStep == 32, "one mma sums along 32 bytes of a row, whatever the type");
+constexpr int kMmaBytes = 32; // of a row, along which one mma sums, whatever the type
 
 // Of an element of k and v: that of products, or e4m3 of which these are made in registers (Forward/key_products.cuh).
 template <class Traits, bool AreScaled> struct KeyElement {
@@ -22,7 +17,15 @@ template <class Traits, bool AreScaled> struct KeyElement {
 template <class Traits> struct KeyElement<Traits, true> {
   static constexpr int kBytes = Traits::kKeyBytes;
 };
-constexpr int kKeyBytes = KeyElement<KernelTraits, kHasScaledKeys>::kBytes;
+
+// What follows from the types of the elements.
+template <class Traits> struct ElementNumbers : Traits {
+  static constexpr int kPieceElements = kPieceBytes / Traits::kElementBytes;
+  static constexpr bool kIsScaled = Traits::kElementBytes == 1;
+  static constexpr bool kHasScaledKeys = ScaledKeys<Traits>::kAre;
+  static constexpr int kKeyBytes = KeyElement<Traits, kHasScaledKeys>::kBytes;
+  static_assert(Traits::kElementBytes * Traits::kMmaStep == kMmaBytes, "one mma sums along kMmaStep elements");
+};
 
 // Two elements fill a register.
 template <class Packed> DEV float roundedAs(float value) {
@@ -52,7 +55,6 @@ struct Fp16 {
 struct E4m3 {
   DEV static uint32_t pack(float a, float b, float c, float d) { return ptx::packE4m3(a, b, c, d); }
 };
-constexpr bool kIsScaled = kElementBytes == 1;
 
 // One fills a register. Products are those of tf32 numbers: of two for each operand, which have all its digits, or of
 // one, rounded (tf32_operands.cuh).
@@ -71,6 +73,6 @@ struct Tf32 : Float {
   DEV static float rounded(float value) { return __uint_as_float(ptx::roundTf32(value)); }
 };
 
-template <class Packed = Element> DEV uint32_t pack(float low, float high) { return Packed::pack(low, high); }
+template <class Packed> DEV uint32_t pack(float low, float high) { return Packed::pack(low, high); }
 
 } // namespace heddle

@@ -10,13 +10,12 @@ template <class Traits, class = void> struct ScaledKeys {
 template <class Traits> struct ScaledKeys<Traits, decltype(void(Traits::kKeyBytes))> {
   static constexpr bool kAre = Traits::kKeyBytes < Traits::kElementBytes;
 };
-constexpr bool kHasScaledKeys = ScaledKeys<KernelTraits>::kAre;
 
-template <bool AreScaled> struct KeyScales {
+template <class Traits, bool AreScaled = ScaledKeys<Traits>::kAre> struct KeyScales {
   DEV float ofKeys(int32_t) const { return 1.f; }
   DEV float ofValues(int32_t) const { return 1.f; }
 };
-template <> struct KeyScales<true> {
+template <class Traits> struct KeyScales<Traits, true> {
   const float *descaleK, *descaleV;
 
   DEV float ofKeys(int32_t pair) const { return descaleK ? descaleK[pair] : 1.f; }

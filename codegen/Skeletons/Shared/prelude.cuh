@@ -9,7 +9,7 @@
 #define INFINITY __int_as_float(0x7f800000)
 #endif
 
-// The type of q, k and v is one of these: KernelTraits::Element (elements.cuh).
+// The type of q, k and v is one of these, Element of the traits (elements.cuh).
 namespace heddle {
 struct Bf16;
 struct Fp16;

@@ -1,11 +1,11 @@
-// Lists of distinct rates. KernelTraits: kQueryRates[kQueryRateCount].
+// Lists of distinct rates. Traits: kQueryRates[kQueryRateCount].
 #pragma once
 
 namespace heddle {
 
-struct QueryRates {
-  static constexpr int kCount = KernelTraits::kQueryRateCount;
-  template <int Slot> static constexpr int32_t kAt = KernelTraits::kQueryRates[Slot];
+template <class Traits> struct QueryRates {
+  static constexpr int kCount = Traits::kQueryRateCount;
+  template <int Slot> static constexpr int32_t kAt = Traits::kQueryRates[Slot];
 };
 
 // The place of a rate in a list.

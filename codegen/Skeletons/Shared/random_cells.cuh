@@ -87,6 +87,9 @@ struct RandomList {
   }
 };
 
+// What a warp notes of lists: generated functions say nothing of it, so it is that of the source.
+using NotedCells = CellBits<KernelTraits>;
+
 // Each lane in its share of the permutations.
 template <class List> DEV int32_t searchRandomCells(const List &list, int32_t from) {
   const int32_t length = list.length();
@@ -101,7 +104,7 @@ template <class List> DEV int32_t searchRandomCells(const List &list, int32_t fr
 
 DEV int32_t random_cells_next(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
   return answerInTurn(RandomList{count, seed, head, extent, row}, from, [](const RandomList &list, int32_t first) {
-    return ptx::kHasCellMemory ? CellBits(list.row).next(list, first) : searchRandomCells(list, first);
+    return NotedCells::kHasMemory ? NotedCells(list.row).next(list, first) : searchRandomCells(list, first);
   });
 }
 

@@ -45,7 +45,7 @@ DEV int32_t random_cells_transposed_next(int32_t count, int32_t seed, int32_t he
                                          int32_t from) {
   const InverseRandomList own{{count, seed, head, extent, row}};
   return answerInTurn(own, from, [](const InverseRandomList &list, int32_t first) {
-    return ptx::kHasCellMemory ? CellBits(list.row).next(list, first) : searchRandomCells(list, first);
+    return NotedCells::kHasMemory ? NotedCells(list.row).next(list, first) : searchRandomCells(list, first);
   });
 }
 

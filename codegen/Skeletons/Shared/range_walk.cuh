@@ -13,14 +13,15 @@ struct RowSpan {
 };
 
 // The columns of a walk are keys, those of rows that are queries.
-template <int Block> struct KeyColumns {
-  DEV static int32_t columnRate(int32_t variant, int32_t branch) { return Pattern::keyRate(variant, branch); }
-  DEV static int32_t columnResidue(const PatternContext &context, int32_t variant, int32_t branch, int32_t first) {
-    return Pattern::keyResidue(context, variant, branch, first);
+template <class P, int Block> struct KeyColumns {
+  using Pattern = P;
+  DEV static int32_t columnRate(int32_t variant, int32_t branch) { return P::keyRate(variant, branch); }
+  DEV static int32_t columnResidue(const typename P::Context &context, int32_t variant, int32_t branch, int32_t first) {
+    return P::keyResidue(context, variant, branch, first);
   }
-  DEV static KeyRange nextRange(const PatternContext &context, int32_t variant, int32_t branch, RowSpan rows,
-                                int32_t from) {
-    return Pattern::nextRange(context, variant, branch, rows.first, rows.last, Block, from);
+  DEV static typename P::Range nextRange(const typename P::Context &context, int32_t variant, int32_t branch,
+                                         RowSpan rows, int32_t from) {
+    return P::nextRange(context, variant, branch, rows.first, rows.last, Block, from);
   }
 };
 
@@ -30,7 +31,11 @@ struct WalkCursor {
 
 template <class Columns, class Cursor = WalkCursor> class RangeWalk {
 protected:
-  DEV RangeWalk(const PatternContext &context, RowSpan rows) : context(context), rows(rows) {}
+  using Pattern = typename Columns::Pattern;
+  using Context = typename Pattern::Context;
+  using Range = typename Pattern::Range;
+
+  DEV RangeWalk(const Context &context, RowSpan rows) : context(context), rows(rows) {}
 
   DEV void enter(int32_t ofVariant) {
     variant = ofVariant;
@@ -52,16 +57,16 @@ protected:
 
   DEV int32_t columnRate() const { return Columns::columnRate(variant, at.branch); }
 
-  const PatternContext &context;
+  const Context &context;
   int32_t variant;
   RowSpan rows;
   Cursor at;
-  KeyRange range;
+  Range range;
 
 private:
   DEV void enterBranch(int32_t next) {
     at.branch = next;
-    range = KeyRange{0, 0, 0, 0, 0};
+    range = Range{0, 0, 0, 0, 0};
     at.tile = 0;
     if (next < Pattern::kBranchCount)
       at.residue = Columns::columnResidue(context, variant, next, rows.first);

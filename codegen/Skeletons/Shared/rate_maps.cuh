@@ -7,18 +7,18 @@
 
 namespace heddle {
 
-// KernelTraits: kKeyRates[kKeyRateCount].
-struct KeyRates {
-  static constexpr int kCount = KernelTraits::kKeyRateCount;
-  template <int Slot> static constexpr int32_t kAt = KernelTraits::kKeyRates[Slot];
+// Traits: kKeyRates[kKeyRateCount].
+template <class Traits> struct KeyRates {
+  static constexpr int kCount = Traits::kKeyRateCount;
+  template <int Slot> static constexpr int32_t kAt = Traits::kKeyRates[Slot];
 };
 
 // Which of an operand's maps serves the rows of one residue class.
-DEV int32_t mapOfClass(int32_t slot, int32_t rate, int32_t residue, int32_t rows) {
-  if constexpr (KernelTraits::kMapsPerRate == 1)
+template <class Traits> DEV int32_t mapOfClass(int32_t slot, int32_t rate, int32_t residue, int32_t rows) {
+  if constexpr (Traits::kMapsPerRate == 1)
     return slot;
   else
-    return slot * KernelTraits::kMapsPerRate + (residue < rows % rate);
+    return slot * Traits::kMapsPerRate + (residue < rows % rate);
 }
 
 } // namespace heddle

@@ -30,8 +30,7 @@ DEV void transposeQuad(uint32_t (&words)[4]) {
 
 // Stores of one row, up to 16 bytes a lane. All lanes call; only rows that exist are written. Values are the
 // lane's two columns of each 8-column tile.
-template <class E = OutElement, int Tiles>
-DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[Tiles][2]) {
+template <class E, int Tiles> DEV void storeRowAsElements(void *row, bool isPresent, const float (&values)[Tiles][2]) {
   char *to = static_cast<char *>(row);
   constexpr int kGroup = 4, kPairs = Tiles / kGroup * kGroup, kSingle = Tiles / 2 * 2;
 #pragma unroll
@@ -75,23 +74,24 @@ template <int Tiles> DEV void storeRowAsFloat(void *row, bool isPresent, const f
                       __float_as_uint(values[kSingle][1]));
 }
 
-// Lane c of a quad has columns 2 c and 2 c + 1 of each tile of eight.
-struct ColumnPairs {
+// Rows of out, in the type that traits give it. Lane c of a quad has columns 2 c and 2 c + 1 of each tile of eight.
+template <class Traits> struct ColumnPairs {
   // Those of tile n, from a row of floats.
   DEV static void load(const float *row, int n, bool isPresent, float (&columns)[2]) {
     ptx::loadGlobal8(row + threadIdx.x % 4 * 2 + n * 8, isPresent, columns);
   }
-  template <bool AsFloat = KernelTraits::kOutFloat32 != 0, int Tiles>
+  template <bool AsFloat = Traits::kOutFloat32 != 0, int Tiles>
   DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
     if constexpr (AsFloat)
       storeRowAsFloat(row, isPresent, values);
     else
-      storeRowAsElements(row, isPresent, values);
+      storeRowAsElements<typename Traits::OutElement>(row, isPresent, values);
   }
 };
 
 // Lane c of a quad has columns 4 c to 4 c + 3 of each two tiles, the even ones in the first.
-struct ColumnFours {
+template <class Traits> struct ColumnFours {
+  using OutElement = typename Traits::OutElement;
   static constexpr int kColumns = 16, kLaneColumns = 4;
 
   DEV static void load(const float *row, int n, bool isPresent, float (&columns)[2]) {
@@ -102,7 +102,7 @@ struct ColumnFours {
     columns[0] = first[n % 2];
     columns[1] = second[n % 2];
   }
-  template <bool AsFloat = KernelTraits::kOutFloat32 != 0, int Tiles>
+  template <bool AsFloat = Traits::kOutFloat32 != 0, int Tiles>
   DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
     constexpr int kBytes = AsFloat ? 4 : 2;
     char *to = static_cast<char *>(row) + threadIdx.x % 4 * (kLaneColumns * kBytes);

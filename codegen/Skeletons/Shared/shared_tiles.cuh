@@ -10,8 +10,12 @@
 
 namespace heddle {
 
-constexpr int kThreads = KernelTraits::kWarps * 32;
 constexpr int kSwizzleBytes = 128;
+
+// A block of so many warps, all of one role.
+template <class Traits> struct WarpBlock : Traits {
+  static constexpr int kThreads = Traits::kWarps * 32;
+};
 
 constexpr int roundUpToPowerOfTwo(int n) {
   int power = 1;
@@ -30,12 +34,14 @@ struct StridedRows {
   int32_t first, rate, end;
 };
 
-template <int ElementBytes = kElementBytes>
+template <class K, int ElementBytes = K::kElementBytes>
 DEV const char *headBase(const void *tensor, const int64_t (&stride)[3], int32_t batch, int32_t head) {
   return static_cast<const char *>(tensor) + (batch * stride[0] + head * stride[2]) * ElementBytes;
 }
 
-template <int Rows, int Dim, int SharedRowBytes, int ElementBytes = kElementBytes> struct SharedTile {
+// Loaded by all threads of a kernel K.
+template <class K, int Rows, int Dim, int SharedRowBytes, int ElementBytes = K::kElementBytes> struct SharedTile {
+  static constexpr int kThreads = K::kThreads;
   static constexpr int kPieces = Dim * ElementBytes / kPieceBytes;
   static constexpr int kLanesPerRow = roundUpToPowerOfTwo(kPieces);
   static constexpr int kRowsPerPass = kThreads / kLanesPerRow;
@@ -43,7 +49,7 @@ template <int Rows, int Dim, int SharedRowBytes, int ElementBytes = kElementByte
 
   // Columns behind the last one, where it ends half a step of a matrix product: no copy writes them.
   DEV static void clearPadding(uint32_t tile) {
-    if constexpr (Dim % kMmaStep != 0) {
+    if constexpr (Dim % K::kMmaStep != 0) {
 #pragma unroll 1
       for (int row = threadIdx.x; row < Rows; row += kThreads)
         ptx::storeShared16(tile + pieceOffset(row, kPieces), 0, 0, 0, 0);
@@ -109,9 +115,8 @@ DEV uint32_t laneOffsetColumnsFirst(int rowBytes) {
 
 // Moves a lane address by `step` blocks of 16 columns. The address must lie in a tile aligned to 128 bytes.
 DEV uint32_t columnBlock(uint32_t address, int step) {
-  constexpr int kBlockBytes = kMmaStep * kElementBytes;
-  constexpr int kBlocksPerSwizzle = kSwizzleBytes / kBlockBytes;
-  return (address ^ (step % kBlocksPerSwizzle * kBlockBytes)) + step / kBlocksPerSwizzle * kSwizzleBytes;
+  constexpr int kBlocksPerSwizzle = kSwizzleBytes / kMmaBytes;
+  return (address ^ (step % kBlocksPerSwizzle * kMmaBytes)) + step / kBlocksPerSwizzle * kSwizzleBytes;
 }
 
 } // namespace heddle

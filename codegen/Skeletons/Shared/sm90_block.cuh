@@ -2,7 +2,6 @@
 // a warp share.
 #pragma once
 
-#include "Shared/elements.cuh"
 #include "Shared/pipeline.cuh"
 #include "Shared/sm90_layout.cuh"
 
@@ -11,8 +10,6 @@ namespace heddle {
 using namespace sm90;
 
 constexpr int kWarpgroupThreads = 128;
-constexpr int kColumnElements = kColumnRowBytes / kElementBytes;
-template <int Dim> constexpr int kColumns = columnsOf(Dim, kElementBytes);
 
 // Places in shared memory are constants. The driver reserves the first 1024 bytes of every block; verified at entry.
 constexpr uint32_t kSharedBase = 1024;

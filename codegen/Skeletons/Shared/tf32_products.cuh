@@ -52,13 +52,14 @@ DEV void tf32Scores(float (&scores)[Rows][Tiles][4], const FragmentsOf &fragment
 // This lane's place in rows that a product sums over: row 2 c, column r.
 DEV uint32_t laneOffsetOfSums(int rowBytes) {
   const uint32_t lane = threadIdx.x % 32, row = lane % 4 * 2, column = lane / 4;
-  return row * rowBytes + ((column / kPieceElements ^ row) * kPieceBytes) + column % kPieceElements * kElementBytes;
+  constexpr int kPieceFloats = kPieceBytes / sizeof(float);
+  return row * rowBytes + ((column / kPieceFloats ^ row) * kPieceBytes) + column % kPieceFloats * sizeof(float);
 }
 
 // sum += weights times rows; `rows`: this lane's address, laneOffsetOfSums() from the first one.
 template <class E, int RowBytes, int Rows, int Steps, int Tiles>
 DEV void tf32Sum(float (&sum)[Rows][Tiles][4], const uint32_t (&weights)[Rows][Steps][4], uint32_t rows) {
-  constexpr int kTogether = kStepsOfSum<E, Steps>;
+  constexpr int kTogether = kStepsOfSum<E, Steps>, kRowsOfStep = kMmaBytes / sizeof(float);
 #pragma unroll
   for (int first = 0; first < Steps; first += kTogether) {
     Tf32Operand<E, 4> a[Rows][kTogether];
@@ -72,7 +73,7 @@ DEV void tf32Sum(float (&sum)[Rows][Tiles][4], const uint32_t (&weights)[Rows][S
       float part[Rows][4] = {};
 #pragma unroll
       for (int step = 0; step < kTogether; ++step) {
-        const uint32_t row = columnBlock(rows, n) + (first + step) * kMmaStep * RowBytes;
+        const uint32_t row = columnBlock(rows, n) + (first + step) * kRowsOfStep * RowBytes;
         Tf32Operand<E, 2> b;
         b.set(0, ptx::loadShared4(row));
         b.set(1, ptx::loadShared4((row ^ kPieceBytes) + RowBytes)); // the next one

@@ -108,6 +108,8 @@
 //CHECK-NEXT:};
 //CHECK-EMPTY:
 //CHECK-NEXT:struct Pattern {
+//CHECK-NEXT:  using Context = PatternContext;
+//CHECK-NEXT:  using Range = KeyRange;
 //CHECK-NEXT:  static constexpr int kVariantCount = 1;
 //CHECK-NEXT:  static constexpr int kBranchCount = 1;
 //CHECK-NEXT:  static constexpr int kParamCount = 1;
@@ -152,3 +154,10 @@
 //CHECK-NEXT:};
 //CHECK-EMPTY:
 //CHECK-NEXT:#include "Forward/portable_forward.cuh"
+//CHECK-EMPTY:
+//CHECK-NEXT:using Kernel = heddle::PortableForward<KernelTraits, Pattern>;
+//CHECK-EMPTY:
+//CHECK-NEXT:extern "C" __global__ void __launch_bounds__(Kernel::kThreads, Kernel::kMinBlocks)
+//CHECK-NEXT:    heddle_kernel(const __grid_constant__ Kernel::Params p) {
+//CHECK-NEXT:  Kernel::run(p);
+//CHECK-NEXT:}

@@ -16,6 +16,7 @@ inline constexpr const char *kHostDevice = R"(
 static inline float __int_as_float(int32_t bits) { float value; std::memcpy(&value, &bits, 4); return value; }
 static inline int32_t __float_as_int(float value) { int32_t bits; std::memcpy(&bits, &value, 4); return bits; }
 static inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(value); }
+struct KernelTraits;
 static inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 namespace heddle { namespace ptx {
 static inline float exp2Approx(float x) { return std::exp2(x); }
@@ -49,11 +50,13 @@ inline int32_t valueOfLane(int32_t value, int32_t) { return value; }
 inline uint32_t lanesWhere(bool condition) { return condition; }
 inline int32_t lowestBitOf(uint32_t word) { return __builtin_ffs(word) - 1; }
 inline void syncWarp() {}
-constexpr bool kHasCellMemory = true;
+template <class> struct CellMemory {
+  static constexpr bool kExists = true;
+};
 inline int32_t *cellMemory() { static int32_t words[4 * (kWarpLanes + 8)]; return words; }
-inline int32_t loadCellWord(int32_t number) { return cellMemory()[number]; }
-inline void storeCellWord(int32_t number, int32_t word) { cellMemory()[number] = word; }
-inline void orCellWord(int32_t number, uint32_t bits) { cellMemory()[number] |= bits; }
+template <class> int32_t loadCellWord(int32_t number) { return cellMemory()[number]; }
+template <class> void storeCellWord(int32_t number, int32_t word) { cellMemory()[number] = word; }
+template <class> void orCellWord(int32_t number, uint32_t bits) { cellMemory()[number] |= bits; }
 } // namespace ptx
 inline int32_t largest_of_warp(int32_t value) { return value; }
 inline int32_t lane_of_warp() { return 0; }

@@ -16,10 +16,10 @@ struct JitContext { int32_t words[7 + 32]; const void *operands[8]; };
 struct Context : PatternContext {
   explicit Context(const JitContext *jit) {
     std::memcpy(static_cast<PatternContext *>(this), jit, sizeof(int32_t) * (7 + (Pattern::kParamCount > 0 ? Pattern::kParamCount : 1)));
-    heddle::PatternOperands operands;
-    if constexpr (heddle::PatternOperands::kCount > 0)
+    heddle::OperandsOf<Pattern> operands;
+    if constexpr (heddle::OperandsOf<Pattern>::kCount > 0)
       std::memcpy(&operands, jit->operands, sizeof operands);
-    heddle::PatternOperands::bind(*this, operands);
+    heddle::OperandsOf<Pattern>::bind(*this, operands);
   }
 };
 SHIM int shim_variant(const JitContext *c) { return Pattern::variant(Context(c)); }

@@ -33,6 +33,10 @@ struct KernelTraits {
 inline constexpr const char *kHostItems = R"(
 #include "codegen/Skeletons/Forward/forward_params.cuh"
 #include "codegen/Skeletons/Forward/work_items.cuh"
+struct HostKernel : KernelTraits {
+  using Pattern = ::Pattern;
+  using Params = heddle::PortableForwardParams<HostKernel>;
+};
 )";
 
 } // namespace heddle::test

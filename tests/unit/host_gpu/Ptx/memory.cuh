@@ -5,6 +5,8 @@
 namespace heddle {
 namespace ptx {
 
+inline unsigned char *launchedMemory() { return ::sharedMemory; }
+
 inline uint32_t sharedAddress(const void *pointer) {
   constexpr uint32_t kReservedBytes = 1024;
   const auto place = static_cast<const unsigned char *>(pointer);

@@ -5,8 +5,9 @@ namespace heddle {
 namespace ptx {
 
 constexpr int32_t kWarpLanes = kLanes;
-constexpr bool kHasCellMemory = false; // nor have portable kernels on a GPU
-constexpr uint32_t kCellMemory = 0;
+template <class> struct CellMemory {
+  static constexpr bool kExists = false; // nor have portable kernels on a GPU
+};
 
 inline int32_t laneOfWarp() { return int32_t(host_gpu::lane()); }
 inline int32_t valueOfLane(int32_t value, int32_t lane) { return host_gpu::exchange(value, uint32_t(lane)); }
@@ -15,9 +16,9 @@ inline int32_t smallestOfWarp(int32_t value) { return __reduce_min_sync(~0u, val
 inline uint32_t lanesWhere(bool condition) { return __ballot_sync(~0u, condition); }
 inline int32_t lowestBitOf(uint32_t word) { return __builtin_ffs(int(word)) - 1; }
 inline void syncWarp() { host_gpu::waitForWarp(); }
-inline int32_t loadCellWord(int32_t) { return 0; }
-inline void storeCellWord(int32_t, int32_t) {}
-inline void orCellWord(int32_t, uint32_t) {}
+template <class> int32_t loadCellWord(int32_t) { return 0; }
+template <class> void storeCellWord(int32_t, int32_t) {}
+template <class> void orCellWord(int32_t, uint32_t) {}
 
 } // namespace ptx
 

@@ -18,9 +18,13 @@ static uint32_t lanesWhere(bool condition) {
 }
 static int32_t lowestBitOf(uint32_t word) { return __builtin_ffs(static_cast<int>(word)) - 1; }
 static void syncWarp() { warp.exchange(ownLane, 0); }
-constexpr bool kHasCellMemory = true;
+template <class> struct CellMemory {
+  static constexpr bool kExists = true;
+};
 static std::atomic<int32_t> cellMemory[4 * (kWarpLanes + 8)];
-static int32_t loadCellWord(int32_t number) { return cellMemory[number]; }
-static void storeCellWord(int32_t number, int32_t word) { cellMemory[number] = word; }
-static void orCellWord(int32_t number, uint32_t bits) { cellMemory[number] |= static_cast<int32_t>(bits); }
+template <class> static int32_t loadCellWord(int32_t number) { return cellMemory[number]; }
+template <class> static void storeCellWord(int32_t number, int32_t word) { cellMemory[number] = word; }
+template <class> static void orCellWord(int32_t number, uint32_t bits) {
+  cellMemory[number] |= static_cast<int32_t>(bits);
+}
 } // namespace heddle::ptx
