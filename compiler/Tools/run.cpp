@@ -202,7 +202,8 @@ Status completeInputs(const RunOptions &options, const RunCall &call, AttentionI
   constexpr double kFewPairs = 1 << 25; // take less time than the compilation of a forward kernel
   const AttentionSizes &sizes = inputs.sizes;
   const double pairs = double(sizes.batch) * double(sizes.heads) * double(sizes.seqlenQ) * double(sizes.seqlenK);
-  const bool isOnCpu = options.target == "cpu" || pairs <= kFewPairs;
+  // Weights exp(s - lse) want lse of scores in the call's precision, and the CPU has exact ones only.
+  const bool isOnCpu = options.target == "cpu" || (pairs <= kFewPairs && inputs.precision == Precision::exact);
   if (!isQuiet())
     std::cerr << "heddle: the inputs have no " << names << ": computed on the " << (isOnCpu ? "CPU" : "GPU") << '\n';
   return isOnCpu ? addFromForwardOnCpu(call, inputs) : addFromForwardOnDevice(call, options.database, inputs);
