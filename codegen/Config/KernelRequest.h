@@ -23,6 +23,8 @@ struct KernelRequest : PatternRates, CallShape {
   const ElementTraits &element() const { return traitsOf(elements.q); }
   /// What its products are of: q's, but of fp16 where k and v are e4m3 beside it, which has all their digits.
   const ElementTraits &productElement() const { return elements.hasScaledKeys() ? traitsOf(DType::fp16) : element(); }
+  /// Products of floats with all their digits.
+  bool isExact() const { return !element().isPacked() && elements.precision == Precision::exact; }
   /// unsupported: types that are not among those served, or have no such products, and other ones for k and v than for q,
   /// unless these are CallElements::hasScaledKeys() and the kernel takes that.
   Status checkTypes(ElementSet served = &ElementTraits::isPacked, bool takesScaledKeys = false) const;

@@ -17,11 +17,12 @@ using namespace mlir;
 
 namespace heddle {
 
-static LogicalResult lowerToEmitC(ModuleOp module) {
+static LogicalResult lowerToEmitC(ModuleOp module, BoundedScores bounded) {
   PassManager passes(module.getContext());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
-  passes.addPass(createFastTanhPass());
+  if (bounded == BoundedScores::fast)
+    passes.addPass(createFastTanhPass());
   passes.addPass(arith::createArithExpandOpsPass());
   passes.addPass(createCSEPass());
   passes.addPass(createCallDevicePass());
@@ -84,11 +85,11 @@ static std::vector<ArgumentGradientTraits> argumentGradientsOf(ModuleOp lowered,
   return gradients;
 }
 
-FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &info) {
+FailureOr<std::string> emitPatternFunctions(ModuleOp module, const PatternInfo &info, BoundedScores bounded) {
   if (failed(verifyPatternModule(module, info)))
     return failure();
   OwningOpRef<ModuleOp> lowered = module.clone();
-  if (failed(lowerToEmitC(*lowered)))
+  if (failed(lowerToEmitC(*lowered, bounded)))
     return failure();
   SourceWriter writer;
   const std::vector<std::string> files = deviceFilesOf(module);

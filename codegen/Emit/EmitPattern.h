@@ -7,11 +7,16 @@
 
 namespace heddle {
 
+// How a tanh that bounds scores is written: in the digits that products of 16-bit numbers and of tf32 have
+// (FastTanh.cpp), or as the library has it.
+enum class BoundedScores { fast, exact };
+
 // The text of the generated functions, PatternContext, KeyRange and Pattern. The module is left as
 // it is; equal modules give equal bytes. Fails with diagnostics at the op that has no C++ form, or
 // when the module is not what verifyPatternModule wants. Loads the dialects that it needs into the
 // module's context, so it must not run while another thread uses that context.
-mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const PatternInfo &info);
+mlir::FailureOr<std::string> emitPatternFunctions(mlir::ModuleOp module, const PatternInfo &info,
+                                                  BoundedScores bounded = BoundedScores::fast);
 
 // What the two functions of an argument read that scores have a derivative by.
 struct ArgumentGradientTraits {

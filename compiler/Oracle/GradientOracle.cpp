@@ -9,7 +9,6 @@
 namespace heddle::oracle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSpacing = std::numeric_limits<float>::epsilon();
 // More pairs than this take seconds.
 constexpr double kBearablePairs = 1 << 22;
@@ -61,6 +60,24 @@ void addUnit(std::vector<double> &units, double unit, const HostTensor &tensor, 
   for (int64_t c = 0; c < dim; ++c)
     units[c] += unit * std::abs(double(tensor.get(from * dim + c)));
 }
+
+/// Units of rounding that have random signs.
+class RandomUnits {
+public:
+  explicit RandomUnits(size_t count) : squares(count) {}
+  void add(double unit, const HostTensor &tensor, int64_t from) {
+    const int64_t dim = int64_t(squares.size());
+    for (int64_t c = 0; c < dim; ++c)
+      squares[c] += std::pow(unit * double(tensor.get(from * dim + c)), 2);
+  }
+  void addTo(std::vector<double> &units) const {
+    for (size_t c = 0; c < squares.size(); ++c)
+      units[c] += std::sqrt(squares[c]);
+  }
+
+private:
+  std::vector<double> squares;
+};
 
 } // namespace
 
@@ -208,11 +225,17 @@ GradientOracle::Terms<Number> GradientOracle::termsOf(const Pair &pair, const So
     terms.weightUnit += weightUnit;
     terms.scoreUnit += std::abs(slope) * (kSpacing * double(weight) * (along.size() + softmax.unit[number]) +
                                           std::abs(double(difference)) * weightUnit);
-    terms.outUnit += double(weight) * std::abs(slope) * halfSpacing(softmax.unit[number], inputs.dtype());
+    terms.outUnit += double(weight) * std::abs(slope) * roundingOfOut(softmax.unit[number]);
   }
   terms.weight = rounded(terms.weight);
   terms.score = rounded(terms.score);
   return terms;
+}
+
+double GradientOracle::roundingOfOut(double size) const {
+  constexpr int kDigitsOfTf32 = 11;
+  return inputs.precision == Precision::exact ? halfSpacing(size, inputs.dtype())
+                                              : std::ldexp(size, -kDigitsOfTf32 - 1);
 }
 
 void GradientOracle::finish(GradientRow &row, double factor, DType dtype) const {
@@ -237,7 +260,7 @@ GradientRow GradientOracle::ofQuery(RowId id) const {
     const int64_t key = (id.batch * sizes.seqlenK + j) * sizes.kvHeads + kvHead;
     addRow<double>(result.exact, exact.score, inputs.k, key);
     addRow<float>(result.plain, plain.score, operands<float>().k, key);
-    addUnit(result.unit, exact.scoreUnit, inputs.k, key);
+    addUnit(result.unit, exact.scoreUnit + (isOutRounded() ? exact.outUnit : 0), inputs.k, key);
   }
   finish(result, scale, inputs.dtype());
   return result;
@@ -247,6 +270,7 @@ KeyGradients GradientOracle::ofKey(RowId id) const {
   const AttentionSizes &sizes = inputs.sizes;
   KeyGradients result{rowOfZeros(sizes.headDim), rowOfZeros(sizes.valueDim)};
   const int64_t group = sizes.heads / sizes.kvHeads;
+  RandomUnits ofOut(sizes.headDim);
   Row room;
   for (int64_t number = 0; number < group * sizes.seqlenQ; ++number) {
     const RowId query{id.batch, id.head * group + number / sizes.seqlenQ, number % sizes.seqlenQ};
@@ -260,10 +284,13 @@ KeyGradients GradientOracle::ofKey(RowId id) const {
     addRow<double>(result.dK.exact, exact.score, inputs.q, row);
     addRow<float>(result.dK.plain, plain.score, operands<float>().q, row);
     addUnit(result.dK.unit, exact.scoreUnit, inputs.q, row);
+    if (isOutRounded())
+      ofOut.add(exact.outUnit, inputs.q, row);
     addRow<double>(result.dV.exact, exact.weight, inputs.dOut, row);
     addRow<float>(result.dV.plain, plain.weight, operands<float>().dOut, row);
     addUnit(result.dV.unit, exact.weightUnit, inputs.dOut, row);
   }
+  ofOut.addTo(result.dK.unit);
   finish(result.dK, scale, inputs.dtype());
   finish(result.dV, 1, inputs.dtype());
   return result;
@@ -281,7 +308,7 @@ GradientOracle::Terms<Number> GradientOracle::sinkTerms(RowId id, const Softmax 
   const double ofLse = inputs.isGiven(Role::dLse) ? inputs.dLse.get(place) : 0;
   const double delta = isDetached ? -ofLse : softmax.delta[0];
   terms.score = -terms.weight * Number(delta);
-  terms.outUnit = isDetached ? 0 : double(terms.weight) * halfSpacing(softmax.unit[0], inputs.dtype());
+  terms.outUnit = isDetached ? 0 : double(terms.weight) * roundingOfOut(softmax.unit[0]);
   const double weight = terms.weight, exponent = kSpacing * (std::abs(double(sink)) + std::abs(softmax.lse));
   terms.scoreUnit = kSpacing * weight * ((isDetached ? 0 : softmax.unit[0]) + std::abs(delta)) +
                     std::abs(delta) * changeOfWeight(weight, exponent);

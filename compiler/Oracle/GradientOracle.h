@@ -78,6 +78,10 @@ private:
     return AttentionOracle::operand(AttentionOracle::rounded(value, inputs.dtype()), inputs.precision);
   }
   double rounded(double value) const { return value; }
+  /// A sum of weights in tf32, which were rounded at another maximum than those of plain attention.
+  bool isOutRounded() const { return inputs.precision != Precision::exact; }
+  /// What rounding out changes of a delta that is a sum of so large products of random signs.
+  double roundingOfOut(double size) const;
   /// Rounds the rows, adds what that changes.
   void finish(GradientRow &row, double factor, DType dtype) const;
 

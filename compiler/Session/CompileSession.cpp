@@ -119,10 +119,11 @@ static KernelSource assemble(const PreparedPattern &prepared, const KernelReques
 static std::vector<KernelSource> assembleAll(const PreparedPattern &prepared, const KernelRequest &request,
                                              const KernelConfig &config, const Skeleton &skeleton) {
   std::vector<KernelSource> sources;
-  for (const KernelRequest &kernel : Skeleton::kernelsOf(request, config))
-    sources.push_back(assemble(
-        prepared, kernel, config.valueOf(kChainedField) ? prepared.passFunctions[sources.size()] : prepared.functions,
-        config, skeleton));
+  for (const KernelRequest &kernel : Skeleton::kernelsOf(request, config)) {
+    const PatternText &text =
+        config.valueOf(kChainedField) ? prepared.passFunctions[sources.size()] : prepared.functions;
+    sources.push_back(assemble(prepared, kernel, text.of(request.isExact()), config, skeleton));
+  }
   return sources;
 }
 

@@ -8,6 +8,7 @@
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Pattern/PatternFunctions.h"
 #include "compiler/Session/PreparedPattern.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using llvm::failed;
 using llvm::FailureOr;
@@ -24,21 +25,36 @@ static void takeSchedule(PreparedPattern &prepared, const AttentionSchedule &sch
         prepared.note += (prepared.note.empty() ? "masked: " : "; ") + branch.reason;
 }
 
-static Result<std::string> functionsText(const PatternFile &file, const AttentionSchedule &schedule,
-                                         Walk walk = Walk::queries) {
-  if (walk == Walk::both && failed(appendBackwardFunctions(*schedule.functions, file.lowered(), file.analysis())))
-    return Status::invalidArgument(file.takeDiagnostics());
-  FailureOr<std::string> text = emitPatternFunctions(*schedule.functions, patternInfoOf(schedule));
+static Result<std::string> emitted(const PatternFile &file, const AttentionSchedule &schedule, BoundedScores bounded) {
+  FailureOr<std::string> text = emitPatternFunctions(*schedule.functions, patternInfoOf(schedule), bounded);
   if (failed(text))
     return Status::invalidArgument(file.takeDiagnostics());
   return std::move(*text);
+}
+
+static bool boundsScores(const AttentionSchedule &schedule) {
+  bool found = false;
+  (*schedule.functions).walk([&](mlir::math::TanhOp) { found = true; });
+  return found;
+}
+
+static Result<PatternText> functionsText(const PatternFile &file, const AttentionSchedule &schedule,
+                                         Walk walk = Walk::queries) {
+  if (walk == Walk::both && failed(appendBackwardFunctions(*schedule.functions, file.lowered(), file.analysis())))
+    return Status::invalidArgument(file.takeDiagnostics());
+  PatternText text;
+  HEDDLE_ASSIGN(text.usual, emitted(file, schedule, BoundedScores::fast));
+  if (boundsScores(schedule)) {
+    HEDDLE_ASSIGN(text.exact, emitted(file, schedule, BoundedScores::exact));
+  }
+  return text;
 }
 
 static Status preparePasses(PreparedPattern &prepared, const PatternFile &file,
                             const std::vector<PatternFile::Pass> &passes) {
   for (const PatternFile::Pass &pass : passes) {
     HEDDLE_ASSIGN(AttentionSchedule schedule, file.schedule(pass));
-    HEDDLE_ASSIGN(std::string functions, functionsText(file, schedule));
+    HEDDLE_ASSIGN(PatternText functions, functionsText(file, schedule));
     prepared.passFunctions.push_back(std::move(functions));
   }
   return {};

@@ -12,13 +12,21 @@ namespace heddle {
 struct CountedPattern;
 struct PatternRates;
 
+/// The generated CUDA functions and struct Pattern.
+struct PatternText {
+  std::string usual;
+  std::string exact; ///< of kernels with exact products of floats; empty: as usual
+  const std::string &of(bool isExact) const { return isExact && !exact.empty() ? exact : usual; }
+  bool operator==(const PatternText &other) const { return usual == other.usual && exact == other.exact; }
+};
+
 /// All that variants need of a pattern: immutable text and numbers. Cheap to copy but for the text.
 struct PreparedPattern {
   std::string name;
-  std::string digest;    ///< PatternFile::digest()
-  std::string functions; ///< the generated CUDA functions and struct Pattern
+  std::string digest; ///< PatternFile::digest()
+  PatternText functions;
   /// the same of each pass; none without passes, or if only defaults were wanted, which do not chain them
-  std::vector<std::string> passFunctions;
+  std::vector<PatternText> passFunctions;
   std::vector<std::string> parameterNames;       ///< of the run-time sizes, in order of param<i>
   std::string note;                              ///< what is evaluated pair by pair and why; empty if nothing
   StageTimes times;                              ///< parse, analyse, schedule, emit, passes, digest

@@ -300,9 +300,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!prepared)
     return 0;
   count(**file);
-  requireOwnWords(withoutIncludes(prepared->functions));
-  for (const std::string &functions : prepared->passFunctions)
-    requireOwnWords(withoutIncludes(functions));
+  std::vector<PatternText> texts = prepared->passFunctions;
+  texts.push_back(prepared->functions);
+  for (const PatternText &text : texts) {
+    requireOwnWords(withoutIncludes(text.usual));
+    requireOwnWords(withoutIncludes(text.exact));
+  }
   emitFor(*prepared, KernelShape());
   emitFor(*prepared, test::shapeServedBy("sm90_forward"));
   return 0;

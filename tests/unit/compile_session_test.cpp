@@ -91,7 +91,7 @@ TEST_CASE("a preparation for defaults makes functions of passes only where the d
     REQUIRE(all.isOk());
     REQUIRE(ofDefaults.isOk());
     const bool isChained = std::string(name) == "longvit_1k";
-    CHECK(ofDefaults->passFunctions == (isChained ? all->passFunctions : std::vector<std::string>()));
+    CHECK(ofDefaults->passFunctions == (isChained ? all->passFunctions : std::vector<PatternText>()));
     CHECK(ofDefaults->functions == all->functions);
     auto sources = variantSources(*ofDefaults, KernelShape(), ""),
          sourcesOfAll = variantSources(*all, KernelShape(), "");
@@ -137,6 +137,22 @@ TEST_CASE("chained passes are sources of their own, and one record of several co
   }
 }
 
+TEST_CASE("kernels with exact products of floats bound scores by a tanh of all digits, the others by a fast one") {
+  auto file = shipped("softcap");
+  auto pattern = preparePattern(*file);
+  REQUIRE(pattern.isOk());
+  const auto callsTanh = [&](DType dtype, Precision precision) {
+    KernelShape shape;
+    shape.elements = CallElements(dtype, CallElements::outOf(dtype), precision);
+    auto sources = variantSources(*pattern, shape, "");
+    REQUIRE_MESSAGE(sources.isOk(), sources.status().message());
+    return sources->front().text.find("tanhf(") != std::string::npos;
+  };
+  CHECK(callsTanh(DType::fp32, Precision::exact));
+  CHECK(!callsTanh(DType::fp32, Precision::tf32));
+  CHECK(!callsTanh(DType::bf16, Precision::exact));
+}
+
 TEST_CASE("every shipped pattern prepares, with stages timed in order") {
   for (const char *name : kAllPatterns) {
     CAPTURE(name);
@@ -144,7 +160,7 @@ TEST_CASE("every shipped pattern prepares, with stages timed in order") {
     CHECK(pattern.name == name);
     CHECK(pattern.digest.size() == 64);
     CHECK(pattern.note == "");
-    CHECK(pattern.functions.find("struct Pattern") != std::string::npos);
+    CHECK(pattern.functions.usual.find("struct Pattern") != std::string::npos);
     std::vector<std::string> stages;
     for (const StageTime &time : pattern.times)
       stages.push_back(time.stage);

@@ -71,7 +71,7 @@ private:
   static test::HostText sourceOf(const PreparedPattern &prepared, int blockM, int reversed) {
     test::HostText source;
     source.text =
-        std::string(test::kHostDevice) + test::kHostItemTraits + prepared.functions + test::kHostItems + kAfter;
+        std::string(test::kHostDevice) + test::kHostItemTraits + prepared.functions.usual + test::kHostItems + kAfter;
     source.flags = "-w -I" + test::places().source + " -DBLOCK_M=" + std::to_string(blockM) +
                    " -DREVERSED=" + std::to_string(reversed) + " -DDOCUMENT_TILES=1";
     return source;
@@ -240,7 +240,7 @@ TEST_CASE("patterns say how many documents their rows lie in, or why that is not
   const PreparedPattern causal = library("causal");
   CHECK_FALSE(causal.rates->hasDocuments);
   CHECK(causal.rates->whyNoDocuments == "its rows do not lie in documents");
-  CHECK(causal.functions.find("documentRow") == std::string::npos);
+  CHECK(causal.functions.usual.find("documentRow") == std::string::npos);
   auto branches = [](const std::string &arguments, const std::string &other) {
     return parsed("attn.pattern @two(" + arguments + R"() {
       %c = attn.causal

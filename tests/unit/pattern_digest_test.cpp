@@ -32,7 +32,7 @@ std::optional<Compiled> compiledFrom(const std::string &text) {
   auto prepared = preparePattern(**file);
   if (!prepared)
     return std::nullopt;
-  return Compiled{prepared->digest, prepared->functions};
+  return Compiled{prepared->digest, prepared->functions.usual};
 }
 
 } // namespace

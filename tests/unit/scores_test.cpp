@@ -376,12 +376,12 @@ TEST_CASE("scaled scores alone are no chain: the same functions, and the same di
   REQUIRE(first.isOk());
   REQUIRE(second.isOk());
   CHECK(first->functions == second->functions);
-  CHECK(first->functions.find("pattern_score") == std::string::npos);
+  CHECK(first->functions.usual.find("pattern_score") == std::string::npos);
   CHECK(first->digest == second->digest);
   auto capped = preparePattern(*parsed(chainText("%t = attn.softcap %s by 20.0")));
   REQUIRE(capped.isOk());
   CHECK(capped->digest != first->digest);
-  CHECK(capped->functions.find("pattern_score") != std::string::npos);
+  CHECK(capped->functions.usual.find("pattern_score") != std::string::npos);
 }
 
 TEST_CASE("kernels without a chain take nothing from score_chain.cuh") {

@@ -67,7 +67,8 @@ struct Raster {
 /// Exit code of the compiled program.
 int compileAndRun(const PreparedPattern &prepared, Raster raster) {
   test::HostText source;
-  source.text = std::string(test::kHostDevice) + test::kHostItemTraits + prepared.functions + test::kHostItems + kAfter;
+  source.text =
+      std::string(test::kHostDevice) + test::kHostItemTraits + prepared.functions.usual + test::kHostItems + kAfter;
   source.flags = "-w -I" + test::places().source + " -DBLOCK_M=" + std::to_string(raster.blockM) +
                  " -DRASTER=" + std::to_string(raster.heads) + " -DREVERSED=" + std::to_string(raster.reversed) +
                  " -DCHAINED=" + std::to_string(raster.chained);

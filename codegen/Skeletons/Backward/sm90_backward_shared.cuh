@@ -73,8 +73,8 @@ private:
   static_assert(kKeyTileBytes == Traits::kSmemStageBytesK && kValueTileBytes == Traits::kSmemStageBytesV &&
                     kQueryTileBytes == Traits::kSmemStageBytesQ && kOutTileBytes == Traits::kSmemStageBytesOut,
                 "slots are planned as large as tiles");
-  static_assert(kStatisticsBytes * kSlots == Traits::kSmemStageBytesStatistics,
-                "lse and delta of each stage have their place");
+  static_assert(kStatisticsBytes * kSlots <= Traits::kSmemStageBytesStatistics,
+                "lse and delta of all stages have room");
   static_assert(areApart({{Traits::kSmemBarriers, sizeof(BackwardRecords<kSlots>)},
                           {Traits::kSmemK, kKeyTileBytes},
                           {Traits::kSmemV, kValueTileBytes},

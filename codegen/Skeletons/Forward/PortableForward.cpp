@@ -37,7 +37,7 @@ SmemLayout layoutOf(const KernelRequest &request, const PortableConfig &config) 
 int64_t leastRegisters(const KernelRequest &request, const PortableConfig &config) {
   constexpr int64_t kStatePerTile = 4, kAddresses = 20;
   const int64_t rowTiles = config.blockM / config.warps / kMmaRows;
-  const int64_t copies = !request.element().isPacked() && request.elements.precision == Precision::exact;
+  const int64_t copies = request.isExact();
   const int64_t perTile = request.valueDim / 2 + config.chunkN / 2 * (1 + config.overlapScores + copies) +
                           config.queryInRegisters * request.headDim * request.element().bytes / 8 + kStatePerTile;
   return rowTiles * perTile + kAddresses;
