@@ -139,14 +139,20 @@ TEST_CASE("two kernels of a skeleton are one translation unit") {
     MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
     return;
   }
-  for (const char *kind : {"forward", "backward"})
-    for (const char *arch : {"sm_90a", "sm_80"}) {
-      CAPTURE(kind);
-      CAPTURE(arch);
-      const KernelSource source = togetherOf({kind, arch, "causal", 64}, {kind, arch, "document", 128});
-      const auto code = compile(source, arch);
-      CHECK_MESSAGE(code.isOk(), code.status().message());
-      if (code.isOk())
-        CHECK(code->ptx.find(".entry second_kernel") != std::string::npos);
-    }
+  const std::pair<Wanted, Wanted> pairs[] = {
+      {{"forward", "sm_90a", "causal"}, {"forward", "sm_90a", "document", 128}},
+      {{"forward", "sm_80", "causal"}, {"forward", "sm_80", "document", 128}},
+      {{"backward", "sm_90a", "causal"}, {"backward", "sm_90a", "document", 128}},
+      {{"backward", "sm_80", "causal"}, {"backward", "sm_80", "document", 128}},
+      {{"decode", "sm_80", "causal"}, {"decode", "sm_80", "document", 128}},
+      {{"cascade", "sm_80", "causal"}, {"cascade", "sm_80", "document", 128}},
+  };
+  for (const auto &[first, second] : pairs) {
+    CAPTURE(first.kind);
+    CAPTURE(first.arch);
+    const auto code = compile(togetherOf(first, second), first.arch);
+    CHECK_MESSAGE(code.isOk(), code.status().message());
+    if (code.isOk())
+      CHECK(code->ptx.find(".entry second_kernel") != std::string::npos);
+  }
 }

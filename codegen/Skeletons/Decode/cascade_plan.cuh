@@ -7,25 +7,24 @@
 
 namespace heddle {
 
-static_assert(Pattern::kBranchCount == 1 && KernelTraits::kPacksHeads, "tiles of all rows and heads are the same ones");
-
 // A sequence, or what a group has together.
-struct SharedKeys {
+template <class K> struct SharedKeys {
   int32_t rows, shared; // queries; keys shared with the sequence before
   int32_t begin, end;   // key tiles that all of its queries keep whole
 
   DEV static SharedKeys none() { return {0, 0, 0, 0}; }
 
-  DEV static SharedKeys of(const ShareParams<true> &p, int32_t number) {
+  DEV static SharedKeys of(const ParamsOf<K> &p, int32_t number) {
     const Sequence sequence = Sequence::read(p, number, 0);
     SharedKeys keys = {sequence.rows, max(p.sharedK[number], 0), 0, 0};
     if (sequence.rows == 0 || sequence.rows * p.sharingHeads > max(cascade::kMostRows, p.sharingHeads))
       return none();
-    const PatternContext context = sequence.context(p, 0);
+    using Pattern = typename K::Pattern;
+    const Context<K> context = sequence.context(p, 0);
     const int32_t first = context.qOrigin, last = first + sequence.rows - 1, variant = Pattern::variant(context);
-    const int32_t all = sequence.keys / KernelTraits::kBlockN;
+    const int32_t all = sequence.keys / K::kBlockN;
     for (int32_t from = 0; from < all && keys.begin == keys.end;) {
-      const KeyRange range = Pattern::nextRange(context, variant, 0, first, last, KernelTraits::kBlockN, from);
+      const typename Pattern::Range range = Pattern::nextRange(context, variant, 0, first, last, K::kBlockN, from);
       if (range.begin == kNoTile)
         break;
       from = range.end;
@@ -43,23 +42,23 @@ struct SharedKeys {
   }
   // The tiles of a group of so many sequences; none, if they are not worth it.
   DEV void close(int32_t sequences) {
-    end = min(end, shared / KernelTraits::kBlockN);
+    end = min(end, shared / K::kBlockN);
     if (sequences == 1 || end - begin < cascade::kLeastTiles)
       begin = end = 0;
   }
 };
 
 // Those of the sequences that the block looks at, by their threads.
-class SharedKeysOfBlock {
+template <class K> class SharedKeysOfBlock {
 public:
   DEV explicit SharedKeysOfBlock(uint32_t address) : address(address) {}
 
-  DEV void store(int32_t place, const SharedKeys &keys) const {
+  DEV void store(int32_t place, const SharedKeys<K> &keys) const {
     ptx::storeShared16(address + place * 16, keys.rows, keys.shared, keys.begin, keys.end);
   }
-  DEV SharedKeys load(int32_t place) const {
-    if (place < 0 || place >= kThreads)
-      return SharedKeys::none();
+  DEV SharedKeys<K> load(int32_t place) const {
+    if (place < 0 || place >= K::kThreads)
+      return SharedKeys<K>::none();
     int32_t words[4];
     ptx::loadShared16(address + place * 16, words);
     return {words[0], words[1], words[2], words[3]};
@@ -67,9 +66,9 @@ public:
 
   // The sequence belongs to the one before it. One whose neighbours share much more among themselves does not.
   DEV bool isLinked(int32_t place) const {
-    const SharedKeys before = load(place - 1), own = load(place), behind = load(place + 1);
+    const SharedKeys<K> before = load(place - 1), own = load(place), behind = load(place + 1);
     const int32_t ofBefore = load(place - 2).rows > 0 ? before.shared : 0;
-    return before.rows > 0 && own.rows > 0 && own.shared >= cascade::kLeastTiles * KernelTraits::kBlockN &&
+    return before.rows > 0 && own.rows > 0 && own.shared >= cascade::kLeastTiles * K::kBlockN &&
            own.shared >= max(ofBefore, behind.rows > 0 ? behind.shared : 0) / 2;
   }
 
@@ -82,7 +81,7 @@ struct Run {
   int32_t first, end;
 
   // All threads of the block call.
-  DEV static Run of(const BlockWords &words, bool isLinked) {
+  template <class K> DEV static Run of(const BlockWords &words, bool isLinked) {
     const int32_t place = threadIdx.x, warp = place / 32, lane = place % 32;
     const uint32_t links = __ballot_sync(kWholeWarp, isLinked);
     if (lane == 0)
@@ -96,21 +95,21 @@ struct Run {
     run.first = run.first / 32 * 32 + 31 - __clz(static_cast<int>(before));
     int32_t w = warp;
 #pragma unroll 1
-    while (behind == 0 && ++w < KernelTraits::kWarps)
+    while (behind == 0 && ++w < K::kWarps)
       behind = ~static_cast<uint32_t>(words.load(w));
-    run.end = behind == 0 ? kThreads : w * 32 + __ffs(static_cast<int>(behind)) - 1;
+    run.end = behind == 0 ? K::kThreads : w * 32 + __ffs(static_cast<int>(behind)) - 1;
     return run;
   }
 };
 
 // What this sequence and those behind it in its run have together; of the first one of a run, the group. All threads of the
 // block call.
-DEV SharedKeys joinRun(const SharedKeysOfBlock &block, const Run &run, SharedKeys own) {
+template <class K> DEV SharedKeys<K> joinRun(const SharedKeysOfBlock<K> &block, const Run &run, SharedKeys<K> own) {
   const int32_t place = threadIdx.x;
   if (run.first == place)
     own.shared = kNoTile; // with whatever is before the run
 #pragma unroll 1
-  for (int32_t distance = 1; distance < kThreads; distance *= 2) {
+  for (int32_t distance = 1; distance < K::kThreads; distance *= 2) {
     __syncthreads();
     block.store(place, own);
     __syncthreads();
@@ -129,7 +128,8 @@ DEV void writeRecord(int32_t *to, int32_t a, int32_t b, int32_t c, int32_t d) {
   to[0] = a, to[1] = b, to[2] = c, to[3] = d;
 }
 
-DEV void writeSequence(const ShareParams<true> &p, int32_t number, const SharedKeys &group, int32_t state) {
+template <class K>
+DEV void writeSequence(const ParamsOf<K> &p, int32_t number, const SharedKeys<K> &group, int32_t state) {
   writeRecord(p.sharing + cascade::firstSequenceWord(p.sequences) + number * cascade::kSequenceWords, group.begin,
               group.end, state, 0);
   if (group.end == group.begin)
@@ -141,31 +141,32 @@ DEV void writeSequence(const ShareParams<true> &p, int32_t number, const SharedK
     rows[query] = firstRow + query;
 }
 
-DEV void writeGroup(const ShareParams<true> &p, int32_t number, int32_t sequence, const SharedKeys &group,
-                    int32_t state) {
+template <class K>
+DEV void writeGroup(const ParamsOf<K> &p, int32_t number, int32_t sequence, const SharedKeys<K> &group, int32_t state) {
   int32_t *const record = p.sharing + cascade::kHeadWords + number * cascade::kGroupWords;
   writeRecord(record, sequence, group.rows, group.begin, group.end);
   record[4] = state;
 }
 
 // Sequences from `first` on, one for each thread.
-DEV void planGroups(const ShareParams<true> &p, const BlockWords &words, const SharedKeysOfBlock &block, int32_t first,
+template <class K>
+DEV void planGroups(const ParamsOf<K> &p, const BlockWords &words, const SharedKeysOfBlock<K> &block, int32_t first,
                     GroupCounts &counts) {
   const int32_t place = threadIdx.x, number = first + place;
   const bool exists = number < p.sequences;
-  const SharedKeys own = exists ? SharedKeys::of(p, number) : SharedKeys::none();
+  const SharedKeys<K> own = exists ? SharedKeys<K>::of(p, number) : SharedKeys<K>::none();
   __syncthreads();
   block.store(place, own);
   __syncthreads();
-  const Run run = Run::of(words, block.isLinked(place));
-  const SharedKeys rest = joinRun(block, run, own);
+  const Run run = Run::of<K>(words, block.isLinked(place));
+  const SharedKeys<K> rest = joinRun(block, run, own);
   __syncthreads();
   block.store(place, rest);
   __syncthreads();
-  SharedKeys group = block.load(run.first);
+  SharedKeys<K> group = block.load(run.first);
   group.close(run.end - run.first);
   const bool isFirst = run.first == place && group.end > group.begin;
-  const BlockSum sum = sumOfBlock(words, isFirst ? static_cast<int64_t>(group.rows) << 32 | 1 : 0);
+  const BlockSum sum = sumOfBlock<K>(words, isFirst ? static_cast<int64_t>(group.rows) << 32 | 1 : 0);
   const int32_t groups = counts.groups + static_cast<int32_t>(sum.before),
                 rows = counts.rows + static_cast<int32_t>(sum.before >> 32);
   // Of a sequence that is not the first of its group, that group is counted already.
@@ -178,20 +179,23 @@ DEV void planGroups(const ShareParams<true> &p, const BlockWords &words, const S
   counts.rows += static_cast<int32_t>(sum.all >> 32);
 }
 
-struct CascadePlan {
-  using Params = KernelParams;
+template <class K> struct CascadePlan {
+  using Params = ParamsOf<K>;
   static constexpr int kThreads = K::kThreads, kMinBlocks = 0;
 
   DEV static void run(const Params &p) {
     const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
     const BlockWords words(shared);
-    const SharedKeysOfBlock block(shared + decode::kControlBytes);
+    const SharedKeysOfBlock<K> block(shared + decode::kControlBytes);
     GroupCounts counts = {0, 0};
     for (int32_t first = 0; first < p.sequences; first += kThreads)
       planGroups(p, words, block, first, counts);
     if (threadIdx.x == 0)
       p.sharing[0] = counts.groups, p.sharing[1] = counts.rows;
   }
+
+private:
+  static_assert(K::Pattern::kBranchCount == 1 && K::kPacksHeads, "tiles of all rows and heads are the same ones");
 };
 
 } // namespace heddle

@@ -12,8 +12,6 @@
 
 namespace heddle {
 
-constexpr bool kPacksHeads = KernelTraits::kPacksHeads;
-
 // Of numbers that are not negative, without a division where the divisor is 1, as it is of one query.
 DEV int32_t quickQuotient(int32_t a, int32_t b) {
   if (b == 1)
@@ -22,14 +20,17 @@ DEV int32_t quickQuotient(int32_t a, int32_t b) {
 }
 
 // Heads that share a unit.
-DEV int32_t headsOfUnit(const KernelParams &p) { return kPacksHeads ? p.sharingHeads : 1; }
-DEV int32_t linesOfSequence(const KernelParams &p) { return kPacksHeads ? p.tables : p.heads; }
+template <class K> DEV int32_t headsOfUnit(const ParamsOf<K> &p) { return K::kPacksHeads ? p.sharingHeads : 1; }
+template <class K> DEV int32_t linesOfSequence(const ParamsOf<K> &p) { return K::kPacksHeads ? p.tables : p.heads; }
 
 constexpr int kRowsShift = 4, kTallShift = 6;
 static_assert(decode::kRows == 1 << kRowsShift && decode::kRows * decode::kGroups == 1 << kTallShift,
               "units have powers of two of rows");
 
-struct Line : Share {
+template <class K> struct Line : KeyShare<K> {
+  using Share = KeyShare<K>;
+  using Params = ParamsOf<K>;
+
   Sequence sequence; // of a group: all its queries, with the keys that they share
   int32_t head, variant, rate;
   int32_t rowsOfUnit;
@@ -40,21 +41,21 @@ struct Line : Share {
   DEV int32_t rowsOfClass(int32_t rho) const { return ceilDiv(sequence.rows - rho, rate); }
 
   // Units of all classes, which are `classes`.
-  DEV void deal(const KernelParams &p, int32_t classes) {
-    const int32_t packed = rowsOfClass(0) * headsOfUnit(p);
+  DEV void deal(const Params &p, int32_t classes) {
+    const int32_t packed = rowsOfClass(0) * headsOfUnit<K>(p);
     rowsOfUnit = packed > decode::kRows ? decode::kRows * decode::kGroups : decode::kRows;
     tilesOfClass = (packed + rowsOfUnit - 1) >> (packed > decode::kRows ? kTallShift : kRowsShift);
-    units = classes * tilesOfClass * (kPacksHeads && !hasTableOfHead(p) ? p.kvHeads : 1);
+    units = classes * tilesOfClass * (K::kPacksHeads && !hasTableOfHead(p) ? p.kvHeads : 1);
   }
 
   // Of the first sequence, the line becomes that of a group.
-  DEV void shareKeys(const KernelParams &p, const Share &share, int32_t rowsOfGroup) {
+  DEV void shareKeys(const Params &p, const Share &share, int32_t rowsOfGroup) {
     static_cast<Share &>(*this) = share;
     if (share.isGroup()) {
       sequence.rows = rowsOfGroup, sequence.keys = share.keyEnd();
       deal(p, 1);
-      setWork(rowsOfUnit > decode::kRows);
-      keyTiles = workOfUnit();
+      this->setWork(rowsOfUnit > decode::kRows);
+      keyTiles = this->workOfUnit();
     } else {
       keyTiles = max(keyTiles - share.tiles(), 1);
     }
@@ -62,17 +63,18 @@ struct Line : Share {
 };
 
 // Key tiles that rows between two positions visit. Lanes may differ in everything; all of a warp call.
-DEV int32_t visitedTiles(const PatternContext &context, int32_t variant, int32_t first, int32_t last) {
+template <class K> DEV int32_t visitedTiles(const Context<K> &context, int32_t variant, int32_t first, int32_t last) {
+  using Pattern = typename K::Pattern;
   int32_t tiles = 0;
 #pragma unroll 1
   for (int branch = 0; branch < Pattern::kBranchCount; ++branch) {
     const int32_t keys = ceilDiv(context.seqlenK, Pattern::keyRate(variant, branch));
-    const int32_t end = ceilDiv(keys, KernelTraits::kBlockN);
+    const int32_t end = ceilDiv(keys, K::kBlockN);
     int32_t from = 0;
     bool isOpen = from < end;
 #pragma unroll 1
     while (__any_sync(kWholeWarp, isOpen)) {
-      const KeyRange range = Pattern::nextRange(context, variant, branch, first, last, KernelTraits::kBlockN, from);
+      const typename Pattern::Range range = Pattern::nextRange(context, variant, branch, first, last, K::kBlockN, from);
       isOpen = isOpen && range.begin != kNoTile;
       tiles += isOpen ? range.end - range.begin : 0;
       from = isOpen ? range.end : from;
@@ -83,23 +85,24 @@ DEV int32_t visitedTiles(const PatternContext &context, int32_t variant, int32_t
 }
 
 // All lanes of a warp call.
-DEV Line readLine(const KernelParams &p, int32_t number) {
-  Line line;
+template <class K> DEV Line<K> readLine(const ParamsOf<K> &p, int32_t number) {
+  using Share = KeyShare<K>;
+  Line<K> line;
   const int32_t groups = Share::groups(p);
   const bool isGroup = number < groups;
   const GroupRecord group = Share::group(p, isGroup ? number : 0);
   int32_t sequence = isGroup ? group.sequence : number - groups, kvHead = 0;
   line.head = 0;
-  if (!kPacksHeads || hasTableOfHead(p)) {
-    const int32_t lines = linesOfSequence(p);
+  if (!K::kPacksHeads || hasTableOfHead(p)) {
+    const int32_t lines = linesOfSequence<K>(p);
     sequence = number / lines; // there are no groups
-    line.head = number % lines * (kPacksHeads ? p.sharingHeads : 1);
+    line.head = number % lines * (K::kPacksHeads ? p.sharingHeads : 1);
     kvHead = line.head / p.sharingHeads;
   }
   line.sequence = Sequence::read(p, sequence, kvHead);
-  const PatternContext context = line.sequence.context(p, line.head);
-  line.variant = Pattern::variant(context);
-  line.rate = Pattern::queryRate(line.variant);
+  const Context<K> context = line.sequence.context(p, line.head);
+  line.variant = K::Pattern::variant(context);
+  line.rate = K::Pattern::queryRate(line.variant);
   const int32_t classes = min(line.rate, line.sequence.rows);
   line.deal(p, classes);
   line.keyTiles = 1; // a unit without any has rows to write
@@ -107,7 +110,7 @@ DEV Line readLine(const KernelParams &p, int32_t number) {
   for (int32_t rho = 0; __any_sync(kWholeWarp, rho < classes); ++rho) {
     const int32_t own = max(min(rho, classes - 1), 0), first = context.qOrigin + own;
     const int32_t last = first + line.rate * max(line.rowsOfClass(own) - 1, 0);
-    line.keyTiles = max(line.keyTiles, visitedTiles(context, line.variant, first, last));
+    line.keyTiles = max(line.keyTiles, visitedTiles<K>(context, line.variant, first, last));
   }
   line.shareKeys(p, isGroup ? Share::ofGroup(group) : Share::ofSequence(p, sequence), group.rows);
   return line;

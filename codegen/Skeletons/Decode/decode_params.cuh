@@ -3,11 +3,11 @@
 #pragma once
 
 #include "Shared/key_scales.cuh"
-#include "Shared/pattern_operands.cuh"
+#include "Shared/pattern_context.cuh"
 
 namespace heddle {
 
-struct DecodeParams : OperandsOf<Pattern>, KeyScales<KernelTraits> {
+template <class K> struct DecodeFields : OperandsOf<typename K::Pattern>, KeyScales<K> {
   const void *q, *k, *v;
   void *out;
   float *lse;
@@ -21,17 +21,15 @@ struct DecodeParams : OperandsOf<Pattern>, KeyScales<KernelTraits> {
   int32_t sequences, heads, kvHeads, sharingHeads, seqlenQ, pages, pageSize, maxPages;
   int32_t tables; // of each sequence: one, or one for each kv head
   float scaleLog2;
-  int32_t param[Pattern::kParamCount > 0 ? Pattern::kParamCount : 1];
+  int32_t param[kArgumentWords<typename K::Pattern>];
 };
 
 // Of kernels that know which keys sequences share (PortableCascade.cpp).
-template <bool Shares> struct ShareParams : DecodeParams {
+template <class K, bool Shares> struct DecodeParams : DecodeFields<K> {
   const int32_t *sharedK; // of each sequence, with the one before it
   int32_t *sharing;       // cascade_layout.cuh
   char *sharedStates;
 };
-template <> struct ShareParams<false> : DecodeParams {};
-
-using KernelParams = ShareParams<KernelTraits::kShares != 0>;
+template <class K> struct DecodeParams<K, false> : DecodeFields<K> {};
 
 } // namespace heddle

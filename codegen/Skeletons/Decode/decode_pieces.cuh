@@ -5,7 +5,6 @@
 #include "Decode/decode_lines.cuh"
 #include "Ptx/memory.cuh"
 #include "Ptx/scalar.cuh"
-#include "Decode/decode_kernel.cuh"
 
 namespace heddle {
 
@@ -27,7 +26,6 @@ private:
   uint32_t address;
 };
 constexpr int kParkedWord = 8; // words from here on are those of parked structs
-static_assert(2 * KernelTraits::kWarps <= kParkedWord, "each warp has a sum of 64 bits, and a number");
 
 // What is the same in all threads and not looked at for long, in shared memory instead of registers. Barriers lie between
 // two uses, and between park() and unpark().
@@ -66,7 +64,7 @@ DEV int64_t sumOfWarp(int64_t own) {
   return own;
 }
 
-DEV BlockSum sumOfBlock(const BlockWords &words, int64_t own) {
+template <class K> DEV BlockSum sumOfBlock(const BlockWords &words, int64_t own) {
   const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t sum = sumOfWarp(own);
   __syncthreads();
@@ -75,7 +73,7 @@ DEV BlockSum sumOfBlock(const BlockWords &words, int64_t own) {
   __syncthreads();
   BlockSum result = {sum - own, 0};
 #pragma unroll
-  for (int i = 0; i < KernelTraits::kWarps; ++i) {
+  for (int i = 0; i < K::kWarps; ++i) {
     const int64_t ofWarp = words.load(i);
     result.before += i < warp ? ofWarp : 0;
     result.all += ofWarp;
@@ -90,23 +88,23 @@ DEV int64_t quotient(int64_t a, int64_t b) {
   return a / b;
 }
 
-DEV int64_t evenQuota(int64_t tiles) {
+template <class K> DEV int64_t evenQuota(int64_t tiles) {
   const int64_t blocks = ptx::rereadGridSize();
-  if (tiles <= blocks * KernelTraits::kPieceTiles)
-    return KernelTraits::kPieceTiles;
+  if (tiles <= blocks * K::kPieceTiles)
+    return K::kPieceTiles;
   return quotient(tiles + blocks - 1, blocks);
 }
 
 // Units of the same length are shared by as many blocks each, or blocks have as many whole units each, where a block does
 // not get an eighth more than an even share by it: no block has parts of two units then. Their length is raised to whole
 // pieces, of which the last one may lack some tiles.
-struct EqualUnits {
+template <class K> struct EqualUnits {
   int64_t quota;
   int32_t keyTiles;
 
   DEV EqualUnits(int32_t units, int32_t tiles)
-      : quota(evenQuota(static_cast<int64_t>(units) * tiles)), keyTiles(tiles) {
-    constexpr uint32_t kLeast = KernelTraits::kPieceTiles;
+      : quota(evenQuota<K>(static_cast<int64_t>(units) * tiles)), keyTiles(tiles) {
+    constexpr uint32_t kLeast = K::kPieceTiles;
     const uint32_t blocks = ptx::rereadGridSize(), count = units, length = tiles;
     const uint32_t shortPieces = (length + kLeast - 1) / kLeast;
     if (static_cast<uint64_t>(count) * shortPieces <= blocks)
@@ -129,7 +127,7 @@ private:
 };
 
 // The tiles of this block: from `first` on, `count` of them, the first one in line `line`, which begins at `lineFirst`.
-struct Piece {
+template <class K> struct Piece {
   int64_t quota, first, lineFirst; // quota: tiles of a piece; 0: not yet known
   int32_t count, line, lines;
 
@@ -137,7 +135,7 @@ struct Piece {
   // With `all` tiles to deal out, by the quota where there is one.
   DEV void deal(int64_t all) {
     if (quota == 0)
-      quota = evenQuota(all);
+      quota = evenQuota<K>(all);
     first = blockIdx.x * quota;
     count = static_cast<int32_t>(max(min(quota, all - first), static_cast<int64_t>(0)));
   }
@@ -147,32 +145,32 @@ struct Piece {
 DEV int32_t blockOf(int64_t tile, int64_t quota) { return static_cast<int32_t>(quotient(tile, quota)); }
 
 // The work of the line with this number; none where it is behind the last one. All lanes of a warp call.
-DEV int64_t workOfLine(const KernelParams &p, int32_t number, int32_t lines) {
-  const int64_t work = readLine(p, min(number, lines - 1)).work();
+template <class K> DEV int64_t workOfLine(const ParamsOf<K> &p, int32_t number, int32_t lines) {
+  const int64_t work = readLine<K>(p, min(number, lines - 1)).work();
   return number < lines ? work : 0;
 }
 
-DEV Line lineOfLane(const Line &own, int32_t lane) {
+template <class K> DEV Line<K> lineOfLane(const Line<K> &own, int32_t lane) {
   const Sequence &sequence = own.sequence;
   const auto of = [lane](int32_t word) { return __shfl_sync(kWholeWarp, word, lane); };
-  return Line{Share::ofLane(own, of),
-              {of(sequence.number), of(sequence.batch), of(sequence.firstRow), of(sequence.rows), of(sequence.keys)},
-              of(own.head),
-              of(own.variant),
-              of(own.rate),
-              of(own.rowsOfUnit),
-              of(own.tilesOfClass),
-              of(own.units),
-              of(own.keyTiles)};
+  return Line<K>{KeyShare<K>::ofLane(own, of),
+                 {of(sequence.number), of(sequence.batch), of(sequence.firstRow), of(sequence.rows), of(sequence.keys)},
+                 of(own.head),
+                 of(own.variant),
+                 of(own.rate),
+                 of(own.rowsOfUnit),
+                 of(own.tilesOfClass),
+                 of(own.units),
+                 of(own.keyTiles)};
 }
 
 // Every warp by itself: there are at most as many lines as lanes.
-DEV void findInWarp(const KernelParams &p, Piece &piece, Line &line) {
+template <class K> DEV void findInWarp(const ParamsOf<K> &p, Piece<K> &piece, Line<K> &line) {
   const int32_t lane = threadIdx.x % 32;
-  Line ofLane = readLine(p, min(lane, piece.lines - 1));
+  Line<K> ofLane = readLine<K>(p, min(lane, piece.lines - 1));
   const int32_t tiles = __reduce_max_sync(kWholeWarp, ofLane.keyTiles);
   if (tiles == __reduce_min_sync(kWholeWarp, ofLane.keyTiles)) {
-    const EqualUnits equal(__reduce_add_sync(kWholeWarp, lane < piece.lines ? ofLane.units : 0), tiles);
+    const EqualUnits<K> equal(__reduce_add_sync(kWholeWarp, lane < piece.lines ? ofLane.units : 0), tiles);
     piece.quota = equal.quota;
     ofLane.keyTiles = equal.keyTiles;
   }
@@ -190,36 +188,36 @@ DEV void findInWarp(const KernelParams &p, Piece &piece, Line &line) {
 }
 
 // The number that all threads of the block have between their shortest and their longest; 0 where there are several.
-DEV int32_t onlyNumber(const BlockWords &words, int32_t shortest, int32_t longest) {
-  const int32_t place = KernelTraits::kWarps + threadIdx.x / 32;
+template <class K> DEV int32_t onlyNumber(const BlockWords &words, int32_t shortest, int32_t longest) {
+  const int32_t place = K::kWarps + threadIdx.x / 32;
   shortest = __reduce_min_sync(kWholeWarp, shortest);
   longest = __reduce_max_sync(kWholeWarp, longest);
   if (threadIdx.x % 32 == 0)
     words.store(place, shortest == longest ? longest : 0);
   __syncthreads();
-  const int64_t only = words.load(KernelTraits::kWarps);
+  const int64_t only = words.load(K::kWarps);
   bool isOnly = true;
 #pragma unroll
-  for (int i = 1; i < KernelTraits::kWarps; ++i)
-    isOnly &= words.load(KernelTraits::kWarps + i) == only;
+  for (int i = 1; i < K::kWarps; ++i)
+    isOnly &= words.load(K::kWarps + i) == only;
   return isOnly ? static_cast<int32_t>(only) : 0;
 }
 
 // All threads of the block call.
-DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piece, Line &line) {
+template <class K> DEV void findInBlock(const ParamsOf<K> &p, const BlockWords &words, Piece<K> &piece, Line<K> &line) {
   const int32_t thread = threadIdx.x;
   int64_t own = 0, last = 0;
   int32_t shortest = kNoTile, longest = 0;
 #pragma unroll 1
-  for (int32_t first = 0; first < piece.lines; first += kThreads) {
-    const Line ofThread = readLine(p, min(first + thread, piece.lines - 1));
+  for (int32_t first = 0; first < piece.lines; first += K::kThreads) {
+    const Line<K> ofThread = readLine<K>(p, min(first + thread, piece.lines - 1));
     own += last = first + thread < piece.lines ? ofThread.work() : 0;
     shortest = min(shortest, ofThread.keyTiles);
     longest = max(longest, ofThread.keyTiles);
   }
-  BlockSum sum = sumOfBlock(words, own);
-  if (const int32_t tiles = onlyNumber(words, shortest, longest); tiles > 0) {
-    const EqualUnits equal(static_cast<int32_t>(quotient(sum.all, tiles)), tiles);
+  BlockSum sum = sumOfBlock<K>(words, own);
+  if (const int32_t tiles = onlyNumber<K>(words, shortest, longest); tiles > 0) {
+    const EqualUnits<K> equal(static_cast<int32_t>(quotient(sum.all, tiles)), tiles);
     if (equal.keyTiles == tiles) // lines are read anew, with this length
       piece.quota = equal.quota;
   }
@@ -228,10 +226,10 @@ DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piec
     return;
   int64_t passed = 0;
 #pragma unroll 1
-  for (int32_t first = 0; passed <= piece.first; first += kThreads) {
-    if (piece.lines > kThreads) { // else the sums are those of lines
-      last = workOfLine(p, first + thread, piece.lines);
-      sum = sumOfBlock(words, last);
+  for (int32_t first = 0; passed <= piece.first; first += K::kThreads) {
+    if (piece.lines > K::kThreads) { // else the sums are those of lines
+      last = workOfLine<K>(p, first + thread, piece.lines);
+      sum = sumOfBlock<K>(words, last);
     }
     __syncthreads();
     const int64_t begin = passed + sum.before;
@@ -244,12 +242,12 @@ DEV void findInBlock(const KernelParams &p, const BlockWords &words, Piece &piec
   __syncthreads();
   piece.lineFirst = words.load(0);
   piece.line = static_cast<int32_t>(words.load(1));
-  line = readLine(p, piece.line);
+  line = readLine<K>(p, piece.line);
 }
 
 // `line`: that of its first tile.
-DEV Piece findPiece(const KernelParams &p, const BlockWords &words, Line &line) {
-  Piece piece = {0, 0, 0, 0, 0, Share::groups(p) + p.sequences * linesOfSequence(p)};
+template <class K> DEV Piece<K> findPiece(const ParamsOf<K> &p, const BlockWords &words, Line<K> &line) {
+  Piece<K> piece = {0, 0, 0, 0, 0, KeyShare<K>::groups(p) + p.sequences * linesOfSequence<K>(p)};
   if (piece.lines > 32)
     findInBlock(p, words, piece, line);
   else if (piece.lines > 0)

@@ -7,27 +7,29 @@
 
 namespace heddle {
 
-struct Unit : Share {
+template <class K> struct Unit : KeyShare<K> {
+  using Params = ParamsOf<K>;
+
   Sequence sequence;
   int32_t variant, rate, rho;
   int32_t firstHead, kvHead, heads; // of the rows, side by side
   int32_t firstRow, rows;           // by their number in the class: packed rows, those that there are
   bool isTall;                      // each warp has 16 rows of its own
 
-  DEV Unit(const KernelParams &p, const Line &line, int32_t number)
-      : Share(line), sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit(p)) {
+  DEV Unit(const Params &p, const Line<K> &line, int32_t number)
+      : KeyShare<K>(line), sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit<K>(p)) {
     const int32_t rest = quickQuotient(number, line.tilesOfClass), tile = number - rest * line.tilesOfClass;
     const int32_t classes = min(line.rate, line.sequence.rows), ofClass = quickQuotient(rest, classes);
     rho = rest - ofClass * classes;
-    kvHead = kPacksHeads && !hasTableOfHead(p) ? ofClass : line.head / p.sharingHeads;
-    firstHead = kPacksHeads ? kvHead * heads : line.head;
+    kvHead = K::kPacksHeads && !hasTableOfHead(p) ? ofClass : line.head / p.sharingHeads;
+    firstHead = K::kPacksHeads ? kvHead * heads : line.head;
     firstRow = tile * line.rowsOfUnit;
     rows = line.rowsOfClass(rho) * heads;
     isTall = line.rowsOfUnit > decode::kRows;
   }
 
   DEV bool hasRows() const { return firstRow < rows; }
-  DEV int32_t scalePair(const KernelParams &p) const { return sequence.number * p.kvHeads + kvHead; } // of KeyScales
+  DEV int32_t scalePair(const Params &p) const { return sequence.number * p.kvHeads + kvHead; } // of KeyScales
   DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), decode::kGroups) : 1; }
   // Rows 8 and on of a group.
   DEV bool hasUpperHalf(int32_t group) const { return firstRow + group * decode::kRows + 8 < rows; }
@@ -49,7 +51,7 @@ struct PackedRow {
   bool exists;
   int32_t index, head; // of one that does not exist, those of the last one
 
-  DEV PackedRow(const Unit &unit, int32_t number) {
+  template <class K> DEV PackedRow(const Unit<K> &unit, int32_t number) {
     const int32_t packed = unit.firstRow + number;
     exists = packed < unit.rows;
     const int32_t known = min(packed, unit.rows - 1), query = unit.queryOf(known);

@@ -4,7 +4,7 @@
 // tile before they are used.
 #pragma once
 
-#include "Decode/decode_kernel.cuh"
+#include "Forward/key_products.cuh"
 #include "Decode/packed_rows.cuh"
 #include "Forward/key_tile.cuh"
 #include "Ptx/async_copy.cuh"
@@ -13,17 +13,24 @@
 
 namespace heddle {
 
-constexpr int kStages = KernelTraits::kStages;
-constexpr int kSliceKeys = KernelTraits::kChunkN;
-constexpr int kRowsOfLane = kSliceKeys / 8; // four lanes copy a row
-static_assert(KernelTraits::kBlockN == KernelTraits::kWarps * kSliceKeys, "the warps of a block share a tile");
-static_assert(kStages >= 2, "copies run ahead of use");
+// What a warp copies of a tile.
+template <class Traits> struct KeySlices : Traits {
+  static constexpr int kSliceKeys = Traits::kChunkN;
+  static constexpr int kRowsOfLane = kSliceKeys / 8; // four lanes copy a row
+  static constexpr int kKeySliceBytes = kSliceKeys * Traits::kKeyRowBytes;
+  static constexpr int kValueSliceBytes = kSliceKeys * Traits::kSmemRowBytesV;
+  static_assert(Traits::kBlockN == Traits::kWarps * kSliceKeys, "the warps of a block share a tile");
+  static_assert(Traits::kStages >= 2, "copies run ahead of use");
+};
 
 // The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
-class UnitWalk : RangeWalk<KeyColumns<Pattern, KernelTraits::kBlockN>> {
+template <class K> class UnitWalk : RangeWalk<KeyColumns<typename K::Pattern, K::kBlockN>> {
+  using Walk = RangeWalk<KeyColumns<typename K::Pattern, K::kBlockN>>;
+  using Walk::at, Walk::range, Walk::context, Walk::columnRate;
+
 public:
-  DEV UnitWalk(const PatternContext &context, const Unit &unit) : RangeWalk(context, unit.span()), share(unit) {
-    enter(unit.variant);
+  DEV UnitWalk(const Context<K> &context, const Unit<K> &unit) : Walk(context, unit.span()), share(unit) {
+    this->enter(unit.variant);
     if (share.isGroup())
       range = share.range(), at.tile = range.begin;
   }
@@ -54,7 +61,7 @@ private:
     if (share.isGroup())
       return at.tile < range.end;
 #pragma unroll 1
-    while (findRange()) {
+    while (this->findRange()) {
       if (!share.isShared(at.tile))
         return true;
       at.tile = share.behindShared(range.end);
@@ -63,13 +70,13 @@ private:
   }
 
   DEV KeyTile describe(int32_t number) const {
-    const int32_t rate = columnRate(), firstKey = at.residue + rate * number * KernelTraits::kBlockN;
+    const int32_t rate = columnRate(), firstKey = at.residue + rate * number * K::kBlockN;
     const bool isFull = number >= range.fullBegin && number < range.fullEnd;
-    const bool reachesEnd = firstKey + rate * (KernelTraits::kBlockN - 1) >= context.seqlenK;
-    return KeyTile{firstKey, Pattern::kBranchCount == 1 ? 0 : at.branch, !isFull || reachesEnd};
+    const bool reachesEnd = firstKey + rate * (K::kBlockN - 1) >= context.seqlenK;
+    return KeyTile{firstKey, K::Pattern::kBranchCount == 1 ? 0 : at.branch, !isFull || reachesEnd};
   }
 
-  const Share share;
+  const KeyShare<K> share;
 };
 
 // The upper 64 bits of a product.
@@ -79,17 +86,18 @@ DEV uint32_t highProduct(uint32_t a, uint64_t b) {
 }
 
 // Rows of one tensor in one slice.
-template <int Dim, int SharedRowBytes> struct KeySlice {
-  static constexpr int kPieces = Dim * kKeyBytes / kPieceBytes;
+template <class K, int Dim, int SharedRowBytes> struct KeySlice {
+  static constexpr int kPieces = Dim * K::kKeyBytes / kPieceBytes;
   static_assert(kPieces % 4 == 0, "four lanes copy a row");
 
   // `to`: the slot; `from`: where this lane's parts of its rows begin, of those that there are.
-  DEV static void load(uint32_t to, const char *const (&from)[kRowsOfLane], const bool (&isPresent)[kRowsOfLane]) {
+  DEV static void load(uint32_t to, const char *const (&from)[K::kRowsOfLane],
+                       const bool (&isPresent)[K::kRowsOfLane]) {
     const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane / 4, piece = lane % 4;
     const uint32_t first = to + row * SharedRowBytes + (piece ^ row) * kPieceBytes;
     const uint32_t odd = first ^ (4 * kPieceBytes);
 #pragma unroll
-    for (int j = 0; j < kRowsOfLane; ++j)
+    for (int j = 0; j < K::kRowsOfLane; ++j)
       loadRow<0>(first + j * 8 * SharedRowBytes, odd + j * 8 * SharedRowBytes, from[j], isPresent[j]);
   }
 
@@ -104,26 +112,25 @@ private:
   }
 };
 
-using KeysOfSlice = KeySlice<KernelTraits::kHeadDim, K::kKeyRowBytes>;
-using ValuesOfSlice = KeySlice<KernelTraits::kValueDim, KernelTraits::kSmemRowBytesV>;
-constexpr int kKeySliceBytes = kSliceKeys * K::kKeyRowBytes;
-constexpr int kValueSliceBytes = kSliceKeys * KernelTraits::kSmemRowBytesV;
+template <class K> class PageRing {
+  using Params = ParamsOf<K>;
+  using KeysOfSlice = KeySlice<K, K::kHeadDim, K::kKeyRowBytes>;
+  using ValuesOfSlice = KeySlice<K, K::kValueDim, K::kSmemRowBytesV>;
 
-class PageRing {
 public:
-  DEV PageRing(const KernelParams &p, const PatternContext &context, const Unit &unit, uint32_t shared)
+  DEV PageRing(const Params &p, const Context<K> &context, const Unit<K> &unit, uint32_t shared)
       : p(p), pages(pagesOf(p, unit.sequence.number, unit.kvHead)), keys(unit.sequence.keys), variant(unit.variant),
-        walk(context, unit), slot(kStages - 1) {
+        walk(context, unit), slot(K::kStages - 1) {
     const int32_t ofLane = ptx::rereadThreadIndex() % 4 * kPieceBytes;
-    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * kKeyBytes + ofLane;
-    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * kKeyBytes + ofLane;
+    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * K::kKeyBytes + ofLane;
+    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * K::kKeyBytes + ofLane;
     if (p.cuSeqlensK) {
       const int64_t firstKey = firstKeyOf(p, unit.sequence.number);
-      keyBase += firstKey * p.kStride[1] * kKeyBytes;
-      valueBase += firstKey * p.vStride[1] * kKeyBytes;
+      keyBase += firstKey * p.kStride[1] * K::kKeyBytes;
+      valueBase += firstKey * p.vStride[1] * K::kKeyBytes;
     }
-    keySlots = shared + KernelTraits::kSmemK;
-    valueSlots = shared + KernelTraits::kSmemV;
+    keySlots = shared + K::kSmemK;
+    valueSlots = shared + K::kSmemV;
   }
 
   // From tile number `first` of the unit on, at most `count` tiles. All pages are asked for before the first is used;
@@ -132,16 +139,16 @@ public:
     left = walk.tilesOf(first, count);
     walk.skip(first);
     pending[0] = KeyTile::none();
-    RowsOfLane rows[kStages - 1];
+    RowsOfLane rows[K::kStages - 1];
 #pragma unroll
-    for (int t = 0; t + 1 < kStages; ++t) {
+    for (int t = 0; t + 1 < K::kStages; ++t) {
       pending[t + 1] = next();
       ask(rows[t], pending[t + 1]);
     }
     meanwhile();
     ptx::commitCopies();
 #pragma unroll
-    for (int t = 0; t + 1 < kStages; ++t)
+    for (int t = 0; t + 1 < K::kStages; ++t)
       load(t, rows[t], pending[t + 1]);
     coming = next();
     ask(ofComing, coming);
@@ -150,17 +157,17 @@ public:
   // Waits for the next tile, then refills what nobody uses any more: this warp or, of tall units, the block, which calls
   // together.
   template <bool IsTall> DEV KeyTile advance() {
-    ptx::waitCopies<kStages - 2>();
+    ptx::waitCopies<K::kStages - 2>();
     if constexpr (IsTall)
       __syncthreads();
     else
       __syncwarp();
 #pragma unroll
-    for (int i = 0; i + 1 < kStages; ++i)
+    for (int i = 0; i + 1 < K::kStages; ++i)
       pending[i] = pending[i + 1];
-    pending[kStages - 1] = coming;
+    pending[K::kStages - 1] = coming;
     const int freed = slot;
-    slot = slot + 1 == kStages ? 0 : slot + 1;
+    slot = slot + 1 == K::kStages ? 0 : slot + 1;
     load(freed, ofComing, coming);
     coming = next();
     ask(ofComing, coming);
@@ -169,10 +176,10 @@ public:
 
   // Shared addresses of a slice of the tile that advance() returned last.
   DEV uint32_t keysOfSlice(int32_t slice) const {
-    return keySlots + slot * KernelTraits::kSmemStageBytesK + slice * kKeySliceBytes;
+    return keySlots + slot * K::kSmemStageBytesK + slice * K::kKeySliceBytes;
   }
   DEV uint32_t valuesOfSlice(int32_t slice) const {
-    return valueSlots + slot * KernelTraits::kSmemStageBytesV + slice * kValueSliceBytes;
+    return valueSlots + slot * K::kSmemStageBytesV + slice * K::kValueSliceBytes;
   }
 
 private:
@@ -180,8 +187,8 @@ private:
 
   // Which rows of a tile this lane copies parts of: page and place in it.
   struct RowsOfLane {
-    int32_t page[kRowsOfLane], row[kRowsOfLane];
-    bool isPresent[kRowsOfLane];
+    int32_t page[K::kRowsOfLane], row[K::kRowsOfLane];
+    bool isPresent[K::kRowsOfLane];
   };
 
   DEV int32_t pageOf(int32_t key) const { return static_cast<int32_t>(highProduct(4u * key, p.pageInverse)); }
@@ -190,46 +197,45 @@ private:
   DEV void ask(RowsOfLane &rows, const KeyTile &tile) const {
     if (!tile.exists())
       return;
-    const int32_t rate = Pattern::keyRate(variant, Pattern::kBranchCount == 1 ? 0 : tile.branch);
-    const int32_t number = ptx::rereadThreadIndex() / 32 * kSliceKeys + ptx::rereadThreadIndex() % 32 / 4;
+    const int32_t rate = K::Pattern::keyRate(variant, K::Pattern::kBranchCount == 1 ? 0 : tile.branch);
+    const int32_t number = ptx::rereadThreadIndex() / 32 * K::kSliceKeys + ptx::rereadThreadIndex() % 32 / 4;
 #pragma unroll
-    for (int j = 0; j < kRowsOfLane; ++j) {
+    for (int j = 0; j < K::kRowsOfLane; ++j) {
       const int32_t key = tile.firstKey + rate * (number + 8 * j);
       rows.isPresent[j] = key < keys;
       const int32_t entry = rows.isPresent[j] ? pageOf(key) : 0;
       rows.row[j] = key - entry * p.pageSize;
       rows.page[j] = ptx::loadGlobal4(pages + entry, rows.isPresent[j] && pages);
       const bool isNone = static_cast<uint32_t>(rows.page[j]) >= static_cast<uint32_t>(p.pages);
-      if (KernelTraits::kCheckPages && rows.isPresent[j] && isNone)
+      if (K::kCheckPages && rows.isPresent[j] && isNone)
         __trap();
     }
   }
 
   DEV void load(int into, const RowsOfLane &rows, const KeyTile &tile) const {
     if (tile.exists()) {
-      const char *key[kRowsOfLane], *value[kRowsOfLane];
+      const char *key[K::kRowsOfLane], *value[K::kRowsOfLane];
 #pragma unroll
-      for (int j = 0; j < kRowsOfLane; ++j) {
+      for (int j = 0; j < K::kRowsOfLane; ++j) {
         const int64_t ofPage = rows.page[j], ofRow = rows.row[j];
         const bool isPresent = rows.isPresent[j];
-        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * kKeyBytes;
-        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * kKeyBytes;
+        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * K::kKeyBytes;
+        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * K::kKeyBytes;
       }
       const int32_t warp = ptx::rereadThreadIndex() / 32;
-      KeysOfSlice::load(keySlots + into * KernelTraits::kSmemStageBytesK + warp * kKeySliceBytes, key, rows.isPresent);
-      ValuesOfSlice::load(valueSlots + into * KernelTraits::kSmemStageBytesV + warp * kValueSliceBytes, value,
-                          rows.isPresent);
+      KeysOfSlice::load(keySlots + into * K::kSmemStageBytesK + warp * K::kKeySliceBytes, key, rows.isPresent);
+      ValuesOfSlice::load(valueSlots + into * K::kSmemStageBytesV + warp * K::kValueSliceBytes, value, rows.isPresent);
     }
     ptx::commitCopies();
   }
 
-  const KernelParams &p;
+  const Params &p;
   const int32_t *pages;
   int32_t keys, variant, left;
   const char *keyBase, *valueBase; // of this lane's parts of rows
   uint32_t keySlots, valueSlots;
-  UnitWalk walk;
-  KeyTile pending[kStages], coming;
+  UnitWalk<K> walk;
+  KeyTile pending[K::kStages], coming;
   RowsOfLane ofComing;
   int slot;
 };

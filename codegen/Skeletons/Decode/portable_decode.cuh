@@ -2,10 +2,11 @@
 // compute capability 8.0 or later. A persistent grid: the key tiles of all rows of all sequences are dealt out to its
 // blocks in equal pieces, from the lengths that the launch finds in memory and the ranges that the generated Pattern
 // names, so the host plans nothing. Units of 16 or 64 rows, of the queries and the heads that share keys (packed_rows.cuh):
-// of 16 the warps of a block share each key tile, of 64 its rows. Needs, before it in the source: prelude.cuh, struct KernelTraits, struct
-// Pattern (docs/architecture.md sections 2 and 3).
+// of 16 the warps of a block share each key tile, of 64 its rows. Needs prelude.cuh before it in the
+// source; a source gives it the Traits and the Pattern that are generated, and exports run() as heddle_kernel
+// (docs/architecture.md sections 2 and 3).
 //
-// KernelTraits, all `static constexpr int`:
+// Traits, all `static constexpr int`:
 //   kWarps               warps of a block, 4, each with kChunkN keys of a tile
 //   kChunkN, kBlockN     keys of a warp, a multiple of 16 up to 32, and of a tile: kWarps * kChunkN
 //   kStages              slices of key tiles in each warp's ring, 2..4
@@ -30,6 +31,7 @@
 // out are multiples of 16 bytes; scaleLog2 > 0 and finite; lse is not null.
 #pragma once
 
+#include "Decode/decode_params.cuh"
 #include "Decode/decode_pieces.cuh"
 #include "Decode/packed_mask.cuh"
 #include "Decode/page_ring.cuh"
@@ -38,18 +40,6 @@
 #include "Shared/shared_records.cuh"
 
 namespace heddle {
-
-static_assert(KernelTraits::kBlockM == decode::kRows && KernelTraits::kRowWarps == 1, "a warp has 16 rows");
-static_assert(KernelTraits::kWarps == decode::kGroups, "each warp has a group of a tall unit");
-static_assert(kElementBytes == 2, "elements are two in a register");
-static_assert(kStateBytes * KernelTraits::kWarps <= KernelTraits::kSmemControl - KernelTraits::kSmemK,
-              "states fit where keys and values were");
-static_assert(areApart({{KernelTraits::kSmemQ, decode::kGroups * decode::kRows * KernelTraits::kSmemRowBytesQK},
-                        {KernelTraits::kSmemK, kStages * KernelTraits::kSmemStageBytesK},
-                        {KernelTraits::kSmemV, kStages * KernelTraits::kSmemStageBytesV},
-                        {KernelTraits::kSmemControl, decode::kControlBytes}},
-                       KernelTraits::kSmemBytes),
-              "tiles, rings and words lie apart in the shared memory that is planned");
 
 // Tiles [first, end) of a unit, by their numbers in its walk; `unitFirst`: of its first one among all.
 struct UnitPart {
@@ -62,14 +52,15 @@ struct UnitPart {
 };
 
 // One slice of a tile for the 16 rows of this warp.
-DEV void addSlice(RowState<K> &rows, const PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
-                  const KeyTile &tile, int32_t slice, float dotScale) {
-  const float scaleLog2 = Pattern::kHasScore ? kLog2OfE : dotScale; // from scores to log2 units
+template <class K>
+DEV void addSlice(RowState<K> &rows, const PageRing<K> &ring, const typename KeyProducts<K>::Query &query,
+                  const LaneScope<K> &lane, const KeyTile &tile, int32_t slice, float dotScale) {
+  const float scaleLog2 = K::Pattern::kHasScore ? kLog2OfE : dotScale; // from scores to log2 units
   Scores<K> scores;
   RowValues<K> largest, factor;
   Probabilities<K> probabilities;
-  KeyValueProducts::queryKey(scores, query, ring.keysOfSlice(slice) + laneOffsetColumnsFirst(K::kKeyRowBytes));
-  if constexpr (Pattern::kHasScore)
+  KeyProducts<K>::queryKey(scores, query, ring.keysOfSlice(slice) + laneOffsetColumnsFirst(K::kKeyRowBytes));
+  if constexpr (K::Pattern::kHasScore)
     applyScores(scores, lane, tile, slice, dotScale);
   if (tile.isMasked)
     maskScores(scores, lane, tile, slice);
@@ -77,65 +68,67 @@ DEV void addSlice(RowState<K> &rows, const PageRing &ring, const KeyValueProduct
   if (raiseRowMax(rows, largest, scaleLog2, factor))
     scaleOutput(rows, factor);
   addWeights(rows, probabilities, scores, scaleLog2);
-  KeyValueProducts::probabilityValue(rows.out, probabilities,
-                                     ring.valuesOfSlice(slice) + laneOffsetRowsFirst(KernelTraits::kSmemRowBytesV));
+  KeyProducts<K>::probabilityValue(rows.out, probabilities,
+                                   ring.valuesOfSlice(slice) + laneOffsetRowsFirst(K::kSmemRowBytesV));
 }
 
 // The keys of a part: of each tile this warp's slice, or all of them where it has rows of its own.
-DEV void walkTiles(RowState<K> &rows, PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
-                   float dotScale) {
+template <class K>
+DEV void walkTiles(RowState<K> &rows, PageRing<K> &ring, const typename KeyProducts<K>::Query &query,
+                   const LaneScope<K> &lane, float dotScale) {
   const int32_t warp = ptx::rereadThreadIndex() / 32;
 #pragma unroll 1
   for (;;) {
-    const KeyTile tile = ring.advance<false>();
+    const KeyTile tile = ring.template advance<false>();
     if (!tile.exists())
       return;
     addSlice(rows, ring, query, lane, tile, warp, dotScale);
   }
 }
 
-DEV void walkTallTiles(RowState<K> &rows, PageRing &ring, const KeyValueProducts::Query &query, const LaneScope &lane,
-                       float dotScale, bool hasRows) {
+template <class K>
+DEV void walkTallTiles(RowState<K> &rows, PageRing<K> &ring, const typename KeyProducts<K>::Query &query,
+                       const LaneScope<K> &lane, float dotScale, bool hasRows) {
 #pragma unroll 1
   for (;;) {
-    const KeyTile tile = ring.advance<true>();
+    const KeyTile tile = ring.template advance<true>();
     if (!tile.exists())
       return;
     if (hasRows)
 #pragma unroll 1
-      for (int32_t slice = 0; slice < KernelTraits::kWarps; ++slice)
+      for (int32_t slice = 0; slice < K::kWarps; ++slice)
         addSlice(rows, ring, query, lane, tile, slice, dotScale);
   }
 }
 
 // The block's part of a unit: states of its warps, where keys and values were. meanwhile() runs while the first keys are
 // on their way. All threads call.
-template <class Meanwhile>
-DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const UnitPart &part, uint32_t shared,
-                             const Meanwhile &meanwhile) {
-  const PatternContext context = unit.sequence.context(p, unit.firstHead);
+template <class K, class Meanwhile>
+DEV SharedStates<K> computePart(const ParamsOf<K> &p, const Unit<K> &unit, const UnitPart &part, uint32_t shared,
+                                const Meanwhile &meanwhile) {
+  const Context<K> context = unit.sequence.context(p, unit.firstHead);
   const int32_t warp = threadIdx.x / 32, group = unit.isTall ? warp : 0;
   const bool hasRows = group < unit.groups();
-  KeyValueProducts::Query query(shared + KernelTraits::kSmemQ + group * decode::kRows * KernelTraits::kSmemRowBytesQK,
-                                p.ofKeys(unit.scalePair(p)));
-  PageRing ring(p, context, unit, shared);
-  ring.prime(part.first, part.count(), [&] { loadQueries(p, unit, shared + KernelTraits::kSmemQ); });
+  typename KeyProducts<K>::Query query(shared + K::kSmemQ + group * decode::kRows * K::kSmemRowBytesQK,
+                                       p.ofKeys(unit.scalePair(p)));
+  PageRing<K> ring(p, context, unit, shared);
+  ring.prime(part.first, part.count(), [&] { loadQueries(p, unit, shared + K::kSmemQ); });
   meanwhile();
   RowState<K> rows;
   clearRows(rows);
-  if (Pattern::kHasSink && part.first == 0 && (unit.isTall || warp == 0))
+  if (K::Pattern::kHasSink && part.first == 0 && (unit.isTall || warp == 0))
     startFromSinks(rows, p, unit, group);
-  ptx::waitCopies<kStages - 1>();
+  ptx::waitCopies<K::kStages - 1>();
   __syncthreads();
   query.keepInRegisters();
-  const LaneScope lane(p, context, unit, group);
+  const LaneScope<K> lane(p, context, unit, group);
   if (unit.isTall)
     walkTallTiles(rows, ring, query, lane, p.scaleLog2, hasRows);
   else
     walkTiles(rows, ring, query, lane, p.scaleLog2);
   ptx::waitCopies<0>();
   __syncthreads();
-  const SharedStates states = {shared + KernelTraits::kSmemK};
+  const SharedStates<K> states = {shared + K::kSmemK};
   if (hasRows)
     storeRows(states, warp, rows, unit.hasUpperHalf(group));
   __syncthreads();
@@ -143,13 +136,15 @@ DEV SharedStates computePart(const KernelParams &p, const Unit &unit, const Unit
 }
 
 // What the warps left of a half of a group: one of them, or all.
-DEV void joinWarps(ColumnShare &share, const Unit &unit, const SharedStates &states, int32_t group, int32_t half) {
-  const SharedStates own = {states.base + group * kStateBytes};
-  joinStates(share, own, unit.isTall ? 1 : KernelTraits::kWarps, half);
+template <class K>
+DEV void joinWarps(ColumnShare<K> &share, const Unit<K> &unit, const SharedStates<K> &states, int32_t group,
+                   int32_t half) {
+  const SharedStates<K> own = {states.base + group * K::kStateBytes};
+  joinStates(share, own, unit.isTall ? 1 : K::kWarps, half);
 }
 
 // Calls f(group, half) for the rows of a unit, 8 at a time.
-template <class F> DEV void forEachHalf(const Unit &unit, const F &f) {
+template <class K, class F> DEV void forEachHalf(const Unit<K> &unit, const F &f) {
 #pragma unroll 1
   for (int32_t group = 0; group < unit.groups(); ++group)
 #pragma unroll 1
@@ -189,10 +184,11 @@ struct UnitBlocks {
 
 // Joins the warp's columns of the states of `count` blocks and writes them, or leaves what came of them where those of the
 // first were.
-DEV void joinBlocks(const KernelParams &p, const Unit &unit, BlockStates from, int32_t count, bool isAll) {
+template <class K>
+DEV void joinBlocks(const ParamsOf<K> &p, const Unit<K> &unit, BlockStates<K> from, int32_t count, bool isAll) {
   forEachHalf(unit, [&](int32_t group, int32_t half) {
     from.group = group;
-    ColumnShare share;
+    ColumnShare<K> share;
     joinStates(share, from, count, half);
     if (isAll)
       writeHalf(p, unit, share, group, half);
@@ -203,16 +199,16 @@ DEV void joinBlocks(const KernelParams &p, const Unit &unit, BlockStates from, i
 
 // The warp has left its columns of a part of a unit in the workspace. Whichever is last of those of eight neighbours joins
 // theirs, and whichever is last of these what came of it; no warp waits for another.
-DEV void joinUnit(const KernelParams &p, const Unit &unit, const UnitBlocks &blocks) {
+template <class K> DEV void joinUnit(const ParamsOf<K> &p, const Unit<K> &unit, const UnitBlocks &blocks) {
   const int32_t teams = blocks.teams();
   int32_t first = blocks.team(), step = 1, count = blocks.members();
   uint32_t *arrivals = p.arrivals + threadIdx.x / 32;
 #pragma unroll 1
   for (;;) {
-    if (!arrivesLast(arrivals + BlockStates::slotOf(blocks.first, first) * decode::kArrivalWords, count))
+    if (!arrivesLast(arrivals + BlockStates<K>::slotOf(blocks.first, first) * decode::kArrivalWords, count))
       return;
     const bool isAll = step > 1 || teams == 1;
-    joinBlocks(p, unit, BlockStates{p.states, blocks.first, first, step, 0}, count, isAll);
+    joinBlocks(p, unit, BlockStates<K>{p.states, blocks.first, first, step, 0}, count, isAll);
     if (isAll)
       return;
     arrivals += decode::kSlotsOfBlock * ptx::rereadGridSize() * decode::kArrivalWords;
@@ -220,20 +216,21 @@ DEV void joinUnit(const KernelParams &p, const Unit &unit, const UnitBlocks &blo
   }
 }
 
-DEV void computeUnit(const KernelParams &p, const Line &line, int32_t number, const UnitPart &part, int64_t quota,
+template <class K>
+DEV void computeUnit(const ParamsOf<K> &p, const Line<K> &line, int32_t number, const UnitPart &part, int64_t quota,
                      uint32_t shared) {
-  const Unit unit(p, line, number);
+  const Unit<K> unit(p, line, number);
   UnitBlocks blocks;
   if (!unit.hasRows())
     return __syncthreads();
-  const SharedStates states = computePart(p, unit, part, shared, [&] { blocks = UnitBlocks::of(part, quota); });
+  const SharedStates<K> states = computePart(p, unit, part, shared, [&] { blocks = UnitBlocks::of(part, quota); });
   forEachHalf(unit, [&](int32_t group, int32_t half) {
-    ColumnShare share;
+    ColumnShare<K> share;
     joinWarps(share, unit, states, group, half);
     if (part.isWhole())
       writeHalf(p, unit, share, group, half);
     else
-      share.store(BlockStates{p.states, blocks.first, blocks.own, 1, group}, half);
+      share.store(BlockStates<K>{p.states, blocks.first, blocks.own, 1, group}, half);
   });
   if (!part.isWhole())
     joinUnit(p, unit, blocks);
@@ -241,9 +238,9 @@ DEV void computeUnit(const KernelParams &p, const Line &line, int32_t number, co
 }
 
 // Where a block stands in its piece.
-struct Cursor {
-  Piece piece;
-  Line line;
+template <class K> struct Cursor {
+  Piece<K> piece;
+  Line<K> line;
   int32_t left;
   int64_t lineFirst, at; // number of the line's first tile; tile of the line
 
@@ -255,9 +252,10 @@ struct Cursor {
   }
 };
 
-DEV void computePiece(const KernelParams &p, const Piece &piece, const Line &line, uint32_t shared) {
-  const uint32_t parked = shared + KernelTraits::kSmemControl;
-  Cursor cursor;
+template <class K>
+DEV void computePiece(const ParamsOf<K> &p, const Piece<K> &piece, const Line<K> &line, uint32_t shared) {
+  const uint32_t parked = shared + K::kSmemControl;
+  Cursor<K> cursor;
   cursor.piece = piece;
   cursor.left = piece.count;
   cursor.lineFirst = piece.lineFirst;
@@ -268,7 +266,7 @@ DEV void computePiece(const KernelParams &p, const Piece &piece, const Line &lin
     while (cursor.at >= cursor.line.work()) {
       cursor.lineFirst += cursor.line.work();
       cursor.at -= cursor.line.work();
-      cursor.line = readLine(p, ++cursor.piece.line);
+      cursor.line = readLine<K>(p, ++cursor.piece.line);
     }
     const int32_t unit = static_cast<int32_t>(quotient(cursor.at, cursor.line.keyTiles));
     const UnitPart part = cursor.part(unit);
@@ -281,17 +279,36 @@ DEV void computePiece(const KernelParams &p, const Piece &piece, const Line &lin
   }
 }
 
-template <class, class> struct PortableDecode : K {
-  using Params = KernelParams;
+// A kernel, and what its parts are templates on: the traits, what follows from them, and the pattern.
+template <class Traits, class P>
+struct PortableDecode
+    : RowStateShape<KeySlices<SoftmaxNumbers<KeyProductShape<WarpProductShape<WarpBlock<ElementNumbers<Traits>>>>>>> {
+  using K = PortableDecode;
+  using Pattern = P;
+  using Params = DecodeParams<K, Traits::kShares != 0>;
 
   DEV static void run(const Params &p) {
     const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
-    const BlockWords words(shared + KernelTraits::kSmemControl);
-    Line line;
-    const Piece piece = findPiece(p, words, line);
+    const BlockWords words(shared + K::kSmemControl);
+    Line<K> line;
+    const Piece<K> piece = findPiece(p, words, line);
     if (!piece.isEmpty())
       computePiece(p, piece, line, shared);
   }
+
+private:
+  static_assert(K::kBlockM == decode::kRows && K::kRowWarps == 1, "a warp has 16 rows");
+  static_assert(K::kWarps == decode::kGroups, "each warp has a group of a tall unit");
+  static_assert(2 * K::kWarps <= kParkedWord, "each warp has a sum of 64 bits, and a number");
+  static_assert(K::kRowTiles == 1 && K::kChunkN == K::kBlockN / K::kWarps, "a warp scores its own keys");
+  static_assert(K::kElementBytes == 2, "elements are two in a register");
+  static_assert(K::kStateBytes * K::kWarps <= K::kSmemControl - K::kSmemK, "states fit where keys and values were");
+  static_assert(areApart({{K::kSmemQ, decode::kGroups * decode::kRows * K::kSmemRowBytesQK},
+                          {K::kSmemK, K::kStages * K::kSmemStageBytesK},
+                          {K::kSmemV, K::kStages * K::kSmemStageBytesV},
+                          {K::kSmemControl, decode::kControlBytes}},
+                         K::kSmemBytes),
+                "tiles, rings and words lie apart in the shared memory that is planned");
 };
 
 } // namespace heddle

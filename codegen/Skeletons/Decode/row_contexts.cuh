@@ -2,23 +2,24 @@
 // positions, lengths and numbers of sequences.
 #pragma once
 
-#include "Decode/decode_kernel.cuh"
 #include "Decode/packed_rows.cuh"
 
 namespace heddle {
 
 // All rows are those of the unit's sequence.
-template <bool AreOfGroups> struct RowContexts {
-  DEV RowContexts(const KernelParams &, const Unit &, const PackedRow (&)[2]) {}
-  DEV int32_t position(const PatternContext &context, int32_t, int32_t index) const { return context.qOrigin + index; }
-  DEV void give(PatternContext &, int32_t) const {}
+template <class K, bool AreOfGroups = (K::kShares && K::Pattern::kHasScore)> struct RowContexts {
+  DEV RowContexts(const ParamsOf<K> &, const Unit<K> &, const PackedRow (&)[2]) {}
+  DEV int32_t position(const Context<K> &context, int32_t, int32_t index) const { return context.qOrigin + index; }
+  DEV void give(Context<K> &, int32_t) const {}
 };
 
-template <> struct RowContexts<true> {
+template <class K> struct RowContexts<K, true> {
+  using Params = ParamsOf<K>;
+
   Sequence of[2];
   int32_t first[2]; // query of the unit with which it begins
 
-  DEV RowContexts(const KernelParams &p, const Unit &unit, const PackedRow (&row)[2]) {
+  DEV RowContexts(const Params &p, const Unit<K> &unit, const PackedRow (&row)[2]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       of[half] = unit.sequence, first[half] = 0;
@@ -26,10 +27,10 @@ template <> struct RowContexts<true> {
         find(p, unit.sequence, row[half].index, half);
     }
   }
-  DEV int32_t position(const PatternContext &, int32_t half, int32_t index) const {
+  DEV int32_t position(const Context<K> &, int32_t half, int32_t index) const {
     return of[half].origin() + index - first[half];
   }
-  DEV void give(PatternContext &context, int32_t half) const {
+  DEV void give(Context<K> &context, int32_t half) const {
     context.batch = of[half].number;
     context.seqlenQ = of[half].rows;
     context.seqlenK = of[half].keys;
@@ -38,7 +39,7 @@ template <> struct RowContexts<true> {
 
 private:
   // The sequence of query `index` of a group.
-  DEV void find(const KernelParams &p, const Sequence &group, int32_t index, int32_t half) {
+  DEV void find(const Params &p, const Sequence &group, int32_t index, int32_t half) {
     int32_t number = group.number;
     if (!p.cuSeqlensQ) {
       const int32_t behind = static_cast<uint32_t>(index) / static_cast<uint32_t>(p.seqlenQ);
@@ -46,7 +47,7 @@ private:
       first[half] = behind * p.seqlenQ;
     } else {
 #pragma unroll 1
-      for (int32_t step = kThreads / 2; step > 0; step /= 2) // more sequences no group has
+      for (int32_t step = K::kThreads / 2; step > 0; step /= 2) // more sequences no group has
         if (number + step < p.sequences && p.cuSeqlensQ[number + step] <= group.firstRow + index)
           number += step;
       first[half] = p.cuSeqlensQ[number] - group.firstRow;
@@ -54,7 +55,5 @@ private:
     of[half] = Sequence::read(p, number, 0);
   }
 };
-
-using LaneContexts = RowContexts<(kShares && Pattern::kHasScore)>;
 
 } // namespace heddle

@@ -5,62 +5,64 @@
 
 #include "Decode/decode_layout.cuh"
 #include "Decode/packed_rows.cuh"
-#include "Decode/decode_kernel.cuh"
+#include "Forward/key_products.cuh"
 #include "Forward/state_weights.cuh"
 #include "Ptx/memory.cuh"
 
 namespace heddle {
 
-constexpr int kValuePairs = kValueTiles / 2;
-static_assert(kValueTiles % 2 == 0, "value tiles are stored in pairs");
-constexpr int kPairsOfWarp = (kValuePairs + KernelTraits::kWarps - 1) / KernelTraits::kWarps;
-constexpr int kHalfBytes = decode::halfBytes(KernelTraits::kValueDim);
-constexpr int kStateBytes = decode::stateBytes(KernelTraits::kValueDim);
+template <class Traits> struct RowStateShape : Traits {
+  static constexpr int kValuePairs = Traits::kValueTiles / 2;
+  static_assert(Traits::kValueTiles % 2 == 0, "value tiles are stored in pairs");
+  static constexpr int kPairsOfWarp = (kValuePairs + Traits::kWarps - 1) / Traits::kWarps;
+  static constexpr int kHalfBytes = decode::halfBytes(Traits::kValueDim);
+  static constexpr int kStateBytes = decode::stateBytes(Traits::kValueDim);
+};
 
 DEV int32_t lanePlace(int32_t bytes) { return ptx::rereadThreadIndex() % 32 * bytes; }
 
 // In shared memory, one behind the other.
-struct SharedStates {
-  static constexpr int kStatesAtOnce = KernelTraits::kWarps;
+template <class K> struct SharedStates {
+  static constexpr int kStatesAtOnce = K::kWarps;
   uint32_t base;
 
-  DEV static int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalfBytes + pair * decode::kPairBytes; }
-  DEV static int32_t endOffset(int32_t half) { return pairOffset(half, kValuePairs); }
+  DEV static int32_t pairOffset(int32_t half, int32_t pair) { return half * K::kHalfBytes + pair * decode::kPairBytes; }
+  DEV static int32_t endOffset(int32_t half) { return pairOffset(half, K::kValuePairs); }
 
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
     int32_t words[4];
-    ptx::loadShared16(base + state * kStateBytes + offset, words);
+    ptx::loadShared16(base + state * K::kStateBytes + offset, words);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       values[i] = __int_as_float(words[i]);
   }
   DEV void load8(int32_t state, int32_t offset, float (&values)[2]) const {
     int32_t words[2];
-    ptx::loadShared8(base + state * kStateBytes + offset, words);
+    ptx::loadShared8(base + state * K::kStateBytes + offset, words);
 #pragma unroll
     for (int i = 0; i < 2; ++i)
       values[i] = __int_as_float(words[i]);
   }
   DEV void store16(int32_t state, int32_t offset, float a, float b, float c, float d) const {
-    ptx::storeShared16(base + state * kStateBytes + offset, __float_as_int(a), __float_as_int(b), __float_as_int(c),
+    ptx::storeShared16(base + state * K::kStateBytes + offset, __float_as_int(a), __float_as_int(b), __float_as_int(c),
                        __float_as_int(d));
   }
   DEV void store8(int32_t state, int32_t offset, float a, float b) const {
-    ptx::storeShared8(base + state * kStateBytes + offset, __float_as_int(a), __float_as_int(b));
+    ptx::storeShared8(base + state * K::kStateBytes + offset, __float_as_int(a), __float_as_int(b));
   }
 };
 
 // In the workspace: of one group, of the blocks from `block` on that share a unit, every `step`-th from `first` on.
-struct BlockStates {
+template <class K> struct BlockStates {
   static constexpr int kStatesAtOnce = decode::kFanIn;
-  static constexpr int kHalf = decode::blockHalfBytes(KernelTraits::kValueDim);
-  static constexpr int kBytes = decode::blockStateBytes(KernelTraits::kValueDim);
+  static constexpr int kHalf = decode::blockHalfBytes(K::kValueDim);
+  static constexpr int kBytes = decode::blockStateBytes(K::kValueDim);
   char *states;
   int32_t block, first, step, group;
 
   DEV static int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalf + pair * decode::kPairBytes; }
   DEV static int32_t endOffset(int32_t half) {
-    return pairOffset(half, kValuePairs) + ptx::rereadThreadIndex() / 32 * decode::kEndBytes;
+    return pairOffset(half, K::kValuePairs) + ptx::rereadThreadIndex() / 32 * decode::kEndBytes;
   }
 
   // The first block of a unit ends within it, the others begin within it.
@@ -86,14 +88,14 @@ struct BlockStates {
 };
 
 // The warp has all columns.
-template <class States>
+template <class States, class K>
 DEV void storeRows(const States &to, int32_t state, const RowState<K> &rows, bool hasUpperHalf) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (half == 1 && !hasUpperHalf)
       return;
 #pragma unroll
-    for (int pair = 0; pair < kValuePairs; ++pair) {
+    for (int pair = 0; pair < K::kValuePairs; ++pair) {
       const float (&low)[4] = rows.out[0][2 * pair], (&high)[4] = rows.out[0][2 * pair + 1];
       to.store16(state, States::pairOffset(half, pair) + lanePlace(16), low[2 * half], low[2 * half + 1],
                  high[2 * half], high[2 * half + 1]);
@@ -103,80 +105,82 @@ DEV void storeRows(const States &to, int32_t state, const RowState<K> &rows, boo
 }
 
 // The columns of one warp in joined states of 8 rows, a half of a group: value pairs number warp, warp + kWarps, ...
-struct ColumnShare {
-  float out[kPairsOfWarp][4];
+template <class K> struct ColumnShare {
+  float out[K::kPairsOfWarp][4];
   float rowMax, sum; // `sum`: this lane's part
 
-  DEV static int32_t pairOf(int i) { return ptx::rereadThreadIndex() / 32 + i * KernelTraits::kWarps; }
-  DEV static bool hasPair(int i) { return kValuePairs % KernelTraits::kWarps == 0 || pairOf(i) < kValuePairs; }
+  DEV static int32_t pairOf(int i) { return ptx::rereadThreadIndex() / 32 + i * K::kWarps; }
+  DEV static bool hasPair(int i) { return K::kValuePairs % K::kWarps == 0 || pairOf(i) < K::kValuePairs; }
 
   template <class States> DEV void store(const States &to, int32_t half) const {
 #pragma unroll
-    for (int i = 0; i < kPairsOfWarp; ++i)
+    for (int i = 0; i < K::kPairsOfWarp; ++i)
       if (hasPair(i))
         to.store16(0, States::pairOffset(half, pairOf(i)) + lanePlace(16), out[i][0], out[i][1], out[i][2], out[i][3]);
     to.store8(0, States::endOffset(half) + lanePlace(8), rowMax, sum);
   }
 };
 
-DEV void clearShare(ColumnShare &share) {
+template <class K> DEV void clearShare(ColumnShare<K> &share) {
   share.rowMax = kNoRowMax;
   share.sum = 0.f;
 #pragma unroll
-  for (int i = 0; i < kPairsOfWarp; ++i)
+  for (int i = 0; i < K::kPairsOfWarp; ++i)
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       share.out[i][e] = 0.f;
 }
 
-DEV void scaleShare(ColumnShare &share, float factor) {
+template <class K> DEV void scaleShare(ColumnShare<K> &share, float factor) {
   share.sum *= factor;
 #pragma unroll
-  for (int i = 0; i < kPairsOfWarp; ++i)
+  for (int i = 0; i < K::kPairsOfWarp; ++i)
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       share.out[i][e] *= factor;
 }
 
-DEV void addState(ColumnShare &share, float weight, float sum, const float (&values)[kPairsOfWarp][4]) {
+template <class K>
+DEV void addState(ColumnShare<K> &share, float weight, float sum, const float (&values)[K::kPairsOfWarp][4]) {
   share.sum = fmaf(sum, weight, share.sum);
 #pragma unroll
-  for (int i = 0; i < kPairsOfWarp; ++i)
-    if (ColumnShare::hasPair(i))
+  for (int i = 0; i < K::kPairsOfWarp; ++i)
+    if (ColumnShare<K>::hasPair(i))
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         share.out[i][e] = fmaf(values[i][e], weight, share.out[i][e]);
 }
 
 // Where in a state what a lane has of a half lies: its first columns, and row maxima and sums.
-template <class States> struct LanePlaces {
+template <class K, class States> struct LanePlaces {
   int32_t columns, ends;
 
   DEV explicit LanePlaces(int32_t half)
-      : columns(States::pairOffset(half, ColumnShare::pairOf(0)) + lanePlace(16)),
+      : columns(States::pairOffset(half, ColumnShare<K>::pairOf(0)) + lanePlace(16)),
         ends(States::endOffset(half) + lanePlace(8)) {}
 };
 
-template <class States>
-DEV void loadState(const States &from, int32_t state, const LanePlaces<States> &places, float (&end)[2],
-                   float (&values)[kPairsOfWarp][4]) {
+template <class K, class States>
+DEV void loadState(const States &from, int32_t state, const LanePlaces<K, States> &places, float (&end)[2],
+                   float (&values)[K::kPairsOfWarp][4]) {
   from.load8(state, places.ends, end);
 #pragma unroll
-  for (int i = 0; i < kPairsOfWarp; ++i)
-    if (ColumnShare::hasPair(i))
-      from.load16(state, places.columns + i * KernelTraits::kWarps * decode::kPairBytes, values[i]);
+  for (int i = 0; i < K::kPairsOfWarp; ++i)
+    if (ColumnShare<K>::hasPair(i))
+      from.load16(state, places.columns + i * K::kWarps * decode::kPairBytes, values[i]);
 }
 
 // The warp's columns in a half of `count` states as one. Row maxima become whole numbers, so that factors between
 // them are exact. Of kStatesAtOnce states all is on its way before the first is used; behind the last one it is that
 // again, which counts nothing.
-template <class States> DEV void joinStates(ColumnShare &share, const States &from, int32_t count, int32_t half) {
+template <class K, class States>
+DEV void joinStates(ColumnShare<K> &share, const States &from, int32_t count, int32_t half) {
   constexpr int kAtOnce = States::kStatesAtOnce;
-  const LanePlaces<States> places(half);
+  const LanePlaces<K, States> places(half);
   clearShare(share);
 #pragma unroll 1
   for (int32_t first = 0; first < count; first += kAtOnce) {
-    float end[kAtOnce][2], values[kAtOnce][kPairsOfWarp][4], whole = share.rowMax;
+    float end[kAtOnce][2], values[kAtOnce][K::kPairsOfWarp][4], whole = share.rowMax;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
       loadState(from, min(first + i, count - 1), places, end[i], values[i]);

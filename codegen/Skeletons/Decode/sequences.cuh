@@ -3,15 +3,14 @@
 #pragma once
 
 #include "Decode/decode_layout.cuh"
-#include "Decode/decode_params.cuh"
 #include "Shared/pattern_context.cuh"
 
 namespace heddle {
 
-DEV bool hasTableOfHead(const KernelParams &p) { return p.tables > 1; }
+template <class Params> DEV bool hasTableOfHead(const Params &p) { return p.tables > 1; }
 
 // Number of a table, and of its length.
-DEV int32_t listOf(const KernelParams &p, int32_t sequence, int32_t kvHead) {
+template <class Params> DEV int32_t listOf(const Params &p, int32_t sequence, int32_t kvHead) {
   return hasTableOfHead(p) ? kvHead * p.sequences + sequence : sequence;
 }
 
@@ -26,26 +25,26 @@ struct OffsetSpan {
 };
 
 // The table of a sequence for a kv head; null: keys lie in rows.
-DEV const int32_t *pagesOf(const KernelParams &p, int32_t sequence, int32_t kvHead) {
+template <class Params> DEV const int32_t *pagesOf(const Params &p, int32_t sequence, int32_t kvHead) {
   if (p.kvIndptr)
     return p.kvIndices + OffsetSpan(p.kvIndptr, sequence, p.maxPages).first;
   return p.pageTable ? p.pageTable + static_cast<int64_t>(listOf(p, sequence, kvHead)) * p.maxPages : nullptr;
 }
 
 // Its first row among those of all keys.
-DEV int32_t firstKeyOf(const KernelParams &p, int32_t sequence) {
+template <class Params> DEV int32_t firstKeyOf(const Params &p, int32_t sequence) {
   return p.cuSeqlensK ? OffsetSpan(p.cuSeqlensK, sequence, p.pageSize).first : 0;
 }
 
 // Whole pages but for the last.
-DEV int32_t keysOfPages(const KernelParams &p, int32_t sequence) {
+template <class Params> DEV int32_t keysOfPages(const Params &p, int32_t sequence) {
   const int32_t pages = OffsetSpan(p.kvIndptr, sequence, p.maxPages).count;
   const int32_t ofLast = min(max(p.kvLastPageLen[sequence], 0), p.pageSize);
   const int64_t keys = static_cast<int64_t>(pages - 1) * p.pageSize + ofLast;
   return static_cast<int32_t>(min(max(keys, static_cast<int64_t>(0)), static_cast<int64_t>(decode::kMostKeys)));
 }
 
-DEV int32_t keysOf(const KernelParams &p, int32_t sequence, int32_t kvHead) {
+template <class Params> DEV int32_t keysOf(const Params &p, int32_t sequence, int32_t kvHead) {
   int32_t keys;
   if (p.kvIndptr)
     keys = keysOfPages(p, sequence);
@@ -58,7 +57,7 @@ struct Sequence {
   int32_t number, batch, firstRow, rows, keys;
 
   // As a kv head sees it.
-  DEV static Sequence read(const KernelParams &p, int32_t number, int32_t kvHead) {
+  template <class Params> DEV static Sequence read(const Params &p, int32_t number, int32_t kvHead) {
     Sequence sequence = {number, number, 0, p.seqlenQ, 0};
     if (p.cuSeqlensQ) {
       sequence.batch = 0;
@@ -71,8 +70,8 @@ struct Sequence {
 
   DEV int32_t origin() const { return keys - rows; }
 
-  DEV PatternContext context(const KernelParams &p, int32_t head) const {
-    PatternContext context;
+  template <class Params> DEV Context<Params> context(const Params &p, int32_t head) const {
+    Context<Params> context;
     context.batch = number;
     context.head = head;
     context.heads = p.heads;

@@ -9,8 +9,6 @@
 
 namespace heddle {
 
-constexpr bool kShares = KernelTraits::kShares != 0;
-
 // Written by the launch before. `sequence`: the first one; `rows`: the queries of all of them; key tiles [begin, end).
 struct GroupRecord {
   int32_t sequence, rows, begin, end, state;
@@ -18,16 +16,19 @@ struct GroupRecord {
 
 // Of a line or a unit: the key tiles that its sequence, or its group, shares. `state`: number of the first of its rows among
 // those of all groups. `tileWork`: of a group, as how many a tile counts where work is dealt out; else 0.
-template <bool Shares> struct KeyShare {
+template <class K, bool Shares = K::kShares != 0> struct KeyShare {
+  using Params = ParamsOf<K>;
+  using Range = typename K::Pattern::Range;
+
   int32_t begin, end, state, tileWork;
 
-  DEV static int32_t groups(const ShareParams<true> &p) { return p.sharing[0]; }
-  DEV static GroupRecord group(const ShareParams<true> &p, int32_t number) {
+  DEV static int32_t groups(const Params &p) { return p.sharing[0]; }
+  DEV static GroupRecord group(const Params &p, int32_t number) {
     const int32_t *const words = p.sharing + cascade::kHeadWords + number * cascade::kGroupWords;
     return {words[0], words[1], words[2], words[3], words[4]};
   }
   DEV static KeyShare ofGroup(const GroupRecord &group) { return {group.begin, group.end, group.state, 1}; }
-  DEV static KeyShare ofSequence(const ShareParams<true> &p, int32_t sequence) {
+  DEV static KeyShare ofSequence(const Params &p, int32_t sequence) {
     const int32_t *const words =
         p.sharing + cascade::firstSequenceWord(p.sequences) + sequence * cascade::kSequenceWords;
     return {words[0], words[1], words[2], 0};
@@ -42,8 +43,8 @@ template <bool Shares> struct KeyShare {
   DEV int32_t workOfUnit() const { return tiles() * tileWork; }
   DEV int32_t tilesOf(int32_t endOfWork) const { return (endOfWork + tileWork - 1) / tileWork; }
   DEV void setWork(bool isTall) { tileWork = isTall ? cascade::kTallWork : 1; }
-  DEV int32_t keyEnd() const { return end * KernelTraits::kBlockN; }
-  DEV KeyRange range() const { return KeyRange{begin, end, begin, end, 0}; }
+  DEV int32_t keyEnd() const { return end * K::kBlockN; }
+  DEV Range range() const { return {begin, end, begin, end, 0}; }
 
   // In the walk of a sequence: a tile that it leaves out, where those end that follow it in its range, and where tiles end
   // that it has.
@@ -53,17 +54,20 @@ template <bool Shares> struct KeyShare {
 
   // Rows leave states of a part of their keys, that of a query of a head here, instead of results.
   DEV bool leavesStates() const { return tiles() > 0; }
-  DEV char *stateOf(const ShareParams<true> &p, int32_t index, int32_t head) const {
+  DEV char *stateOf(const Params &p, int32_t index, int32_t head) const {
     const int64_t row = static_cast<int64_t>(state + index) * p.heads + head;
-    return p.sharedStates + (row * cascade::kStatesOfRow + !isGroup()) * cascade::stateBytes(KernelTraits::kValueDim);
+    return p.sharedStates + (row * cascade::kStatesOfRow + !isGroup()) * cascade::stateBytes(K::kValueDim);
   }
 };
 
-template <> struct KeyShare<false> {
-  DEV static int32_t groups(const DecodeParams &) { return 0; }
-  DEV static GroupRecord group(const DecodeParams &, int32_t) { return {}; }
+template <class K> struct KeyShare<K, false> {
+  using Params = ParamsOf<K>;
+  using Range = typename K::Pattern::Range;
+
+  DEV static int32_t groups(const Params &) { return 0; }
+  DEV static GroupRecord group(const Params &, int32_t) { return {}; }
   DEV static KeyShare ofGroup(const GroupRecord &) { return {}; }
-  DEV static KeyShare ofSequence(const DecodeParams &, int32_t) { return {}; }
+  DEV static KeyShare ofSequence(const Params &, int32_t) { return {}; }
   template <class OfLane> DEV static KeyShare ofLane(const KeyShare &, const OfLane &) { return {}; }
 
   DEV bool isGroup() const { return false; }
@@ -72,15 +76,13 @@ template <> struct KeyShare<false> {
   DEV int32_t tilesOf(int32_t endOfWork) const { return endOfWork; }
   DEV void setWork(bool) {}
   DEV int32_t keyEnd() const { return 0; }
-  DEV KeyRange range() const { return KeyRange{0, 0, 0, 0, 0}; }
+  DEV Range range() const { return {0, 0, 0, 0, 0}; }
   DEV bool isShared(int32_t) const { return false; }
   DEV int32_t behindShared(int32_t rangeEnd) const { return rangeEnd; }
   DEV int32_t endOfOwn(int32_t, int32_t rangeEnd) const { return rangeEnd; }
   DEV bool leavesStates() const { return false; }
-  DEV char *stateOf(const DecodeParams &, int32_t, int32_t) const { return nullptr; }
+  DEV char *stateOf(const Params &, int32_t, int32_t) const { return nullptr; }
 };
-
-using Share = KeyShare<kShares>;
 
 // A row of q and out.
 struct RowPlace {
@@ -88,9 +90,9 @@ struct RowPlace {
 };
 
 // Of a query by its number in a sequence, or in a group, whose sequences follow each other.
-DEV RowPlace placeOf(const KernelParams &p, const Sequence &sequence, int32_t index) {
+template <class K> DEV RowPlace placeOf(const ParamsOf<K> &p, const Sequence &sequence, int32_t index) {
   RowPlace place = {sequence.batch, sequence.firstRow + index};
-  if (kShares && !p.cuSeqlensQ && index >= p.seqlenQ) {
+  if (K::kShares && !p.cuSeqlensQ && index >= p.seqlenQ) {
     const int32_t sequences = static_cast<uint32_t>(index) / static_cast<uint32_t>(p.seqlenQ);
     place.batch += sequences;
     place.row -= sequences * p.seqlenQ;

@@ -10,71 +10,74 @@
 namespace heddle {
 
 // By all threads of the block; completion follows the caller's commit.
-DEV void loadQueries(const KernelParams &p, const Unit &unit, uint32_t tile) {
-  constexpr int kPieces = KernelTraits::kHeadDim / kPieceElements;
+template <class K> DEV void loadQueries(const ParamsOf<K> &p, const Unit<K> &unit, uint32_t tile) {
+  constexpr int kPieces = K::kHeadDim / K::kPieceElements;
 #pragma unroll 1
-  for (int32_t part = ptx::rereadThreadIndex(); part < unit.groups() * decode::kRows * kPieces; part += kThreads) {
+  for (int32_t part = ptx::rereadThreadIndex(); part < unit.groups() * decode::kRows * kPieces; part += K::kThreads) {
     const int32_t number = part / kPieces, piece = part % kPieces;
     const PackedRow row(unit, number);
-    const RowPlace place = placeOf(p, unit.sequence, row.index);
+    const RowPlace place = placeOf<K>(p, unit.sequence, row.index);
     const int64_t element = place.batch * p.qStride[0] + place.row * p.qStride[1] + row.head * p.qStride[2];
-    ptx::copyAsync16OrZero(tile + number * KernelTraits::kSmemRowBytesQK + (piece ^ number % 8) * kPieceBytes,
-                           static_cast<const char *>(p.q) + element * kElementBytes + piece * kPieceBytes, row.exists);
+    ptx::copyAsync16OrZero(tile + number * K::kSmemRowBytesQK + (piece ^ number % 8) * kPieceBytes,
+                           static_cast<const char *>(p.q) + element * K::kElementBytes + piece * kPieceBytes,
+                           row.exists);
   }
 }
 
 // The row maximum starts this far below the sink, as in forward_rows.cuh.
-constexpr float kSinkHeadroom = KernelTraits::kLargestExponent >= 127 ? 0.f : 8.f;
+template <class K> constexpr float kSinkHeadroom = K::kLargestExponent >= 127 ? 0.f : 8.f;
 
 // A key of this score without a value, -inf: none. `rows` must be clear. Rows have it beside keys of their own.
-DEV void startFromSinks(RowState<K> &rows, const KernelParams &p, const Unit &unit, int32_t group) {
+template <class K>
+DEV void startFromSinks(RowState<K> &rows, const ParamsOf<K> &p, const Unit<K> &unit, int32_t group) {
   if (unit.isGroup())
     return;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float sink =
-        Pattern::sink(unit.sequence.context(p, PackedRow(unit, group * decode::kRows + rowOfLane(half)).head));
+        K::Pattern::sink(unit.sequence.context(p, PackedRow(unit, group * decode::kRows + rowOfLane(half)).head));
     const bool isKey = sink != -INFINITY;
-    rows.rowMax[0][half] = isKey ? sink * kLog2OfE - kSinkHeadroom : kNoRowMax;
-    rows.sum[0][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kSinkHeadroom) : 0.f;
+    rows.rowMax[0][half] = isKey ? sink * kLog2OfE - kSinkHeadroom<K> : kNoRowMax;
+    rows.sum[0][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kSinkHeadroom<K>) : 0.f;
   }
 }
 
 // The warp's columns of 8 rows, each of which begins at `to` in its lanes; `scale` is that of values.
-template <bool AsFloat>
-DEV void writeColumns(const ColumnShare &share, bool exists, float scale, char *to, float *lse) {
-  const RowSum sum = rowSum<Element>(share.rowMax, share.sum);
+template <bool AsFloat, class K>
+DEV void writeColumns(const ColumnShare<K> &share, bool exists, float scale, char *to, float *lse) {
+  const RowSum sum = rowSum<typename K::Element>(share.rowMax, share.sum);
   const float inverse = sum.ofProducts == 0.f ? 0.f : ptx::reciprocalApprox(sum.ofProducts) * scale;
 #pragma unroll
-  for (int i = 0; i < kPairsOfWarp; ++i) {
-    if (!ColumnShare::hasPair(i))
+  for (int i = 0; i < K::kPairsOfWarp; ++i) {
+    if (!ColumnShare<K>::hasPair(i))
       continue;
     float values[2][2];
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       values[e / 2][e % 2] = share.out[i][e] * inverse;
-    char *const columns = to + ColumnShare::pairOf(i) * 16 * (AsFloat ? 4 : kElementBytes);
-    K::Values::Columns::store<AsFloat>(columns, exists, values);
+    char *const columns = to + ColumnShare<K>::pairOf(i) * 16 * (AsFloat ? 4 : K::kElementBytes);
+    K::Values::Columns::template store<AsFloat>(columns, exists, values);
   }
   const int32_t thread = ptx::rereadThreadIndex();
   ptx::storeGlobal4(lse, exists & (thread < 32) & (thread % 4 == 0),
                     __float_as_uint((share.rowMax + ptx::log2Approx(sum.ofWeights)) * kLogOf2));
 }
 
-DEV void writeHalf(const KernelParams &p, const Unit &unit, const ColumnShare &share, int32_t group, int32_t half) {
-  constexpr int kOutBytes = KernelTraits::kOutFloat32 ? 4 : kElementBytes;
+template <class K>
+DEV void writeHalf(const ParamsOf<K> &p, const Unit<K> &unit, const ColumnShare<K> &share, int32_t group,
+                   int32_t half) {
+  constexpr int kOutBytes = K::kOutFloat32 ? 4 : K::kElementBytes;
   const PackedRow row(unit, group * decode::kRows + rowOfLane(half));
   const float scale = p.ofValues(unit.scalePair(p));
   if (unit.leavesStates()) {
     char *const state = unit.stateOf(p, row.index, row.head);
-    return writeColumns<true>(share, row.exists, scale, state,
-                              reinterpret_cast<float *>(state) + KernelTraits::kValueDim);
+    return writeColumns<true>(share, row.exists, scale, state, reinterpret_cast<float *>(state) + K::kValueDim);
   }
-  const RowPlace place = placeOf(p, unit.sequence, row.index);
+  const RowPlace place = placeOf<K>(p, unit.sequence, row.index);
   char *const to = static_cast<char *>(p.out) +
                    (place.batch * p.outStride[0] + place.row * p.outStride[1] + row.head * p.outStride[2]) * kOutBytes;
   const int64_t ofLse = (static_cast<int64_t>(place.batch) * p.heads + row.head) * p.seqlenQ + place.row;
-  writeColumns<KernelTraits::kOutFloat32 != 0>(share, row.exists, scale, to, p.lse + ofLse);
+  writeColumns<K::kOutFloat32 != 0>(share, row.exists, scale, to, p.lse + ofLse);
 }
 
 } // namespace heddle
