@@ -61,22 +61,29 @@ void addUnit(std::vector<double> &units, double unit, const HostTensor &tensor, 
     units[c] += unit * std::abs(double(tensor.get(from * dim + c)));
 }
 
-/// Units of rounding that have random signs.
-class RandomUnits {
+/// What the rounding of out changes of sums over rows: by signs that are the same within a row and random between rows.
+class RowUnits {
 public:
-  explicit RandomUnits(size_t count) : squares(count) {}
-  void add(double unit, const HostTensor &tensor, int64_t from) {
-    const int64_t dim = int64_t(squares.size());
-    for (int64_t c = 0; c < dim; ++c)
-      squares[c] += std::pow(unit * double(tensor.get(from * dim + c)), 2);
+  explicit RowUnits(size_t elements) : ofRow(elements), squares(elements) {}
+  void add(int64_t element, double unit) {
+    touched.push_back(element);
+    ofRow[element] += unit;
+  }
+  void endRow() {
+    for (int64_t element : touched) {
+      squares[element] += ofRow[element] * ofRow[element];
+      ofRow[element] = 0;
+    }
+    touched.clear();
   }
   void addTo(std::vector<double> &units) const {
-    for (size_t c = 0; c < squares.size(); ++c)
-      units[c] += std::sqrt(squares[c]);
+    for (size_t element = 0; element < squares.size(); ++element)
+      units[element] += std::sqrt(squares[element]);
   }
 
 private:
-  std::vector<double> squares;
+  std::vector<double> ofRow, squares;
+  std::vector<int64_t> touched;
 };
 
 } // namespace
@@ -270,7 +277,7 @@ KeyGradients GradientOracle::ofKey(RowId id) const {
   const AttentionSizes &sizes = inputs.sizes;
   KeyGradients result{rowOfZeros(sizes.headDim), rowOfZeros(sizes.valueDim)};
   const int64_t group = sizes.heads / sizes.kvHeads;
-  RandomUnits ofOut(sizes.headDim);
+  RowUnits ofOut(sizes.headDim);
   Row room;
   for (int64_t number = 0; number < group * sizes.seqlenQ; ++number) {
     const RowId query{id.batch, id.head * group + number / sizes.seqlenQ, number % sizes.seqlenQ};
@@ -284,8 +291,9 @@ KeyGradients GradientOracle::ofKey(RowId id) const {
     addRow<double>(result.dK.exact, exact.score, inputs.q, row);
     addRow<float>(result.dK.plain, plain.score, operands<float>().q, row);
     addUnit(result.dK.unit, exact.scoreUnit, inputs.q, row);
-    if (isOutRounded())
-      ofOut.add(exact.outUnit, inputs.q, row);
+    for (int64_t c = 0; isOutRounded() && c < sizes.headDim; ++c)
+      ofOut.add(c, exact.outUnit * double(inputs.q.get(row * sizes.headDim + c)));
+    ofOut.endRow();
     addRow<double>(result.dV.exact, exact.weight, inputs.dOut, row);
     addRow<float>(result.dV.plain, plain.weight, operands<float>().dOut, row);
     addUnit(result.dV.unit, exact.weightUnit, inputs.dOut, row);
@@ -314,32 +322,6 @@ GradientOracle::Terms<Number> GradientOracle::sinkTerms(RowId id, const Softmax 
                     std::abs(delta) * changeOfWeight(weight, exponent);
   return terms;
 }
-
-namespace {
-
-/// What the rounding of out changes of sums over rows: by signs that are the same within a row and random between rows.
-class RowUnits {
-public:
-  explicit RowUnits(size_t elements) : ofRow(elements), squares(elements) {}
-  void add(int64_t element, double unit) {
-    touched.push_back(element);
-    ofRow[element] += unit;
-  }
-  void endRow() {
-    for (int64_t element : touched) {
-      squares[element] += ofRow[element] * ofRow[element];
-      ofRow[element] = 0;
-    }
-    touched.clear();
-  }
-  double of(size_t element) const { return std::sqrt(squares[element]); }
-
-private:
-  std::vector<double> ofRow, squares;
-  std::vector<int64_t> touched;
-};
-
-} // namespace
 
 GradientRow GradientOracle::ofArgument(unsigned wanted) const {
   const AttentionSizes &sizes = inputs.sizes;
@@ -370,8 +352,7 @@ GradientRow GradientOracle::ofArgument(unsigned wanted) const {
     }
     ofOut.endRow();
   }
-  for (size_t element = 0; element < result.unit.size(); ++element)
-    result.unit[element] += ofOut.of(element);
+  ofOut.addTo(result.unit);
   finish(result, 1, kAccumulator);
   return result;
 }

@@ -77,7 +77,7 @@ struct KernelRow : KernelNames {
   Count found[kMatchKinds];
   Count turns;                                // launches while samples are taken
   TimedCount samples;                         // launches whose time is known
-  RecentTime sample;                          // 0 before the first
+  RecentTime recentSample;                    // 0 before the first
   Count drifts;                               // times that it became slow
   std::atomic<DriftWatch *> watches{nullptr}; // of the problems whose time is stored
 };

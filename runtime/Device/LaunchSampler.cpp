@@ -45,7 +45,7 @@ constexpr uint32_t kCheapEvery = 64;
 
 // Of its turns, one in so many is timed: more than one where launches are so short that events would take more.
 int64_t turnsBetween(const KernelRow &row, uint32_t every) {
-  const double seconds = row.sample.get();
+  const double seconds = row.recentSample.get();
   if (every < kCheapEvery || seconds <= 0)
     return 1;
   return int64_t(std::ceil(kEventSeconds / (kEventShare * every * seconds)));
@@ -103,7 +103,7 @@ void LaunchSampler::collect(const DeviceState &state) {
     if (code == cuda::kSuccess &&
         driver.eventElapsedTime(&milliseconds, sample.events[0], sample.events[1]) == cuda::kSuccess) {
       const double seconds = double(milliseconds) * 1e-3;
-      sample.row->samples.add(seconds), sample.row->sample.add(seconds);
+      sample.row->samples.add(seconds), sample.row->recentSample.add(seconds);
       if (sample.watch)
         sample.watch->sample(double(milliseconds) * 1e3, std::time(nullptr));
     }

@@ -1,6 +1,7 @@
-//===- planned_layouts_test.cpp - shared memory of every configuration -------===//
-// What plans say of shared memory is what kernels assert of it, for every layout that feasible configurations have: those
-// of a skeleton are one translation unit, which asks for the types of the kernels. NVRTC needs no GPU.
+//===- planned_layouts_test.cpp - shared memory of configurations -------------===//
+// What plans say of shared memory is what kernels assert of it, for every layout of the feasible configurations that are a
+// few changes from the default: those of a skeleton are one translation unit, which asks for the types of the kernels.
+// NVRTC needs no GPU.
 //===----------------------------------------------------------------------===//
 #include "support/Places.h"
 #include "codegen/Config/KernelConfig.h"
@@ -36,7 +37,7 @@ std::string layoutIn(const std::string &traits) {
   return layout;
 }
 
-/// The traits of one configuration of each layout; of large spaces, those that are a few changes from the default.
+/// The traits of one configuration of each layout; spaces have half a million.
 std::map<std::string, std::string> layoutsOf(const Skeleton &skeleton, const KernelRequest &request) {
   constexpr size_t kMostChanges = 4;
   std::map<std::string, std::string> traitsOf;
@@ -75,7 +76,7 @@ KernelSource typesOf(KernelSource source, const std::map<std::string, std::strin
 
 } // namespace
 
-TEST_CASE("kernels assert what plans say of shared memory, for every layout") {
+TEST_CASE("kernels assert what plans say of shared memory, for layouts near the default") {
   if (!NvrtcLibrary::shared().isOk()) {
     MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
     return;

@@ -145,9 +145,8 @@ TEST_CASE("of short launches no more are timed than take half a percent; of long
     prepared.launch(kLaunches);
     return double(kernelNow().samples - before.samples);
   };
-  auto isWithinHalfAPercent = [&](double samples) {
-    return samples > 0 && samples < 150;
-  }; // of launches of 8 us and less
+  // Of launches of 8 us and less.
+  auto isWithinHalfAPercent = [](double samples) { return samples > 0 && samples < 150; };
   const double timed = timedOf(4), mean = kernelNow().sample_seconds / double(kernelNow().samples);
   CHECK(mean < 10e-6);
   CHECK(timed * 3.6e-6 <= 0.005 * kLaunches * mean * 1.05);
