@@ -56,6 +56,8 @@ Status validateMap(const TensorMapSpec &map, size_t index) {
                                    std::to_string(map.elementStride.size()));
   if (map.swizzleBytes != 0 && map.swizzleBytes != 32 && map.swizzleBytes != 64 && map.swizzleBytes != 128)
     return Status::invalidArgument(name + "swizzle 0, 32, 64 or 128 bytes, got " + std::to_string(map.swizzleBytes));
+  if (map.isTf32 && map.dtype != DType::fp32)
+    return Status::invalidArgument(name + "fp32 to be made tf32 of, got " + dtypeName(map.dtype));
   return {};
 }
 

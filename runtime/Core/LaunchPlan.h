@@ -56,6 +56,7 @@ struct ClearSpec {
 struct TensorMapSpec {
   PointerSource source;
   DType dtype = kDefaultDType;
+  bool isTf32 = false; // floats arrive as the nearest numbers of 11 bits, which products of tf32 take
   LaunchExpr offsetBytes;
   std::vector<LaunchExpr> dims;          // rank 1 to 5
   std::vector<LaunchExpr> strideBytes;   // rank - 1

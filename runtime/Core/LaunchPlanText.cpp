@@ -27,8 +27,8 @@ void printList(std::string &text, const char *name, const std::vector<LaunchExpr
 }
 
 std::string printMap(const TensorMapSpec &map) {
-  std::string text = "tensor_map " + map.source.str() + " " + dtypeName(map.dtype) + " offset " +
-                     map.offsetBytes.str() + " swizzle " + std::to_string(map.swizzleBytes);
+  std::string text = "tensor_map " + map.source.str() + " " + dtypeName(map.dtype) + (map.isTf32 ? " tf32" : "") +
+                     " offset " + map.offsetBytes.str() + " swizzle " + std::to_string(map.swizzleBytes);
   printList(text, "dims", map.dims);
   printList(text, "strides", map.strideBytes);
   printList(text, "box", map.box);
@@ -127,6 +127,8 @@ Status parseMap(LineReader &line, TensorMapSpec &map) {
   if (!dtype)
     return line.fail("expected " + elementList(&ElementTraits::isOfCalls) + ", got '" + std::string(dtypeText) + "'");
   map.dtype = *dtype;
+  if (line.peek() == "tf32")
+    map.isTf32 = !line.word().empty();
   HEDDLE_TRY(line.expectWord("offset"));
   HEDDLE_TRY(line.read(map.offsetBytes));
   HEDDLE_TRY(line.expectWord("swizzle"));

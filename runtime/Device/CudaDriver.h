@@ -134,6 +134,7 @@ constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDefault = 0;
 
 // CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
+constexpr int kTensorMapTf32 = 11;
 constexpr int kTensorMapInterleaveNone = 0;
 constexpr int kTensorMapSwizzleNone = 0;
 constexpr int kTensorMapSwizzle32 = 1;

@@ -91,9 +91,10 @@ Status encodeTensorMap(const LoadedKernel &kernel, const CallInputs &inputs, con
   HEDDLE_TRY(evaluateMap(spec, inputs, kernel.needs.shape.kind, values));
   cuda::TensorMap map;
   cuda::Code code = driver.tensorMapEncodeTiled(
-      &map, traitsOf(spec.dtype).tensorMapType, values.rank, reinterpret_cast<void *>(values.base), values.dims,
-      values.strides, values.box, values.steps, cuda::kTensorMapInterleaveNone, mapSwizzle(spec.swizzleBytes),
-      cuda::kTensorMapL2Promotion256, cuda::kTensorMapFillZero);
+      &map, spec.isTf32 ? cuda::kTensorMapTf32 : traitsOf(spec.dtype).tensorMapType, values.rank,
+      reinterpret_cast<void *>(values.base), values.dims, values.strides, values.box, values.steps,
+      cuda::kTensorMapInterleaveNone, mapSwizzle(spec.swizzleBytes), cuda::kTensorMapL2Promotion256,
+      cuda::kTensorMapFillZero);
   if (code != cuda::kSuccess)
     return refusal(driver.check(code, ("launch: tensor map of " + spec.source.str()).c_str(), "cuTensorMapEncodeTiled"),
                    spec, values);

@@ -59,6 +59,7 @@ static_assert(heddle::traitsOf(heddle::DType::fp16).tensorMapType == CU_TENSOR_M
 static_assert(heddle::traitsOf(heddle::DType::fp32).tensorMapType == CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
 static_assert(heddle::traitsOf(heddle::DType::i32).tensorMapType == CU_TENSOR_MAP_DATA_TYPE_INT32);
 static_assert(heddle::traitsOf(heddle::DType::i64).tensorMapType == CU_TENSOR_MAP_DATA_TYPE_INT64);
+HEDDLE_SAME(kTensorMapTf32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32);
 HEDDLE_SAME(kTensorMapInterleaveNone, CU_TENSOR_MAP_INTERLEAVE_NONE);
 HEDDLE_SAME(kTensorMapSwizzleNone, CU_TENSOR_MAP_SWIZZLE_NONE);
 HEDDLE_SAME(kTensorMapSwizzle32, CU_TENSOR_MAP_SWIZZLE_32B);

@@ -24,6 +24,14 @@ Kernel forwardOf(const std::string &pattern, int64_t headDim = 64, int64_t value
   return kernel;
 }
 
+/// By Hopper's kernel, which multiplies tf32 and no other floats.
+Kernel hopperOf(const std::string &pattern, int64_t headDim = 64, int64_t valueDim = 64,
+                const std::string &changes = "") {
+  Kernel kernel = forwardOf(pattern, headDim, valueDim, Precision::tf32, changes);
+  kernel.arch = kHopper;
+  return kernel;
+}
+
 /// A kernel and a pattern of which calls are made.
 struct Forward {
   explicit Forward(const Kernel &kernel)
@@ -120,6 +128,46 @@ double errorOfOut(const Forward &forward, const Call &call) {
 }
 
 } // namespace
+
+TEST_CASE("tf32 by Hopper's kernel: lengths, groups of heads, batches") {
+  check(hopperOf("causal"), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
+}
+
+TEST_CASE("tf32 by Hopper's kernel: head dims are multiples of 8, those of values apart") {
+  check(hopperOf("causal", 128, 128), {sizesOf(100, 200, 2, 1)});
+  check(hopperOf("causal", 40, 24), {sizesOf(50, 70, 2, 2)});
+  check(hopperOf("full", 8, 120), {sizesOf(30, 150, 2, 2)});
+  if (takesAll())
+    check(hopperOf("full", 96, 72), {sizesOf(70, 70, 2, 2)});
+}
+
+TEST_CASE("tf32 by Hopper's kernel: tiles, rings of one slot, blocks that share parts") {
+  check(hopperOf("causal", 64, 64, ",block_m=128,block_n=96,stages=2"), {sizesOf(150, 300, 2, 1)});
+  check(hopperOf("causal", 64, 72, ",block_m=64,block_n=48,stages=1,turn_taking=0"), {sizesOf(70, 130, 1, 1)});
+  if (takesAll())
+    check(hopperOf("full", 128, 128, ",block_n=32,stages=4"), {sizesOf(130, 150, 2, 1)});
+}
+
+TEST_CASE("tf32 by Hopper's kernel: a mean of ones is 1, as the weights are summed that it multiplies") {
+  const Forward forward(hopperOf("causal", 64, 40));
+  Call call = forward.call(sizesOf(150, 300, 2, 1));
+  for (int64_t i = 0; i < call.inputs.v.elements(); ++i)
+    call.inputs.v.set(i, 1);
+  const RoleTensors results = forward.run(call);
+  for (int64_t i = 0; i < results.out.elements(); ++i)
+    REQUIRE(results.out.get(i) == 1);
+}
+
+TEST_CASE("tf32 by Hopper's kernel: the library's patterns") {
+  std::vector<std::string> patterns = {"document", "longnet", "softcap", "sink", "block_csr"};
+  if (takesAll()) {
+    patterns.clear();
+    for (const std::string &path : libraryPatterns())
+      patterns.push_back(std::filesystem::path(path).stem().string());
+  }
+  for (const std::string &pattern : patterns)
+    check(hopperOf(pattern), {pattern == "tree_decode" ? sizesOf(16, 150, 2, 1) : sizesOf(150, 150, 4, 2)});
+}
 
 TEST_CASE("fp32 by the portable kernel: lengths, groups of heads, batches") {
   check(forwardOf("causal"), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 150, 2, 2)});

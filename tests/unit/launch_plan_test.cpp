@@ -203,6 +203,17 @@ TEST_CASE("sizes and lengths out of bounds are named with what is allowed, those
   CHECK(refusal({4, 3, 1, 0}, 2) == ""); // the first one's length is not known
 }
 
+TEST_CASE("a map that makes tf32 of floats round-trips") {
+  LaunchPlan plan = somePlan();
+  TensorMapSpec &map = plan.launches.front().tensorMaps.front();
+  map.dtype = DType::fp32, map.isTf32 = true;
+  CHECK(plan.str().find("tensor_map k fp32 tf32 offset 0 ") != std::string::npos);
+  Result<LaunchPlan> parsed = LaunchPlan::parse(plan.str());
+  REQUIRE_MESSAGE(parsed.isOk(), parsed.status().message());
+  CHECK(parsed->launches.front().tensorMaps.front().isTf32);
+  CHECK(parsed->str() == plan.str());
+}
+
 TEST_CASE("a plan of several launches round-trips") {
   LaunchPlan plan = somePlan();
   KernelLaunch second;
@@ -327,6 +338,8 @@ TEST_CASE("bad plans name the line and what was expected") {
         Case{"heddle-plan 3\nlaunch k\nparams 9999999\n", "expected at most 32704 parameter bytes"},
         Case{"heddle-plan 3\nlaunch k\ntensor_map k bf16 offset 0 swizzle 7 dims 1 box 1\n",
              "swizzle 0, 32, 64 or 128"},
+        Case{"heddle-plan 3\nlaunch k\ntensor_map k bf16 tf32 offset 0 swizzle 0 dims 1 box 1\n",
+             "expected fp32 to be made tf32 of, got bf16"},
         Case{"heddle-plan 3\nlaunch k\ntensor_map k int8 offset 0 swizzle 0 dims 1 box 1\n",
              "expected bf16, fp16, fp32 or e4m3,"},
         Case{"heddle-plan 3\nlaunch k\ntensor_map k bf16 offset 0 swizzle 0 dims 1 2 box 1 2\n", "rank - 1 strides"},

@@ -19,7 +19,10 @@ TEST_CASE("the skeleton serves Hopper, both half types and every multiple of 8 u
   CHECK(refusal(requestFor(64, 64)) == "");
   CHECK(refusal(requestFor(60, 64)) == "sm90_forward: serves head dims that are multiples of 8 up to 256, not 60");
   CHECK(refusal(requestFor(64, 264)) == "sm90_forward: serves head dims that are multiples of 8 up to 256, not 264");
-  CHECK(refusal(requestFor(64, 64, DType::fp32)) == "sm90_forward: serves bf16, fp16 and e4m3, not fp32");
+  CHECK(refusal(requestFor(64, 64, DType::fp32)) == "sm90_forward: serves fp32 with products of tf32, not exact ones");
+  CHECK(refusal(tf32RequestFor(64, 64)) == "");
+  CHECK(refusal(tf32RequestFor(64, 136)) ==
+        "sm90_forward: serves head dims that are multiples of 8 up to 128, not 136 of fp32");
   for (const GpuArch &arch : gpuArchs()) {
     KernelRequest request = requestFor(64, 64);
     request.arch = &arch;
@@ -41,6 +44,30 @@ TEST_CASE("the default is feasible for every pair of head dims, type and kind of
           if (!skeleton.isOk())
             FAIL_CHECK(request.str() << ": " << skeleton.status().message());
         }
+}
+
+TEST_CASE("the default for tf32 is feasible for every pair of head dims and kind of pattern") {
+  for (const std::vector<VariantRates> &variants : {std::vector<VariantRates>(1), kLattices})
+    for (int64_t headDim = 8; headDim <= 128; headDim += 8)
+      for (int64_t valueDim = 8; valueDim <= 128; valueDim += 8) {
+        KernelRequest request = tf32RequestFor(headDim, valueDim);
+        request.variants = variants;
+        request.balance.hasLongRows = headDim % 16 == 0;
+        request.balance.queries = headDim % 24 == 0 ? 64 : 0;
+        const auto skeleton = validateConfig(request, defaultFor(request));
+        if (!skeleton.isOk())
+          FAIL_CHECK(request.str() << ": " << skeleton.status().message());
+      }
+}
+
+TEST_CASE("copies of floats round them to tf32, and those of other elements do not") {
+  const auto roundedMaps = [](const KernelRequest &request) {
+    const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, defaultFor(request));
+    const std::vector<TensorMapSpec> &maps = plan.launches.front().tensorMaps;
+    return std::count_if(maps.begin(), maps.end(), [](const TensorMapSpec &map) { return map.isTf32; });
+  };
+  CHECK(roundedMaps(tf32RequestFor(64, 64)) == 3);
+  CHECK(roundedMaps(requestFor(64, 64)) == 0);
 }
 
 TEST_CASE("long rows are shared in parts by default where parts can be merged, else dealt out one by one") {

@@ -32,22 +32,24 @@ int64_t sm90Warps(int64_t blockM) { return blockM / kWarpRows + kProducerWarps; 
 
 int64_t sm90KeyStep(const KernelRequest &request) { return std::max<int64_t>(kKeyStep, request.element().mmaStep); }
 
-int64_t sm90OutputDim(const KernelRequest &request) {
-  return request.valueDim + (request.element().isScaled() ? kOnesRows : 0);
-}
+int64_t sm90OutputDim(const KernelRequest &request) { return request.valueDim + sumColumns(request.element().bytes); }
 
 bool sm90CanSplit(const KernelRequest &request) { return request.valueDim <= kLargestSplitValueDim; }
 
 SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
   SmemLayout layout(kTileAlignment);
   layout.append("barriers", kBarrierBytes);
-  layout.append("q", tileBytes(config.blockM, request.headDim, request.element().bytes), config.queryStages);
-  layout.append("k", tileBytes(config.blockN, request.headDim, request.element().bytes), config.stages);
-  const bool areTurned = request.element().isScaled();
-  const int64_t arriving = tileBytes(config.blockN, request.valueDim, request.element().bytes);
-  layout.append("v", areTurned ? turnedBytes(request.valueDim) : arriving, valueStages(config.stages, areTurned));
+  const int64_t bytes = request.element().bytes;
+  layout.append("q", tileBytes(config.blockM, request.headDim, bytes), config.queryStages);
+  layout.append("k", tileBytes(config.blockN, request.headDim, bytes), config.stages);
+  const bool areTurned = areTurnedOver(bytes);
+  const int64_t arriving = tileBytes(config.blockN, request.valueDim, bytes);
+  layout.append("v", areTurned ? turnedBytes(config.blockN, request.valueDim, bytes) : arriving,
+                valueStages(config.stages, bytes));
   if (areTurned)
-    layout.append("raw", arriving, kRawStages);
+    layout.append("raw", arriving, rawStages(bytes));
+  if (request.elements.q == DType::fp32)
+    layout.append("ones", kOnesBytes);
   if (config.flushTiles)
     layout.append("totals", totalBytes(config.blockM, request.valueDim));
   if (request.searchesLists)
@@ -137,6 +139,9 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
     return std::nullopt;
   if (request.element().largestExponent() < kFloatExponent)
     return std::string("anchored weights need the range of fp32, not that of ") + dtypeName(request.elements.q);
+  if (areTurnedOver(request.element().bytes)) // whose barriers take the words in which items are marked
+    return std::string("values of ") + dtypeName(request.elements.q) +
+           " are turned over, and there is no room to mark what must be computed again";
   // A bias that grows along the keys passes every anchor, and the item is computed twice.
   if (request.hasScores)
     return std::string("anchors hold where scores of one row stay close, which a chain of scores need not leave so");

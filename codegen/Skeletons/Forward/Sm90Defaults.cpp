@@ -74,6 +74,7 @@ constexpr int64_t kAny = INT64_MAX;
 bool always(const Asked &) { return true; }
 bool isPlain(const Asked &asked) { return asked.isPlain(); }
 bool isScaled(const Asked &asked) { return asked.request.element().isScaled(); }
+bool isOfFloats(const Asked &asked) { return asked.request.elements.q == DType::fp32; }
 bool hasShortRows(const Asked &asked) { return asked.hasShortRows; }
 bool isOfFew(const Asked &asked) { return asked.balance.queries > 0 && asked.balance.queries <= kConsumerRows; }
 
@@ -132,6 +133,15 @@ constexpr Rule kRules[] = {
     {128,
      [](const Asked &asked) { return isScaled(asked) && asked.balance.hasEqualTiles && !asked.balance.hasFewTiles; },
      {{{&C::splitLast, 1}}}}, // the last of 5.2 rounds: 838 TFLOP/s without
+    // Floats: 64 keys of 128 are 32 KB, of which shared memory has room for two beside 128 rows. Causal 8k runs at 252
+    // TFLOP/s with heads of 64, at 250 with 64 keys a tile, and at 237 with 128 x 128; with heads of 128 at 251, at 199
+    // with 32 keys a tile.
+    {128, isOfFloats, Tiles{128, 64, 2, 1, 1, 40}},
+    {64, isOfFloats, Tiles{192, 64, 4, 1, 1, 40}},
+    {64, [](const Asked &asked) { return isOfFloats(asked) && asked.isPlain(); }, Tiles{192, 80, 3, 1, 1, 56}},
+    {128, [](const Asked &asked) { return isOfFloats(asked) && asked.hasShortRows; }, {{{&C::turnTaking, 0}}}},
+    {128, [](const Asked &asked) { return isOfFloats(asked) && isOfFew(asked); }, Tiles{64, 64, 2, 1, 0, 40}},
+    {kAny, isOfFloats, {{{&C::softmax, kSoftmaxOnline}}}},
     {kAny,
      [](const Asked &asked) { return asked.mayBeCut; },
      {{{&C::grid, kGridStride}, {&C::splitLast, 1}, {&C::softmax, kSoftmaxOnline}}}},

@@ -73,11 +73,15 @@ public:
 };
 
 Status Sm90Forward::checkRequest(const KernelRequest &request) const {
-  HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarpgroups));
-  // Strides of tensor maps are multiples of 16 bytes, and a product has at most 256 columns.
-  constexpr int64_t kStrideBytes = 16;
-  const int64_t step = kStrideBytes / request.element().bytes;
-  const int64_t most = (kMaxHeadDim - (sm90OutputDim(request) - request.valueDim)) / step * step;
+  const bool isTf32 = request.elements.precision == Precision::tf32;
+  if (request.elements.q == DType::fp32 && !isTf32)
+    return Status::unsupported("serves fp32 with products of tf32, not exact ones");
+  HEDDLE_TRY(request.checkTypes(&ElementTraits::isComputed));
+  // Strides of tensor maps are multiples of 16 bytes, and a product has at most 256 columns, a multiple of 8.
+  constexpr int64_t kStrideBytes = 16, kMostFloats = 128; // of which two tiles of keys and of values fit
+  const int64_t step = std::max<int64_t>(kStrideBytes / request.element().bytes, kHeadDimStep);
+  const int64_t columns = kMaxHeadDim - (sm90OutputDim(request) - request.valueDim);
+  const int64_t most = isTf32 ? kMostFloats : columns / step * step;
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % step != 0 || dim > most)
       return Status::unsupported(
@@ -208,7 +212,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
   const SmemLayout smem = sm90Smem(request, config);
   printer.smem(smem);
-  for (const char *region : {"raw", "totals"}) // of e4m3
+  for (const char *region : {"raw", "totals", "ones"}) // of values that are turned over
     if (!smem.find(region))
       printer.noSmem(region);
   printer.constant("kMapsPerRate", rates.mapsPerRate());
@@ -216,7 +220,10 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));
   printer.array("kQueryRates", rates.query);
   printer.array("kKeyRates", rates.key);
-  return printer.str() + warpgroupShapes({config.valueOf("block_n"), sm90OutputDim(request)});
+  const int64_t output = sm90OutputDim(request);
+  if (request.elements.q == DType::fp32) // whose sums are products of their own
+    return printer.str() + warpgroupShapes({config.valueOf("block_n"), request.valueDim, output - request.valueDim});
+  return printer.str() + warpgroupShapes({config.valueOf("block_n"), output});
 }
 
 } // namespace

@@ -30,7 +30,8 @@
 //   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_bits.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
-//   kSmemRaw, kSmemTotals   values that are to be turned over, totals of the output; no bytes where there are none
+//   kSmemRaw, kSmemTotals, kSmemOnes   values that are to be turned over, totals of the output, rows of ones of floats; no
+//                        bytes where there are none
 // and the macro HEDDLE_WARPGROUP_SHAPES with kBlockN and kOutputTiles * 8 columns (Ptx/warpgroup_mma.cuh).
 #pragma once
 
@@ -64,8 +65,8 @@ struct Sm90Forward
         Planner<K>(p).run();
       else if (threadIdx.x == K::kConsumerThreads + 32)
         Loader<K>(p).run();
-      else if (K::Values::kAreTurned && threadIdx.x >= K::kConsumerThreads + 64)
-        Transposer<K>(uniform(threadIdx.x / 32) - (K::kConsumerThreads / 32 + 2)).run();
+      else if (threadIdx.x >= K::kConsumerThreads + 64)
+        turnValues();
     } else {
       ptx::growRegisters<K::kConsumerRegisters>();
       Consumer<K>(p, warpgroup).run();
@@ -73,11 +74,16 @@ struct Sm90Forward
   }
 
 private:
+  DEV static void turnValues() {
+    if constexpr (K::Values::kAreTurned)
+      Transposer<K>(uniform(threadIdx.x / 32) - (K::kConsumerThreads / 32 + 2)).run();
+  }
+
   static_assert(K::kBlockM % kConsumerRows == 0 && K::kConsumers >= 1 && K::kConsumers <= kMaxConsumers,
                 "one to four consumers of 64 rows");
   static_assert(K::kBlockN % kKeyStep == 0 && K::kBlockN <= kMaxKeys, "key tiles are multiples of 16 up to 128");
-  static_assert(!K::Values::kAreTurned || (K::kBlockN % kTurnedKeys == 0 && K::kValueDim % kTurnedDims == 0),
-                "tiles of bytes are turned over in whole squares");
+  static_assert(K::Values::kAreTurned == areTurnedOver(K::kElementBytes),
+                "the layout has room for what is turned over");
   static_assert(K::kFlushTiles == 0 || K::Values::kSumTiles > 0, "others need no totals");
   static_assert(!K::Values::kAreTurned || !K::kMayRedo, "the words of marks hold barriers");
   static_assert(K::kStages >= 1 && K::kStages <= kMaxStages, "one to six stages");

@@ -16,7 +16,7 @@ template <class K, bool AreTurned> struct Arriving {
 };
 // In that of the warps that turn them over, and know of nothing else.
 template <class K> struct Arriving<K, true> {
-  using Slots = Pipeline<kRawStages, typename K::RawRing, PackedRingCursor>;
+  using Slots = Pipeline<K::kRawStages, typename K::RawRing, PackedRingCursor>;
   static constexpr uint32_t kTile = K::kRawTile;
   DEV static void setEnd(int32_t slot, bool isEnd) { ptx::storeShared4(K::rawEnd(slot), isEnd); }
   DEV static void end(Slots &values) {

@@ -73,8 +73,8 @@ struct WalkPlace {
 
 // Tiles of values on their way to be turned over.
 struct RawValues {
-  RingBarriers<kRawStages> ring;
-  int32_t isEnd[kRawStages]; // not a tile: nothing follows
+  RingBarriers<kMaxRawStages> ring;
+  int32_t isEnd[kMaxRawStages]; // not a tile: nothing follows
 };
 
 struct ForwardRecords {

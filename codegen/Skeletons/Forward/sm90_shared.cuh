@@ -16,7 +16,8 @@ template <class Traits> struct ForwardBlock : Traits {
   static constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
   static constexpr int kConsumerWarps = kConsumers * 4;
   static constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
-  static constexpr int kValueStages = valueStages(Traits::kStages, Traits::Values::kAreTurned);
+  static constexpr int kValueStages = valueStages(Traits::kStages, Traits::kElementBytes);
+  static constexpr int kRawStages = rawStages(Traits::kElementBytes);
 };
 
 // Where the records of a block lie.
@@ -52,6 +53,7 @@ template <class Traits> struct ForwardTilePlaces : Traits {
   static constexpr uint32_t kValueTile = kSharedBase + Traits::kSmemV;
   static constexpr uint32_t kRawTile = kSharedBase + Traits::kSmemRaw;   // values as they arrive, if not in their ring
   static constexpr uint32_t kTotals = kSharedBase + Traits::kSmemTotals; // of the output (sm90_totals.cuh)
+  static constexpr uint32_t kOnes = Traits::Values::kOnes;
 
   static constexpr int kQueryTileBytes = tileBytes(Traits::kBlockM, Traits::kHeadDim, Traits::kElementBytes);
   static constexpr int kKeyTileBytes = tileBytes(Traits::kBlockN, Traits::kHeadDim, Traits::kElementBytes);
@@ -60,7 +62,8 @@ template <class Traits> struct ForwardTilePlaces : Traits {
 
 private:
   static constexpr bool kAreTurned = Traits::Values::kAreTurned;
-  static constexpr int kValueTileBytes = kAreTurned ? turnedBytes(Traits::kValueDim) : kArrivingBytes;
+  static constexpr int kValueTileBytes =
+      kAreTurned ? turnedBytes(Traits::kBlockN, Traits::kValueDim, Traits::kElementBytes) : kArrivingBytes;
   static constexpr int kRawTileBytes = kAreTurned ? kArrivingBytes : 0;
   static constexpr int kTotalBytes = Traits::kFlushTiles > 0 ? Traits::kConsumers *kConsumerTotalBytes : 0;
 
@@ -71,7 +74,8 @@ private:
                           {Traits::kSmemQ, Traits::kQueryStages * kQueryTileBytes},
                           {Traits::kSmemK, Traits::kStages * kKeyTileBytes},
                           {Traits::kSmemV, Traits::kValueStages * kValueTileBytes},
-                          {Traits::kSmemRaw, kRawStages * kRawTileBytes},
+                          {Traits::kSmemRaw, Traits::kRawStages * kRawTileBytes},
+                          {Traits::kSmemOnes, Traits::Values::kSumsApart ? kOnesBytes : 0},
                           {Traits::kSmemTotals, kTotalBytes}},
                          Traits::kSmemBytes),
                 "records and rings lie apart in the shared memory that is planned");
@@ -105,7 +109,7 @@ template <class K> DEV void initShared(int32_t lane) {
     K::KeyRing::init(lane, 1, K::kConsumerWarps);
   if (lane < K::kValueStages)
     K::ValueRing::init(lane, K::Values::kAreTurned ? kTransposerWarps : 1, K::kConsumerWarps);
-  if (K::Values::kAreTurned && lane < kRawStages)
+  if (K::Values::kAreTurned && lane < K::kRawStages)
     K::RawRing::init(lane, 1, kTransposerWarps);
   if (lane < kPlanSlots)
     K::PlanRing::init(lane, 1, 1);

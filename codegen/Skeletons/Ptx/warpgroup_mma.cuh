@@ -1,4 +1,4 @@
-// wgmma: mma of a warpgroup m64nNk16, m64nNk32 of bytes, with fp32 accumulators (compute_90a). Asynchronous: accumulators and
+// wgmma: mma of a warpgroup m64nNk16, m64nNk32 of bytes, m64nNk8 of tf32, with fp32 accumulators (compute_90a). Asynchronous: accumulators and
 // operand registers must not be touched between it and the wait that covers it. Lane 4*r + c of warp w holds
 // rows 16*w + r (elements 0, 1) and 16*w + r + 8 (elements 2, 3), columns 8*n + 2*c and the next, in sum[n].
 #pragma once
@@ -42,7 +42,8 @@ template <uint32_t ColumnBytes> DEV uint64_t sharedOperand(uint32_t address, uin
 // WarpgroupMma<N, Element>: sum[N/8][4] (+)= A (64x16) times B (16xN).
 //   ofShared:    A and B in shared memory, rows along the summed dimension; transposed, along M and N
 //   ofRegisters: A in registers, B in shared memory with rows along N
-// Where elements are E4m3, A is 64x32, B 32xN, and rows of B lie along the summed dimension in both.
+// Where elements are E4m3, A is 64x32, B 32xN, of Tf32 A is 64x8, B 8xN, and rows of B lie along the summed dimension in
+// both. Of floats the lowest 13 bits do not count.
 // An instruction names its registers one by one. The source lists those of the sizes that it uses in the macro
 // HEDDLE_WARPGROUP_SHAPES(SHAPE) (WarpgroupShapes.h): all 32 sizes would take 2 to 3% of the compile time.
 template <int N, class Element> struct WarpgroupMma;
@@ -65,16 +66,17 @@ template <int N, class Element> struct WarpgroupMma;
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1));                                      \
     }                                                                                                                  \
   };
-#define HEDDLE_BYTE_MMA(N, ELEMENT, TYPE, LIST, P0, P1, P2, P3, P4, P5, ...)                                           \
+// The same of operands that lie along the summed dimension only, STEP of which one mma sums.
+#define HEDDLE_ROWS_MMA(N, ELEMENT, TYPE, STEP, LIST, P0, P1, P2, P3, P4, P5, ...)                                           \
   template <> struct WarpgroupMma<N, ELEMENT> {                                                                        \
     template <bool Accumulate> DEV static void ofShared(float (&d)[N / 8][4], uint64_t a, uint64_t b) {                \
-      asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k32.f32." TYPE "." TYPE                                     \
+      asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" STEP ".f32." TYPE "." TYPE                                     \
                    " {" LIST "}, " P0 ", " P1 ", " P2 ", 1, 1;"                                                        \
                    : __VA_ARGS__                                                                                       \
                    : "l"(a), "l"(b), "n"(Accumulate));                                                                 \
     }                                                                                                                  \
     DEV static void ofRegisters(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) {                            \
-      asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k32.f32." TYPE "." TYPE                                     \
+      asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" STEP ".f32." TYPE "." TYPE                                     \
                    " {" LIST "}, {" P0 ", " P1 ", " P2 ", " P3 "}, " P4 ", " P5 ", 1, 1;"                              \
                    : __VA_ARGS__                                                                                       \
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1));                                      \
@@ -83,7 +85,8 @@ template <int N, class Element> struct WarpgroupMma;
 #define HEDDLE_SHAPE(N, ...)                                                                                           \
   HEDDLE_MMA(N, Bf16, "bf16", __VA_ARGS__)                                                                             \
   HEDDLE_MMA(N, Fp16, "f16", __VA_ARGS__)                                                                              \
-  HEDDLE_BYTE_MMA(N, E4m3, "e4m3", __VA_ARGS__)
+  HEDDLE_ROWS_MMA(N, E4m3, "e4m3", "32", __VA_ARGS__)                                                                  \
+  HEDDLE_ROWS_MMA(N, Tf32, "tf32", "8", __VA_ARGS__)
 // clang-format on
 HEDDLE_WARPGROUP_SHAPES(HEDDLE_SHAPE)
 

@@ -23,6 +23,7 @@ TensorMapSpec mapOf(const MapOperand &operand, int64_t rate, bool isLong) {
   TensorMapSpec map;
   map.source = operand.role;
   map.dtype = operand.type;
+  map.isTf32 = operand.type == DType::fp32; // products of warpgroups are of no other floats
   map.swizzleBytes = kBoxBytes;
   map.dims = {operand.dim, max(isLong ? ceilDiv(rows, rate) : floorDiv(rows, rate), 1),
               isLong ? max(mod(rows, rate), 1) : LaunchExpr(rate), operand.heads, Symbol::batch};

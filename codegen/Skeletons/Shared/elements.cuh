@@ -56,6 +56,8 @@ struct E4m3 {
   DEV static uint32_t pack(float a, float b, float c, float d) { return ptx::packE4m3(a, b, c, d); }
 };
 
+constexpr uint32_t kHalfOfTf32 = 0x1000; // of the last place of a float's 11 bits
+
 // One fills a register. Products are those of tf32 numbers: of two for each operand, which have all its digits, or of
 // one, rounded (tf32_operands.cuh).
 struct Float {

@@ -11,12 +11,16 @@ constexpr int kTeamItems = 4, kTeamCounters = 4, kMaxTeam = 8; // Backward/sm90_
 constexpr int kKeyStep = 16, kMaxKeys = 128;                   // of a tile: kept columns of one row fit one word
 constexpr int kHeadDimStep = 8, kMaxHeadDim = 256;             // columns of a product
 constexpr int kMaxStages = 6, kMaxQueryStages = 2;
-// Values of bytes arrive row by row, and two warps turn tiles of 32 x 16 of them over (Forward/sm90_transposer.cuh).
-constexpr int kRawStages = 2, kTransposerWarps = 2;
-constexpr int kTurnedKeys = 32, kTurnedDims = 16;
-// Values that are turned over wait in two rings, the second of which can do with a slot less.
-template <class Int> constexpr Int valueStages(Int stages, bool areTurned) {
-  return areTurned && stages > 1 ? stages - 1 : stages;
+// Values of bytes and of floats arrive row by row, and two warps turn them over (Forward/sm90_transposer.cuh): those that
+// wgmma takes as they are have two bytes.
+template <class Int> constexpr bool areTurnedOver(Int elementBytes) { return elementBytes != 2; }
+constexpr int kTransposerWarps = 2;
+// They wait in two rings: bytes in two slots of the first and in one less of the second, floats, which are large, in one
+// slot of the first.
+constexpr int kMaxRawStages = 2;
+template <class Int> constexpr Int rawStages(Int elementBytes) { return elementBytes == 1 ? kMaxRawStages : 1; }
+template <class Int> constexpr Int valueStages(Int stages, Int elementBytes) {
+  return elementBytes == 1 && stages > 1 ? stages - 1 : stages;
 }
 
 // KernelConfig::grid and KernelConfig::softmax.
@@ -43,10 +47,13 @@ template <class Int> constexpr Int tileBytes(Int rows, Int dim, Int elementBytes
   return columnsOf(dim, elementBytes) * rows * kColumnRowBytes;
 }
 
-// Turned values have a row for each of their dimensions, and rows of ones, whose products with the weights
-// are the sums of rows.
-constexpr int kOnesRows = 8;
-template <class Int> constexpr Int turnedBytes(Int valueDim) { return (valueDim + kOnesRows) * kColumnRowBytes; }
+// Turned values have a row of keys for each of their dimensions. Products of the weights with rows of ones are the sums of
+// rows, behind the columns of the output; bytes have ones behind the values of each tile, floats for all tiles together.
+constexpr int kOnesRows = 8, kOnesBytes = kOnesRows * kColumnRowBytes;
+template <class Int> constexpr Int sumColumns(Int elementBytes) { return areTurnedOver(elementBytes) ? kOnesRows : 0; }
+template <class Int> constexpr Int turnedBytes(Int keys, Int valueDim, Int elementBytes) {
+  return tileBytes(valueDim + (elementBytes == 1 ? kOnesRows : 0), keys, elementBytes);
+}
 
 // Totals of the output of so many rows, and for each lane what they are relative to and their sums.
 template <class Int> constexpr Int totalBytes(Int rows, Int valueDim) { return rows * (valueDim + 8) * 4; }

@@ -11,7 +11,7 @@ namespace heddle {
 
 // The nearest tf32 number, ties away from 0, in two instructions (cvt.rna is five). NaN may become a number: what is
 // missing then is NaN, and so are products.
-DEV uint32_t nearestTf32(uint32_t bits) { return (bits + 0x1000u) & 0xffffe000u; }
+DEV uint32_t nearestTf32(uint32_t bits) { return (bits + kHalfOfTf32) & 0xffffe000u; }
 
 template <class E, int Words> struct Tf32Operand {
   uint32_t big[Words], small[E::kIsExact ? Words : 1];

@@ -103,7 +103,14 @@ inline void wait(Group &group, unsigned members) {
   while (group.round == round)
     letOthersRun();
 }
-inline void waitForWarp() { wait(warp(), kLanes); }
+// Who comes last lets the others go on in their order first: what its last lane releases no lane reads any more.
+inline void waitForWarp() {
+  const unsigned round = warp().round;
+  arrive(warp(), kLanes);
+  do
+    letOthersRun();
+  while (warp().round == round);
+}
 
 inline void enter(Arrival from) {
   scheduler = from.fctx;

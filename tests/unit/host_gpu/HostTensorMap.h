@@ -13,6 +13,7 @@ struct HostTensorMap {
   int64_t strideBytes[kRank]; // of dimensions; those that are missing have one element
   int32_t dims[kRank], box[kRank];
   int32_t elementBytes, swizzleBytes;
+  int32_t isTf32; // floats are rounded to 11 bits, ties away from 0
 };
 static_assert(sizeof(HostTensorMap) <= 128, "fits the place of a tensor map");
 

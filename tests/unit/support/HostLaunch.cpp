@@ -73,6 +73,7 @@ host_gpu::HostTensorMap tensorMapOf(const TensorMapSpec &spec, const Workspace &
       reinterpret_cast<const unsigned char *>(workspace.address(spec.source)) + numberOf(spec.offsetBytes, symbols);
   map.elementBytes = int32_t(dtypeBytes(spec.dtype));
   map.swizzleBytes = spec.swizzleBytes;
+  map.isTf32 = spec.isTf32;
   for (size_t d = 0; d < size_t(map.kRank); ++d) {
     map.dims[d] = d < spec.dims.size() ? int32_t(numberOf(spec.dims[d], symbols)) : 1;
     map.box[d] = d < spec.box.size() ? int32_t(numberOf(spec.box[d], symbols)) : 1;

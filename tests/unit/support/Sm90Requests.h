@@ -20,6 +20,13 @@ inline KernelRequest requestFor(int64_t headDim, int64_t valueDim, DType dtype =
   return request;
 }
 
+/// Of fp32, whose products are those of tf32.
+inline KernelRequest tf32RequestFor(int64_t headDim, int64_t valueDim) {
+  KernelRequest request = requestFor(headDim, valueDim);
+  request.elements = CallElements(DType::fp32, DType::fp32, Precision::tf32);
+  return request;
+}
+
 inline Sm90Config defaultFor(const KernelRequest &request) { return sm90ForwardSkeleton().defaultConfig(request); }
 
 } // namespace heddle::test

@@ -56,7 +56,6 @@ inline float cutToFloat(double value) {
   const float nearest = float(value);
   return std::abs(double(nearest)) > std::abs(value) ? std::nextafterf(nearest, 0.0f) : nearest;
 }
-inline float asTf32(uint32_t word) { return __uint_as_float(word & ~0x1fffu); }
 
 inline void mmaTf32(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   auto &words = host_gpu::warp().words;

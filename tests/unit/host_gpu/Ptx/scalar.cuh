@@ -47,6 +47,9 @@ template <int Half> uint32_t halvesOfE4m3(uint32_t word) {
 // No host kernel computes with it.
 inline uint32_t packE4m3(float, float, float, float) { return 0; }
 
+// Tensor cores see no more of a float.
+inline float asTf32(uint32_t word) { return __uint_as_float(word & ~0x1fffu); }
+
 inline uint32_t roundTf32(float value) {
   const uint32_t bits = __float_as_uint(value);
   return std::isfinite(value) ? (bits + 0x1000u) & ~0x1fffu : bits;

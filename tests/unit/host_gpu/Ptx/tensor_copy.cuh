@@ -31,6 +31,12 @@ inline void copyNow(uint32_t shared, const host_gpu::HostTensorMap &map, const i
       std::memcpy(::sharedMemory + place, from, bytes);
     else
       std::memset(::sharedMemory + place, 0, bytes);
+    if (map.isTf32) {
+      float value;
+      std::memcpy(&value, ::sharedMemory + place, bytes);
+      const uint32_t rounded = roundTf32(value);
+      std::memcpy(::sharedMemory + place, &rounded, bytes);
+    }
     for (int d = 0; d < kRank && (++at[d] == map.box[d]) && d + 1 < kRank; ++d)
       at[d] = 0;
   }

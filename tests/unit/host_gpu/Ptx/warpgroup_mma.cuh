@@ -28,20 +28,41 @@ template <uint32_t ColumnBytes> uint64_t sharedOperand(uint32_t address, uint32_
   return uint64_t(ColumnBytes) << 32 | (address + offset);
 }
 
-// Element x of row `row` of what lies in rows of 128 bytes.
-template <class Element> float operandElement(uint64_t operand, uint32_t row, uint32_t x) {
-  const uint32_t address = uint32_t(operand) + row * 128 + x % 64 * 2 + x / 64 * uint32_t(operand >> 32);
-  uint16_t half;
-  std::memcpy(&half, ::sharedMemory + (address ^ (address >> 7 & 7) << 4), sizeof half);
-  float value, none;
-  Element::unpack(half, value, none);
+template <class T> T sharedOperandAt(uint32_t address) {
+  T value;
+  std::memcpy(&value, ::sharedMemory + (address ^ (address >> 7 & 7) << 4), sizeof value);
   return value;
 }
 
-constexpr int kStep = 16;
+// How elements lie in operands: as many as one mma sums, element x of row `row` of what lies in rows of 128 bytes, and
+// number k of a row of A in registers, `words` of its lanes.
+template <class Element> struct Operands {
+  static constexpr int kStep = 16;
+  static float at(uint64_t operand, uint32_t row, uint32_t x) {
+    const uint32_t address = uint32_t(operand) + row * 128 + x % 64 * 2 + x / 64 * uint32_t(operand >> 32);
+    float value, none;
+    Element::unpack(sharedOperandAt<uint16_t>(address), value, none);
+    return value;
+  }
+  static float ofRow(const uint32_t (*words)[8], int half, int k) {
+    float values[2];
+    Element::unpack(words[k / 2 % 4][half + k / 8 * 2], values[0], values[1]);
+    return values[k % 2];
+  }
+};
+template <> struct Operands<Tf32> {
+  static constexpr int kStep = 8;
+  static float at(uint64_t operand, uint32_t row, uint32_t x) {
+    return asTf32(sharedOperandAt<uint32_t>(uint32_t(operand) + row * 128 + x * 4));
+  }
+  static float ofRow(const uint32_t (*words)[8], int half, int k) { return asTf32(words[k % 4][half + k / 4 * 2]); }
+};
 
 template <int N, class Element> struct WarpgroupMma {
   typedef float Sum[N / 8][4];
+  typedef Operands<Element> In;
+  static constexpr int kStep = In::kStep;
+  static constexpr bool kIsPacked = kStep == 16; // whose rows may lie along N
 
   template <bool Accumulate, bool AreTransposed = false> static void ofShared(Sum &d, uint64_t a, uint64_t b) {
     later<Accumulate, AreTransposed>(d, a, b);
@@ -54,11 +75,10 @@ template <int N, class Element> struct WarpgroupMma {
     host_gpu::waitForWarp();
     Rows rows;
     for (int half = 0; half < 2; ++half)
-      for (int pair = 0; pair < kStep / 2; ++pair)
-        Element::unpack(words[lane / 4 * 4 + pair % 4][half + pair / 4 * 2], rows.values[half][2 * pair],
-                        rows.values[half][2 * pair + 1]);
+      for (int k = 0; k < kStep; ++k)
+        rows.values[half][k] = In::ofRow(words + lane / 4 * 4, half, k);
     host_gpu::waitForWarp();
-    host_gpu::self().openMma.push_back([&d, rows, b] { multiply<true, true>(d, rows, b); });
+    host_gpu::self().openMma.push_back([&d, rows, b] { multiply<true, kIsPacked>(d, rows, b); });
   }
 
 private:
@@ -73,7 +93,7 @@ private:
       for (uint32_t half = 0; half < 2; ++half)
         for (uint32_t k = 0; k < kStep; ++k) {
           const uint32_t row = first + 8 * half;
-          rows.values[half][k] = operandElement<Element>(a, IsTransposed ? k : row, IsTransposed ? row : k);
+          rows.values[half][k] = In::at(a, IsTransposed ? k : row, IsTransposed ? row : k);
         }
       multiply<Accumulate, IsTransposed>(d, rows, b);
     });
@@ -87,7 +107,7 @@ private:
         for (int half = 0; half < 2; ++half)
           totals[half] = Accumulate ? d[n][2 * half + e] : 0;
         for (uint32_t k = 0; k < kStep; ++k) {
-          const float value = operandElement<Element>(b, IsTransposed ? k : column, IsTransposed ? column : k);
+          const float value = In::at(b, IsTransposed ? k : column, IsTransposed ? column : k);
           for (int half = 0; half < 2; ++half)
             totals[half] += double(rows.values[half][k]) * value;
         }
