@@ -3,7 +3,7 @@
 
     torchrun --nproc-per-node=2 bench/group.py [--heddle=PROGRAM] [--links=GBPS,US] [--gpu=NAME] [CASE...]
 
-A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways as CUDA graphs) ,form=ring ,form=ulysses ,form=auto
+A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways as CUDA graphs) ,form=ring ,form=ulysses ,form=ulysses2+ring ,form=auto
 ,documents=N or run-time sizes such as ,left=4095. Without any: those of
 docs/distributed.md. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
@@ -127,7 +127,7 @@ def measure(text, group, options):
     turns = [(milliseconds(one, calls), milliseconds(many, calls)) for _ in range(TURNS)]
     ratios = sorted(alone / ranks / together for alone, together in turns)
     alone, together = (sorted(times)[TURNS // 2] for times in zip(*turns))
-    of_queries = (ranks - 1) * rows // ranks * HEADS if plan.exchanges_heads else 0  # and as much of out
+    of_queries = (plan.head_ranks - 1) * rows // plan.head_ranks * HEADS  # and as much of out
     travelling = (plan.travelling + of_queries) * 2 * DIM * 2 / (1 << 20)
     if rank == 0:
         print(f"| {text} | {alone:.2f} | {together:.2f} | {predicted(options, text, ranks, alone)} | {ratios[TURNS // 2]:.1%} | "
