@@ -40,6 +40,7 @@ if(TARGET heddle_shared)
     add_test(NAME device.group COMMAND ${CMAKE_SOURCE_DIR}/tests/device/group.sh WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(device.group PROPERTIES FAIL_REGULAR_EXPRESSION "FAIL|skip" TIMEOUT ${HEDDLE_HANG_SECONDS} ENVIRONMENT
       "HEDDLE=/bin/true;HEDDLE_SCRATCH=${CMAKE_BINARY_DIR}/tests/group;HEDDLE_PROGRAMS=${CMAKE_BINARY_DIR}/bin;HEDDLE_RANKS=3;HEDDLE_RANK_KILLS=2;HEDDLE_CUDA_DRIVER_LIBRARY=$<TARGET_FILE:heddle_fake_cuda>;HEDDLE_NCCL_LIBRARY=$<TARGET_FILE:heddle_fake_nccl>")
+    heddle_test_ranks(results results --ranks=4)
     heddle_test_ranks(kills kills --count=30)
     heddle_test_ranks(threads threads --count=200)
     heddle_test_ranks(more_kills kills --count=200 --seed=2)
