@@ -119,6 +119,8 @@ private:
         Queues &of = queues[rank];
         of.message = {begin[rank], begin[rank] + traffic[rank].load.ms(call.rates)};
         of.compute = std::max(of.compute, ready[rank]);
+        times[rank].receivedBytes += traffic[rank].load.received();
+        times[rank].fromBeyondBytes += traffic[rank].load.receivedFromBeyond();
         of.link = of.message.end + traffic[rank].behind;
         ++times[rank].messages;
       }
@@ -271,6 +273,8 @@ static GroupRankTime timeOf(GroupRankTime walk, const HeadTimes &heads, double w
   walk.ms += heads.leave.ms();
   walk.memoryMs += heads.arrive.memoryMs + heads.leave.memoryMs;
   walk.waitMs += walkBegins - heads.arrive.memoryMs + heads.leave.waitMs;
+  for (const HeadTime &each : {heads.arrive, heads.leave})
+    walk.receivedBytes += each.receivedBytes, walk.fromBeyondBytes += each.fromBeyondBytes;
   walk.messages += heads.arrive.messages + heads.leave.messages;
   walk.firstWaitMs = walkBegins - heads.arrive.memoryMs;
   walk.waitingRows = rows;

@@ -28,6 +28,8 @@ struct GroupRankTime {
   double besideMs = 0;    ///< by which messages delay launches
   double firstWaitMs = 0; ///< until the first step on what travels may begin
   double waitMs = 0;      ///< the same of all steps, and of the end
+  double receivedBytes = 0,
+         fromBeyondBytes = 0; ///< what travels to it, and as much of it as comes from beyond its host
   int64_t launches = 0, messages = 0;
   int64_t waitingRows = 0; ///< of blocks that begin with what travels
 };

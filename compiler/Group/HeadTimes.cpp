@@ -55,6 +55,7 @@ private:
     if (call.rates.memoryGBps > 0)
       time.memoryMs += 2 * (leaves + (isDirect ? 0 : arrives) + own) / (call.rates.memoryGBps * 1e6);
     time.waitMs += load.ms(call.rates);
+    time.receivedBytes += load.received(), time.fromBeyondBytes += load.receivedFromBeyond();
     ++time.messages;
   }
 

@@ -10,6 +10,7 @@ namespace heddle {
 
 struct HeadTime {
   double memoryMs = 0, waitMs = 0;
+  double receivedBytes = 0, fromBeyondBytes = 0; ///< the host
   int64_t messages = 0;
   double ms() const { return memoryMs + waitMs; }
 };

@@ -43,6 +43,8 @@ public:
   void send(bool isOfHost, double bytes, int64_t messages = 1) { add(isOfHost, &Link::out, bytes, messages); }
   void receive(bool isOfHost, double bytes, int64_t messages = 1) { add(isOfHost, &Link::in, bytes, messages); }
   bool isSome() const { return links[0].bytes() > 0 || links[1].bytes() > 0; }
+  double received() const { return links[0].in.bytes + links[1].in.bytes; }
+  double receivedFromBeyond() const { return links[0].in.bytes; }
 
   /// Messages of a direction that follow each other each cost their latency.
   double ms(const RingRates &rates, bool isOneMessage = true) const {

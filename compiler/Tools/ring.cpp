@@ -161,6 +161,8 @@ Json groupRankJson(const GroupRankTime &rank) {
           {"wait_ms", rank.waitMs},
           {"launches", rank.launches},
           {"messages", rank.messages},
+          {"received_bytes", int64_t(rank.receivedBytes)},
+          {"beyond_bytes", int64_t(rank.fromBeyondBytes)},
           {"waiting_rows", rank.waitingRows}};
 }
 

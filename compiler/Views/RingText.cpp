@@ -126,7 +126,7 @@ private:
       }
       const bool isMix = group.as.headRanks > 1 && group.as.headRanks < request.ranks;
       if (isMix && &group != ring.bestOfPlans()) { // there may be many
-        line("by its plan", name + milliseconds(*group.time.ms));
+        line("by its plan", name + milliseconds(*group.time.ms) + ", " + receivedWords(group.time));
         continue;
       }
       const size_t last = group.time.slowest();
@@ -137,10 +137,21 @@ private:
                               " of carries and copies");
       line("", "launches end " + milliseconds(rank.besideMs) + " later beside " + counted(rank.messages, "message") +
                    "; waits " + milliseconds(rank.firstWaitMs) + " for the first keys, " + milliseconds(rank.waitMs) +
-                   " in all; " + counted(rank.waitingRows, "row") + " in blocks that begin with them");
+                   " in all; " + counted(rank.waitingRows, "row") + " in blocks that begin with them; " +
+                   receivedWords(group.time));
     }
     if (const GroupForecast *best = ring.bestOfPlans())
       line("best plan", best->form);
+  }
+
+  std::string receivedWords(const GroupTime &time) const {
+    double most = 0, mostFromBeyond = 0;
+    for (const GroupRankTime &rank : time.ranks) {
+      most = std::max(most, rank.receivedBytes);
+      mostFromBeyond = std::max(mostFromBeyond, rank.fromBeyondBytes);
+    }
+    return "a rank receives at most " + bytesText(most) +
+           (request.call.rates.hostRanks ? ", " + bytesText(mostFromBeyond) + " from beyond its host" : "");
   }
 
   static std::string linkWords(double gbps, double latencyUs) {

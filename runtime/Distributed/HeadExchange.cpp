@@ -14,12 +14,11 @@ float *arrayAt(const RowPlace &place) { return reinterpret_cast<float *>(place.b
 } // namespace
 
 HeadExchange::HeadExchange(const GroupRequest &request, int32_t rank, char *base)
-    : request(request), rank(rank), member(rank % request.plan.headRanks),
-      own(request.plan.layoutOfTeam(rank / request.plan.headRanks)[size_t(member)]),
-      rows(rowCount(request.plan.rowsOfTeam(rank / request.plan.headRanks))),
-      walkOfQueries(request.plan.walkOfHeads(rank / request.plan.headRanks, /*areKeys=*/false)),
-      walkOfKeys(request.plan.walkOfHeads(rank / request.plan.headRanks, /*areKeys=*/true)), memory(base),
-      queries(makeQueries()), keys(makeKeys()) {
+    : request(request), team(rank / request.plan.headRanks), member(rank % request.plan.headRanks),
+      own(request.plan.layoutOfTeam(team)[size_t(member)]), rows(rowCount(request.plan.rowsOfTeam(team))),
+      walkOfQueries(request.plan.walkOfHeads(team, /*areKeys=*/false)),
+      walkOfKeys(request.plan.walkOfHeads(team, /*areKeys=*/true)), memory(base), queries(makeQueries()),
+      keys(makeKeys()) {
   for (WalkRun *run : {&keys, &queries})
     run->setWorkspace(memory.take(int64_t(run->workspaceBytes())));
 }

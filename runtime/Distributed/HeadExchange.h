@@ -28,7 +28,7 @@ private:
   WalkRun makeKeys() const;
 
   const GroupRequest &request;
-  const int32_t rank, member;
+  const int32_t team, member;
   const std::vector<RowRange> own; // rows, among those of the team
   const int64_t rows;              // of the team
   const GroupWalk walkOfQueries, walkOfKeys;

@@ -136,7 +136,7 @@ def test_a_plan_says_what_travels():
 def test_the_form_is_chosen_by_rates():
     def chosen(calls=None, ranks=4, **options):
         plan = distributed.plan("full", seqlen=1 << (12 if ranks == 4 else 16), heads=64, kv_heads=8, ranks=ranks, calls=calls, **options)
-        assert plan.head_ranks == (ranks if plan.form == "ulysses" else 2 if plan.form.startswith("ulysses2+") else 1)
+        assert plan.head_ranks == (ranks if plan.form == "ulysses" else int(plan.form[7]) if plan.form.startswith("ulysses") else 1)
         return plan.form, plan.milliseconds is not None
 
     assert chosen() == ("gather", True)
@@ -145,6 +145,9 @@ def test_the_form_is_chosen_by_rates():
     assert chosen(placement_free=True) == ("gather", False)
     assert chosen(form="ring") == ("ring", False)
     assert chosen(form="ulysses2+gather") == ("ulysses2+gather", False)
+    assert chosen(form="ulysses4+ring") == ("ulysses", False)  # one team
+    slow = distributed.Calls(gradients=True, links=(2, 10), host=4, host_links=(200, 10))
+    assert chosen(slow, ranks=8) == ("ulysses4+ring", True)
     with pytest.raises(heddle.InvalidArgumentError, match="link_us: expected 0 to 1e6"):
         chosen(distributed.Calls(links=(25, -1)))
     with pytest.raises(heddle.InvalidArgumentError, match="ulysses3: teams of 3 do not divide the 4 ranks"):

@@ -253,6 +253,8 @@ TEST_CASE("by its plan a mix takes its exchange of heads, and the walk of its te
     REQUIRE(forward.ranks.size() == 4);
     for (const GroupRankTime &rank : forward.ranks) {
       CHECK(rank.messages == 4);
+      CHECK(rank.receivedBytes == doctest::Approx(1e6 * (arrive + kKeys + leave)));
+      CHECK(rank.fromBeyondBytes == rank.receivedBytes); // no host is given
       CHECK(rank.waitingRows == 16);
       CHECK(rank.firstWaitMs == doctest::Approx(arrive));
       CHECK(rank.ms == doctest::Approx(*forward.ms));
@@ -265,6 +267,8 @@ TEST_CASE("by its plan a mix takes its exchange of heads, and the walk of its te
                         16 * (4 * 64 + 2 * 256) / 1e6));
   request = requestOf(1e-3);
   request.call.rates.hostRanks = 2, request.call.rates.hostGBps = 10;
-  CHECK(*planTime(*full, request, "ulysses2+gather").ms == doctest::Approx((arrive + leave) / 10 + kKeys + 4 * kPairs));
+  const GroupTime ofHosts = planTime(*full, request, "ulysses2+gather");
+  CHECK(*ofHosts.ms == doctest::Approx((arrive + leave) / 10 + kKeys + 4 * kPairs));
+  CHECK(ofHosts.ranks[1].fromBeyondBytes == doctest::Approx(1e6 * kKeys));
   CHECK(*planTime(*full, request, "gather").ms == doctest::Approx(2 * kKeys + 4 * kPairs));
 }

@@ -123,10 +123,9 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     options.link_gbps, options.link_us = calls.links or (0, 0)
     options.host_ranks, (options.host_link_gbps, options.host_link_us) = calls.host or 0, calls.host_links or (0, 0)
     options.operands, options.operand_count = operands, len(operands)
-    chosen, milliseconds = C.c_char_p(form.encode()), C.c_double()
-    if form == "auto":
-        loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
-        options.form = chosen.value
+    chosen, milliseconds = C.c_char_p(), C.c_double()
+    loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
+    options.form = chosen.value
     handle = loaded.opened("heddle_group_plan_make", pattern.handle, C.byref(options))
     return Plan(pattern, dict(arguments), handle, chosen.value.decode(), milliseconds.value or None)
 
