@@ -41,7 +41,7 @@ def test_as_one_call(layout, form, pattern, arguments):
     if pattern == "document":
         arguments = dict(cu=torch.tensor([0, 40, 41, ROWS], dtype=torch.int32))
     torch.manual_seed(1)
-    q, k, v = (torch.randn(1, ROWS, heads, 16).requires_grad_() for heads in (4, 2, 2))
+    q, k, v = (torch.randn(2, ROWS, heads, 16).requires_grad_() for heads in (4, 2, 2))
     out = heddle.attention(q, k, v, pattern, **arguments)
     d_out = torch.randn_like(out)
     out.backward(d_out)
@@ -49,6 +49,19 @@ def test_as_one_call(layout, form, pattern, arguments):
     plan = distributed.plan(pattern, seqlen=ROWS, heads=4, kv_heads=2, ranks=ranks, layout=layout, form=form, **arguments)
     for got, expected in zip(over_ranks(plan, q, k, v, d_out), (out, q.grad, k.grad, v.grad)):
         torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["ulysses2+gather", "ulysses2+ring", "ulysses4+ring"])
+def test_teams_in_bf16(form):
+    torch.manual_seed(4)
+    q, k, v = (torch.randn(2, ROWS, heads, 16, dtype=torch.bfloat16).requires_grad_() for heads in (4, 2, 2))
+    out = heddle.attention(q, k, v, "causal")
+    d_out = torch.randn_like(out)
+    out.backward(d_out)
+    plan = distributed.plan("causal", seqlen=ROWS, heads=4, kv_heads=2, ranks=8, layout="zigzag", form=form)
+    assert plan.writes_d_q == form.endswith("gather")
+    for got, expected in zip(over_ranks(plan, q, k, v, d_out), (out, q.grad, k.grad, v.grad)):
+        torch.testing.assert_close(got, expected, atol=2e-2, rtol=2e-2)
 
 
 def test_placement_free_bits():
