@@ -10,9 +10,8 @@
 namespace heddle {
 
 struct RingRates {
-  double linkGBps = 0,
-         latencyUs = 0; ///< each way of a rank's link, of a message; beyond its host, where there are hosts
-  double tflops = 0;    ///< of kernels, on kept pairs
+  double linkGBps = 0, latencyUs = 0; ///< each way of a rank's link, of a message; beyond hosts, where there are some
+  double tflops = 0;                  ///< of kernels, on kept pairs
   // What only the time of a plan knows (GroupTimes.h); 0: nothing is said of it.
   double launchUs = 0;   ///< of a launch behind the first one
   double memoryGBps = 0; ///< of device memory

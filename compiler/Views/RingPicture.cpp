@@ -114,7 +114,7 @@ private:
     if (areShown()) {
       outline(kMargin, y, kSwatch);
       label(kMargin + kSwatch + 6, y + kSwatch - 2, kTextSize,
-            "ranks of a team: they exchange heads, and other keys go to all of them together, of their heads");
+            "a team: its ranks exchange heads, and ask other teams for these alone");
       y += kLine + 2;
     }
     return y;
