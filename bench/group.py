@@ -3,9 +3,9 @@
 
     torchrun --nproc-per-node=2 bench/group.py [--heddle=PROGRAM] [--links=GBPS,US] [--gpu=NAME] [CASE...]
 
-A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways as CUDA graphs) ,form=ring ,form=ulysses ,form=auto
+A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways as CUDA graphs) ,form=ring ,form=ulysses ,form=ulysses2+ring ,form=auto
 ,documents=N or run-time sizes such as ,left=4095. Without any: those of
-docs/distributed.md. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
+docs/distributed.md. Teams that exchange heads are mixes from 4 GPUs on: --nproc-per-node=4 and causal,32k,zigzag,form=ulysses2+ring. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
 turns. Predicted, where the program is given: what `heddle ring plan` says of the form at the rate of one GPU (forward, without documents);
 links are 150,10 and GPUs h100 unless said otherwise. Rank 0 prints a row of a table for each case; the largest differences of all ranks'
@@ -43,9 +43,9 @@ def offsets(rows, documents, device):
     return torch.cat([torch.tensor([0]), cuts, torch.tensor([rows])]).to(torch.int32).to(device)
 
 
-def predicted(options, text, ranks, alone):
-    """Milliseconds of a call, as the program says; "-": it is not asked."""
-    name, tokens, layout, form, ways, documents, sizes = case_of(text)
+def predicted(options, text, form, ranks, alone):
+    """Milliseconds of a call by a form, as the program says; "-": it is not asked."""
+    name, tokens, layout, asked, ways, documents, sizes = case_of(text)
     if "heddle" not in options or "backward" in ways or documents:
         return "-"
 
@@ -57,7 +57,7 @@ def predicted(options, text, ranks, alone):
 
     kept = int(plan(1)["kept_pairs"])
     times = {each["form"]: each["ms"] for each in plan(kept * 4 * DIM / alone / 1e9)["of_plans"]}
-    return f"{min(filter(None, times.values())) if form == 'auto' else times[form]:.2f}"
+    return f"{min(filter(None, times.values())) if asked == 'auto' else times[form]:.2f}"
 
 
 def most_of_ranks(values):
@@ -127,10 +127,10 @@ def measure(text, group, options):
     turns = [(milliseconds(one, calls), milliseconds(many, calls)) for _ in range(TURNS)]
     ratios = sorted(alone / ranks / together for alone, together in turns)
     alone, together = (sorted(times)[TURNS // 2] for times in zip(*turns))
-    of_queries = (ranks - 1) * rows // ranks * HEADS if plan.exchanges_heads else 0  # and as much of out
+    of_queries = (plan.head_ranks - 1) * rows // plan.head_ranks * HEADS  # and as much of out
     travelling = (plan.travelling + of_queries) * 2 * DIM * 2 / (1 << 20)
     if rank == 0:
-        print(f"| {text} | {alone:.2f} | {together:.2f} | {predicted(options, text, ranks, alone)} | {ratios[TURNS // 2]:.1%} | "
+        print(f"| {text} | {alone:.2f} | {together:.2f} | {predicted(options, text, plan.form, ranks, alone)} | {ratios[TURNS // 2]:.1%} | "
               f"{ratios[0]:.1%} to {ratios[-1]:.1%} | {travelling:.0f} | "
               f"{', '.join(f'{each:.4f}' for each in differences)} |", flush=True)
 

@@ -7,25 +7,38 @@
 
 namespace heddle {
 
-/// A form of plans that ranks follow (docs/distributed.md).
+/// A form of plans that ranks follow (docs/distributed.md): teams of so many ranks exchange heads, and share the sequence by a
+/// form.
+struct TeamForm {
+  attn::GroupForm form = attn::GroupForm::Gather;
+  int64_t headRanks = 1;
+};
+
+/// gather, ring; ulysses, of one team; ulysses4+gather, ulysses4+ring, of teams of 4. None: no such form.
+std::optional<TeamForm> parseTeamForm(const std::string &name, int64_t ranks);
+/// The shortest.
+std::string nameOf(const TeamForm &form, int64_t ranks);
+/// "auto, gather, ..."
+extern const char *const kTeamForms;
+
 struct GroupForecast {
-  const char *form;
-  attn::GroupForm as;
+  std::string form;
+  TeamForm as;
   GroupTime time;
 };
 
-/// What plans of the request take, in each form; its own form is not looked at. None has a time beyond 64 ranks.
+/// Teams of more than one rank and less than all, as many as there can be of such a call.
+std::vector<int64_t> teamsOf(int64_t ranks, int64_t heads, int64_t kvHeads);
+
+/// What plans of the request take: gather, ring, ulysses, then mixes that there can be; its own form is not looked at. None
+/// has a time beyond 64 ranks.
 std::vector<GroupForecast> forecastForms(const attn::GroupPlanRequest &request, const RingCall &call);
 
 /// The one that takes least, of equal ones the first; null where no time is known.
 const GroupForecast *bestOf(const std::vector<GroupForecast> &forecasts);
 
-/// gather, ring, ulysses; none: no such form.
-std::optional<attn::GroupForm> parseGroupForm(const std::string &name);
-const char *nameOf(attn::GroupForm form);
-
 struct FormChoice {
-  attn::GroupForm form = attn::GroupForm::Gather; ///< where no time is known, or bits depend on no placement
+  TeamForm form = {}; ///< gather where no time is known, or bits depend on no placement
   std::optional<double> ms = {};
 };
 

@@ -1,121 +1,11 @@
 #include "compiler/Group/GroupTimes.h"
-#include "compiler/Group/HeadTimes.h"
+#include "compiler/Group/WorkClock.h"
 
 #include <algorithm>
 #include <set>
 
 namespace heddle {
 namespace {
-
-using attn::WideInt;
-
-constexpr int64_t kRowsOfTile = 128;
-
-/// How long the parts of one rank's work last, wherever they stand in the order.
-class WorkClock {
-public:
-  WorkClock(const GroupPlan &plan, const GroupWalk &walk, const RingCall &call, attn::PairCounter counter)
-      : plan(plan), walk(walk), call(call), counter(std::move(counter)) {}
-
-  bool areKnown() const { return isKnown; }
-
-  struct LaunchTime {
-    double ms = 0;
-    double tileMs = 0; ///< of the longest tile; as the launch, where no rate of tiles is given
-    double workMs = 0; ///< of all processors, if others have work as well
-  };
-
-  LaunchTime timeOf(size_t rank, const ShardLaunch &launch) { return timeOf(blockOf(rank, launch), launch.columns); }
-
-  LaunchTime timeOf(const RowRange &rows, const RowRange &columns) {
-    if (rows.size() == 0)
-      return {};
-    const double flops = double(call.kind.flopsOfPair(call.headDim, call.valueDim)) * 1e-9;
-    const double all = pairs(rows, columns) * double(call.batch) * flops / call.rates.tflops;
-    if (!(call.rates.tileTflops > 0))
-      return {all, all, all};
-    double ofRow = 0;
-    for (int64_t row : {rows.begin, rows.begin + rows.size() / 2, rows.end - 1})
-      ofRow = std::max(ofRow, pairs({row, row + 1}, columns));
-    const double ofTile = ofRow / double(plan.heads) * double(kRowsOfTile) * flops / call.rates.tileTflops;
-    return {std::max(all, ofTile), ofTile, all};
-  }
-
-  /// Forward, a launch that does not end its block leaves out and lse in fp32.
-  double carryMs(size_t rank, const ShardLaunch &launch, int64_t number) const {
-    if (call.kind.isBackward() || number + 1 == launchesOf(rank, launch.rows))
-      return 0;
-    return memoryMs(partBytes(blockOf(rank, launch)));
-  }
-
-  /// Of the results of rows in fp32, and of q of rows that travel.
-  double partBytes(const RowRange &rows) const {
-    return double(rows.size() * call.batch * plan.heads * (call.valueDim + 1) * int64_t(sizeof(float)));
-  }
-  double queryBytes(const RowRange &rows) const {
-    return double(rows.size() * call.batch * plan.heads * call.headDim * dtypeBytes(call.dtype));
-  }
-  /// A part is read, as what it is merged into, which is written.
-  double mergeMs(const RowRange &rows) const { return memoryMs(3 * partBytes(rows)); }
-  double blankMs(const ShardStep &share) const {
-    int64_t columns = 0;
-    for (const RowRange &blank : share.blanks)
-      columns += blank.size();
-    return memoryMs(double(columns * plan.kvHeads * call.bytesOfKey()));
-  }
-
-  /// Own rows of windows are read and written.
-  double copyMs(size_t rank, const ShardStep &share) const {
-    int64_t rows = 0;
-    for (const RowRange &window : share.windows)
-      for (const RowRange &own : plan.layout[rank])
-        rows += std::max<int64_t>(0, std::min(window.end, own.end) - std::max(window.begin, own.begin));
-    return memoryMs(2.0 * double(rows * plan.kvHeads * call.bytesOfKey()));
-  }
-
-  /// Rows that are no run of bytes are packed, and unpacked.
-  double packMs(const Hop &hop) const {
-    const bool isRun = call.batch == 1 && hop.parts.size() == 1 && hop.parts[0].heads == plan.kvHeads &&
-                       hop.parts[0].rows.size() == 1 && hop.parts[0].rows[0].rate == 1;
-    return isRun ? 0 : memoryMs(2.0 * double(hop.headRows() * call.bytesOfKey()));
-  }
-  /// Sums are packed, or read, added and written.
-  double sumMs(const Hop &hop, int64_t times) const {
-    return memoryMs(double(times * hop.headRows() * call.gradientBytesOfKey()));
-  }
-
-  double messageMs(double bytes) const {
-    return bytes > 0 ? bytes / (call.rates.linkGBps * 1e6) + call.rates.latencyUs * 1e-3 : 0;
-  }
-  double furtherLaunchMs() const { return call.rates.launchUs * 1e-3; }
-
-  const RowRange &blockOf(size_t rank, const ShardLaunch &launch) const {
-    return walk.blocks[rank][size_t(launch.rows)];
-  }
-
-private:
-  double memoryMs(double bytes) const { return call.rates.memoryGBps > 0 ? bytes / (call.rates.memoryGBps * 1e6) : 0; }
-  int64_t launchesOf(size_t rank, int32_t block) const {
-    int64_t launches = 0;
-    for (const GroupStep &step : walk.steps)
-      for (const ShardLaunch &launch : step.ranks[rank].launches)
-        launches += launch.rows == block;
-    return launches;
-  }
-  double pairs(const RowRange &rows, const RowRange &columns) {
-    if (columns.size() == 0)
-      return 0;
-    const std::optional<WideInt> kept = counter.count({rows.begin, rows.end}, {columns.begin, columns.end});
-    isKnown &= kept.has_value();
-    return static_cast<double>(kept.value_or(0));
-  }
-
-  const GroupPlan &plan;
-  const GroupWalk &walk;
-  const RingCall &call;
-  attn::PairCounter counter;
-  bool isKnown = true;
-};
 
 struct Span {
   double begin = 0, end = 0;
@@ -127,8 +17,14 @@ struct Span {
 
 class GroupClock {
 public:
-  GroupClock(const GroupWalk &walk, const RingCall &call, WorkClock &work)
-      : walk(walk), call(call), work(work), ranks(walk.blocks.size()), queues(ranks), times(ranks) {}
+  /// Of walks that begin so late. Their ranks are teams of so many.
+  GroupClock(const GroupWalk &walk, const RingCall &call, WorkClock &work, int64_t headRanks,
+             const std::vector<double> &begin)
+      : walk(walk), call(call), work(work), headRanks(headRanks), ranks(walk.blocks.size()), queues(ranks),
+        times(ranks) {
+    for (size_t rank = 0; rank < ranks; ++rank)
+      queues[rank].compute = queues[rank].link = queues[rank].aside = begin[rank];
+  }
 
   std::vector<GroupRankTime> run() {
     const size_t count = walk.steps.size();
@@ -183,9 +79,19 @@ private:
 
   /// What the ranks of a step's hops do in a message: before it, in it, behind it.
   struct Traffic {
-    double before = 0, in = 0, out = 0, behind = 0;
-    bool isSome() const { return in > 0 || out > 0; }
+    double before = 0, behind = 0;
+    LinkLoad load = {};
   };
+
+  /// A slower link of a member would be waited for.
+  bool areOfHost(size_t rank, size_t peer) const {
+    const int64_t from = int64_t(rank) * headRanks, to = int64_t(peer) * headRanks, last = headRanks - 1;
+    return call.rates.areOfHost(from, to) && call.rates.areOfHost(from + last, to + last);
+  }
+  void carry(std::vector<Traffic> &traffic, size_t from, size_t to, double bytes) const {
+    traffic[from].load.send(areOfHost(from, to), bytes);
+    traffic[to].load.receive(areOfHost(from, to), bytes);
+  }
 
   bool isIdleBefore(size_t step, size_t rank) const {
     return step == 0 || walk.steps[step - 1].ranks[rank].launches.empty();
@@ -209,10 +115,12 @@ private:
       for (const auto &[one, other] : {std::pair(from, to), std::pair(to, from)})
         begin[one] = std::max(begin[one], ready[other]);
     for (size_t rank = 0; rank < ranks; ++rank)
-      if (traffic[rank].isSome()) {
+      if (traffic[rank].load.isSome()) {
         Queues &of = queues[rank];
-        of.message = {begin[rank], begin[rank] + work.messageMs(std::max(traffic[rank].in, traffic[rank].out))};
+        of.message = {begin[rank], begin[rank] + traffic[rank].load.ms(call.rates)};
         of.compute = std::max(of.compute, ready[rank]);
+        times[rank].receivedBytes += traffic[rank].load.received();
+        times[rank].fromBeyondBytes += traffic[rank].load.receivedFromBeyond();
         of.link = of.message.end + traffic[rank].behind;
         ++times[rank].messages;
       }
@@ -221,17 +129,15 @@ private:
   void fetch(size_t step) {
     std::vector<Traffic> traffic(ranks);
     for (const Hop &hop : walk.steps[step].hops) {
-      Traffic &from = traffic[size_t(hop.from)], &to = traffic[size_t(hop.to)];
-      const double bytes = double(hop.headRows() * call.bytesOfKey());
-      from.out += bytes, from.before += work.packMs(hop);
-      to.in += bytes, to.behind += work.packMs(hop);
+      carry(traffic, size_t(hop.from), size_t(hop.to), double(hop.headRows() * call.bytesOfKey()));
+      traffic[size_t(hop.from)].before += work.packMs(hop), traffic[size_t(hop.to)].behind += work.packMs(hop);
     }
     for (size_t rank = 0; rank < ranks; ++rank)
       traffic[rank].before += work.blankMs(walk.steps[step].ranks[rank]);
     Pairs pairs = pairsOf(walk.steps[step]);
     if (step + 2 == walk.steps.size())
       forEachGuest([&](const GuestRows &guests, const RowRange &rows, size_t rank) {
-        traffic[size_t(guests.home)].out += work.queryBytes(rows), traffic[rank].in += work.queryBytes(rows);
+        carry(traffic, size_t(guests.home), rank, work.queryBytes(rows));
         pairs.emplace_back(guests.home, rank);
       });
     travel(pairs, traffic);
@@ -274,7 +180,7 @@ private:
     std::vector<Traffic> traffic(ranks);
     Pairs pairs;
     forEachGuest([&](const GuestRows &guests, const RowRange &rows, size_t rank) {
-      traffic[rank].out += work.partBytes(rows), traffic[size_t(guests.home)].in += work.partBytes(rows);
+      carry(traffic, rank, size_t(guests.home), work.partBytes(rows));
       pairs.emplace_back(rank, guests.home);
     });
     travel(pairs, traffic);
@@ -288,9 +194,8 @@ private:
   void sendHome(size_t step) {
     std::vector<Traffic> traffic(ranks);
     for (const Hop &hop : walk.steps[step].hops) {
-      const double bytes = double(hop.headRows() * call.gradientBytesOfKey());
-      traffic[size_t(hop.to)].out += bytes, traffic[size_t(hop.to)].before += work.sumMs(hop, 2);
-      traffic[size_t(hop.from)].in += bytes;
+      carry(traffic, size_t(hop.to), size_t(hop.from), double(hop.headRows() * call.gradientBytesOfKey()));
+      traffic[size_t(hop.to)].before += work.sumMs(hop, 2);
     }
     travel(pairsOf(walk.steps[step]), traffic);
   }
@@ -339,6 +244,7 @@ private:
   const GroupWalk &walk;
   const RingCall &call;
   WorkClock &work;
+  const int64_t headRanks;
   const size_t ranks;
   std::vector<Queues> queues;
   std::vector<GroupRankTime> times;
@@ -352,18 +258,50 @@ size_t GroupTime::slowest() const {
                 ranks.begin());
 }
 
+/// When the walk of each team may begin.
+static std::vector<double> beginsOf(const GroupPlan &plan, const std::vector<HeadTimes> &heads) {
+  std::vector<double> begins(size_t(plan.teams()), 0);
+  for (size_t rank = 0; rank < heads.size(); ++rank) {
+    double &begin = begins[rank / size_t(plan.headRanks)];
+    begin = std::max(begin, heads[rank].arrive.ms());
+  }
+  return begins;
+}
+
+/// A rank's, of the walk of its team and of its exchange of heads.
+static GroupRankTime timeOf(GroupRankTime walk, const HeadTimes &heads, double walkBegins, int64_t rows) {
+  walk.ms += heads.leave.ms();
+  walk.memoryMs += heads.arrive.memoryMs + heads.leave.memoryMs;
+  walk.waitMs += walkBegins - heads.arrive.memoryMs + heads.leave.waitMs;
+  for (const HeadTime &each : {heads.arrive, heads.leave})
+    walk.receivedBytes += each.receivedBytes, walk.fromBeyondBytes += each.fromBeyondBytes;
+  walk.messages += heads.arrive.messages + heads.leave.messages;
+  walk.firstWaitMs = walkBegins - heads.arrive.memoryMs;
+  walk.waitingRows = rows;
+  return walk;
+}
+
 GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
                     const attn::ProblemSizes &sizes) {
-  if (plan.exchangesHeads)
-    return headsTime(plan, call, analysis, sizes);
+  const RingCall ofTeams = call.ofTeams(plan.headRanks);
+  attn::ProblemSizes sizesOfTeams = sizes;
+  sizesOfTeams.heads = ofTeams.heads;
   const GroupWalk &walk = call.kind.isBackward() ? plan.walkOfGradients() : plan.forward;
-  WorkClock work(plan, walk, call, attn::PairCounter(analysis, sizes));
+  WorkClock work(plan, walk, ofTeams, attn::PairCounter(analysis, sizesOfTeams));
+  const std::vector<HeadTimes> heads = headTimes(plan, call);
+  const std::vector<double> begins = beginsOf(plan, heads);
+  const std::vector<GroupRankTime> walks = GroupClock(walk, ofTeams, work, plan.headRanks, begins).run();
   GroupTime time;
-  time.ranks = GroupClock(walk, call, work).run();
-  if (work.areKnown())
-    time.ms = time.ranks[time.slowest()].ms;
-  else
-    time.ranks.clear(), time.whyNot = "kept pairs are unknown";
+  if (!work.areKnown()) {
+    time.whyNot = "kept pairs are unknown";
+    return time;
+  }
+  for (int32_t rank = 0; rank < plan.ranks(); ++rank) {
+    const size_t team = size_t(rank / plan.headRanks);
+    time.ranks.push_back(plan.headRanks > 1 ? timeOf(walks[team], heads[size_t(rank)], begins[team], plan.rowsOf(rank))
+                                            : walks[team]);
+  }
+  time.ms = time.ranks[time.slowest()].ms;
   return time;
 }
 

@@ -1,5 +1,6 @@
 // Owns what a call takes that follows a GroupPlan, at given rates. Messages, copies and launches come in the order of
-// runtime/Distributed (WalkRun::run, GroupShare): change them together.
+// runtime/Distributed (WalkRun::run, GroupShare): change them together. Where teams exchange heads (HeadTimes.h), the walk of
+// one member begins when all of its team have theirs, and is that of every member.
 //
 // A rank has two queues, as its GPU does. On that of kernels a launch lasts as long as its kept pairs at the rate of
 // kernels, or as its longest tile of rows on one processor, if that is longer. What it leaves for a further launch, and
@@ -11,7 +12,7 @@
 // behind them, and cost no fixed time.
 #pragma once
 
-#include "compiler/Group/RingCall.h"
+#include "compiler/Group/HeadTimes.h"
 #include "dialect/Geometry/PairCounter.h"
 #include "runtime/Core/GroupPlan.h"
 
@@ -27,6 +28,8 @@ struct GroupRankTime {
   double besideMs = 0;    ///< by which messages delay launches
   double firstWaitMs = 0; ///< until the first step on what travels may begin
   double waitMs = 0;      ///< the same of all steps, and of the end
+  double receivedBytes = 0,
+         fromBeyondBytes = 0; ///< what travels to it, and as much of it as comes from beyond its host
   int64_t launches = 0, messages = 0;
   int64_t waitingRows = 0; ///< of blocks that begin with what travels
 };

@@ -1,15 +1,11 @@
 #include "compiler/Group/HeadTimes.h"
 
-#include <algorithm>
-
 namespace heddle {
 namespace {
 
-constexpr int64_t kRowsOfTile = 128;
-
 /// What lies with a head of a row, in bytes.
 struct HeadBytes {
-  int64_t queries, keys, ofQueries, ofKeys; ///< before the launch, and behind it
+  int64_t queries, keys, ofQueries, ofKeys; ///< in front of the walk, and behind it
 };
 
 HeadBytes bytesOf(const RingCall &call) {
@@ -21,78 +17,65 @@ HeadBytes bytesOf(const RingCall &call) {
   return {call.batch * q, call.bytesOfKey(), call.batch * (v + kFloat), 0};
 }
 
+/// Of one team.
 class HeadClock {
 public:
-  HeadClock(const GroupPlan &plan, const RingCall &call) : plan(plan), call(call) {}
+  HeadClock(const GroupPlan &plan, int32_t team, const RingCall &call)
+      : plan(plan), call(call), first(team * plan.headRanks), layout(plan.layoutOfTeam(team)),
+        walks{plan.walkOfHeads(team, /*areKeys=*/false), plan.walkOfHeads(team, /*areKeys=*/true)} {}
 
-  /// Of all pairs, and those of the longest row.
-  GroupRankTime timeOf(int32_t rank, double pairs, double longestRow) {
+  HeadTimes timesOf(int32_t member) const {
     const HeadBytes bytes = bytesOf(call);
-    GroupRankTime time;
-    exchange(time, rank, false, bytes.queries, /*isHome=*/false);
-    exchange(time, rank, true, bytes.keys, /*isHome=*/false);
-    time.firstWaitMs = time.waitMs;
-    const double flops = double(call.batch * call.kind.flopsOfPair(call.headDim, call.valueDim)) * 1e-9;
-    time.computeMs = pairs / plan.ranks() * flops / call.rates.tflops;
-    if (call.rates.tileTflops > 0)
-      time.computeMs = std::max(time.computeMs,
-                                longestRow / double(plan.heads) * double(kRowsOfTile) * flops / call.rates.tileTflops);
-    time.launches = 1;
-    time.waitingRows = plan.rowsOf(rank);
-    exchange(time, rank, false, bytes.ofQueries, /*isHome=*/true);
-    exchange(time, rank, true, bytes.ofKeys, /*isHome=*/true);
-    time.ms = time.computeMs + time.memoryMs + time.waitMs;
-    return time;
+    HeadTimes times;
+    exchange(times.arrive, member, false, bytes.queries, /*isHome=*/false);
+    exchange(times.arrive, member, true, bytes.keys, /*isHome=*/false);
+    exchange(times.leave, member, false, bytes.ofQueries, /*isHome=*/true);
+    exchange(times.leave, member, true, bytes.ofKeys, /*isHome=*/true);
+    return times;
   }
 
 private:
   /// Packed, sent and put in their place; a rank's own heads are copied.
-  void exchange(GroupRankTime &time, int32_t rank, bool areKeys, int64_t bytes, bool isHome) const {
+  void exchange(HeadTime &time, int32_t member, bool areKeys, int64_t bytes, bool isHome) const {
     if (!bytes)
       return;
-    const GroupWalk walk = plan.walkOfHeads(areKeys);
     double leaves = 0, arrives = 0;
-    for (const Hop &hop : walk.steps[0].hops) {
-      leaves += hop.from == rank ? double(hop.headRows() * bytes) : 0;
-      arrives += hop.to == rank ? double(hop.headRows() * bytes) : 0;
+    LinkLoad load;
+    for (const Hop &hop : walks[areKeys].steps[0].hops) {
+      const double ofHop = double(hop.headRows() * bytes);
+      const bool isOfHost = call.rates.areOfHost(first + hop.from, first + hop.to);
+      if (hop.from == member)
+        load.send(isOfHost, ofHop), leaves += ofHop;
+      if (hop.to == member)
+        load.receive(isOfHost, ofHop), arrives += ofHop;
     }
-    const double own = double(plan.rowsOf(rank) * plan.headsOf(rank, areKeys).count * bytes);
-    const bool isDirect = !isHome && call.batch == 1 && plan.layout[size_t(rank)].size() == 1;
+    const std::vector<RowRange> &rows = layout[size_t(member)];
+    const double own = double(rowCount(rows) * plan.headsOf(member, areKeys).count * bytes);
+    const bool isDirect = !isHome && call.batch == 1 && rows.size() == 1;
     if (call.rates.memoryGBps > 0)
       time.memoryMs += 2 * (leaves + (isDirect ? 0 : arrives) + own) / (call.rates.memoryGBps * 1e6);
-    if (plan.ranks() == 1)
-      return;
-    time.waitMs += std::max(leaves, arrives) / (call.rates.linkGBps * 1e6) + call.rates.latencyUs * 1e-3;
+    time.waitMs += load.ms(call.rates);
+    time.receivedBytes += load.received(), time.fromBeyondBytes += load.receivedFromBeyond();
     ++time.messages;
   }
 
   const GroupPlan &plan;
   const RingCall &call;
+  const int32_t first; ///< rank
+  const std::vector<std::vector<RowRange>> layout;
+  const GroupWalk walks[2]; ///< of queries, and of keys
 };
 
 } // namespace
 
-GroupTime headsTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
-                    const attn::ProblemSizes &sizes) {
-  attn::PairCounter counter(analysis, sizes);
-  GroupTime time;
-  auto pairs = [&](int64_t begin, int64_t end) {
-    const std::optional<attn::WideInt> kept = counter.count({begin, end}, {0, plan.rows});
-    if (!kept)
-      time.whyNot = "kept pairs are unknown";
-    return static_cast<double>(kept.value_or(0));
-  };
-  const double all = pairs(0, plan.rows);
-  double longest = 0;
-  for (int64_t row : {int64_t(0), plan.rows / 2, plan.rows - 1})
-    longest = std::max(longest, pairs(row, row + 1));
-  if (!time.whyNot.empty())
-    return time;
-  HeadClock clock(plan, call);
-  for (int32_t rank = 0; rank < plan.ranks(); ++rank)
-    time.ranks.push_back(clock.timeOf(rank, all, longest));
-  time.ms = time.ranks[time.slowest()].ms;
-  return time;
+std::vector<HeadTimes> headTimes(const GroupPlan &plan, const RingCall &call) {
+  std::vector<HeadTimes> times(size_t(plan.ranks()));
+  for (int32_t team = 0; team < plan.teams() && plan.headRanks > 1; ++team) {
+    const HeadClock clock(plan, team, call);
+    for (int32_t member = 0; member < plan.headRanks; ++member)
+      times[size_t(team * plan.headRanks + member)] = clock.timesOf(member);
+  }
+  return times;
 }
 
 } // namespace heddle

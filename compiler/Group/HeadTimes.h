@@ -1,14 +1,25 @@
-// Owns what a call takes whose ranks compute all rows of some heads. Messages and copies come in the order of
-// GroupShare::runHeads: change them together. Nothing is hidden: heads leave, arrive, are computed in one launch, and go
-// home. Queries and what belongs to them are a message, keys and values another one.
+// Owns what ranks take that exchange heads within teams, around the walk of these. Messages and copies come in the order of
+// HeadExchange: change them together. Nothing is hidden: heads leave, arrive, are computed, and go home. Queries and what belongs
+// to them are a message, keys and values another one.
 #pragma once
 
-#include "compiler/Group/GroupTimes.h"
+#include "compiler/Group/RingCall.h"
+#include "runtime/Core/GroupPlan.h"
 
 namespace heddle {
 
-/// Every rank computes as many pairs, as heads are alike.
-GroupTime headsTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
-                    const attn::ProblemSizes &sizes);
+struct HeadTime {
+  double memoryMs = 0, waitMs = 0;
+  double receivedBytes = 0, fromBeyondBytes = 0; ///< the host
+  int64_t messages = 0;
+  double ms() const { return memoryMs + waitMs; }
+};
+
+struct HeadTimes {
+  HeadTime arrive, leave; ///< in front of the walk, and behind it
+};
+
+/// By rank; nothing where teams are of one.
+std::vector<HeadTimes> headTimes(const GroupPlan &plan, const RingCall &call);
 
 } // namespace heddle

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 using namespace heddle;
 
@@ -30,9 +32,12 @@ Status checkOptions(const char *what, const heddle_group_options &options) {
     HEDDLE_TRY(expect(field, "0 to 2^20", size, size >= 0 && size <= (1 << 20)));
   for (const auto &[field, rate] : {std::pair("kernel_tflops", options.kernel_tflops),
                                     {"link_gbps", options.link_gbps},
-                                    {"link_us", options.link_us}})
+                                    {"link_us", options.link_us},
+                                    {"host_link_gbps", options.host_link_gbps},
+                                    {"host_link_us", options.host_link_us}})
     if (!(rate >= 0 && rate <= 1e6))
       return Status::invalidArgument(who + field + ": expected 0 to 1e6, got " + std::to_string(rate));
+  HEDDLE_TRY(expect("host_ranks", "0 or more", options.host_ranks, options.host_ranks >= 0));
   HEDDLE_TRY(expect("farthest_gap", "0 or more", options.farthest_gap, options.farthest_gap >= 0));
   return expect("column_step", "0 or more", options.column_step, options.column_step >= 0);
 }
@@ -42,6 +47,14 @@ Result<heddle_group_options> readOptions(const char *what, const heddle_group_op
   HEDDLE_TRY(readVersioned(what, options, offsetof(heddle_group_options, layout), known));
   HEDDLE_TRY(checkOptions(what, known));
   return known;
+}
+
+// Of static storage: names of forms are few.
+const char *kept(const std::string &name) {
+  static std::mutex mutex;
+  static std::set<std::string> names;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return names.insert(name).first->c_str();
 }
 
 Status run(const char *what, heddle_group &group, const heddle_group_plan &planned,
@@ -97,7 +110,7 @@ heddle_status heddle_group_choose_form(const heddle_pattern *pattern, const hedd
       return missing(what, !options ? "options" : form ? "milliseconds" : "form");
     HEDDLE_ASSIGN(const heddle_group_options known, readOptions(what, *options));
     HEDDLE_ASSIGN(const FormChoice choice, pattern->pattern->groupForm(known));
-    *form = nameOf(choice.form);
+    *form = kept(nameOf(choice.form, known.ranks));
     *milliseconds = choice.ms.value_or(0);
     return {};
   });

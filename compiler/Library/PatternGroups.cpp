@@ -60,6 +60,9 @@ Result<RingCall> callOf(const heddle_group_options &options) {
   call.rates.launchUs = kLaunchUs;
   call.rates.linkGBps = givenOr(options.link_gbps, kHostLinkGBps);
   call.rates.latencyUs = givenOr(options.link_us, kHostLatencyUs);
+  call.rates.hostRanks = options.host_ranks;
+  call.rates.hostGBps = givenOr(options.host_link_gbps, kHostLinkGBps);
+  call.rates.hostLatencyUs = givenOr(options.host_link_us, kHostLatencyUs);
   return call;
 }
 
@@ -95,10 +98,10 @@ Status CompiledPattern::withGroup(const heddle_group_options &options, const Use
 
 static Result<FormChoice> formOf(const heddle_group_options &options, const attn::GroupPlanRequest &request) {
   const std::string name = options.form ? options.form : "auto";
-  if (const std::optional<attn::GroupForm> form = parseGroupForm(name))
+  if (const std::optional<TeamForm> form = parseTeamForm(name, options.ranks))
     return FormChoice{*form, {}};
   if (name != "auto")
-    return Status::invalidArgument("form: expected auto, gather, ring or ulysses, got " + name);
+    return Status::invalidArgument(std::string("form: expected ") + kTeamForms + ", got " + name);
   HEDDLE_ASSIGN(const RingCall call, callOf(options));
   return chooseForm(request, call, (options.flags & HEDDLE_GROUP_GRADIENTS) != 0);
 }
@@ -116,7 +119,7 @@ Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options
   GroupPlan plan;
   HEDDLE_TRY(withGroup(options, [&](attn::GroupPlanRequest &request) -> Status {
     HEDDLE_ASSIGN(const FormChoice choice, formOf(options, request));
-    request.form = choice.form;
+    request.form = choice.form.form, request.headRanks = choice.form.headRanks;
     HEDDLE_ASSIGN(plan, attn::makeGroupPlan(request));
     return {};
   }));

@@ -99,7 +99,8 @@ typedef struct heddle_group_options {
   /* null or "auto": the form whose calls are predicted to be over first (docs/distributed.md), "gather" where nothing is
    * known or more than 64 ranks are planned for; "gather": keys that a rank asks for come at once, before the rows that need them; "ring": one peer a step,
    * in the memory of two steps; "ulysses": every rank computes all rows of some heads, where the ranks divide the heads, and
-   * divide those of k and v or are a multiple of them, and the pattern is the same for every head */
+   * divide those of k and v or are a multiple of them, and the pattern is the same for every head; "ulysses4+gather" and
+   * "ulysses4+ring": so within teams of 4 consecutive ranks, which divide the ranks, and between teams as the second word says */
   const char *form;
   uint32_t flags;       /* HEDDLE_GROUP_* */
   int32_t dtype;        /* heddle_dtype; of "auto", as what begins with batch; 0: HEDDLE_BF16 */
@@ -114,6 +115,10 @@ typedef struct heddle_group_options {
    * way, 10 us a message (`heddle ring links` measures a machine's own). */
   int64_t batch, head_dim, value_dim;
   double kernel_tflops, link_gbps, link_us;
+  /* So many consecutive ranks are of a host, whose links are these, and others as above; 0: all links are alike. Rates that
+   * are 0: 150 GB/s, 10 us. */
+  int64_t host_ranks;
+  double host_link_gbps, host_link_us;
 } heddle_group_options;
 
 enum {

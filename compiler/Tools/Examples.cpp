@@ -19,6 +19,9 @@ static const Example kExamples[] = {
     {"heddle ring plan causal --ranks=64 --seqlen=1M --heads=64 --kv-heads=8 --links=50,10",
      "layout, bytes between ranks, predicted times"},
     {"heddle ring plan sliding_window --set left=4k --ranks=8 --seqlen=1M --links=200 -o ring.svg", "who asks whom"},
+    {"heddle ring plan causal --ranks=64 --seqlen=1M --heads=64 --kv-heads=8 --links=50,10 --host=8 "
+     "--host-links=200,10",
+     "hosts of 8"},
     {"heddle ring links", "what messages between the GPUs of this machine take"},
     {"heddle cost training.json -o cost.svg", "all layouts of a model on a cluster; docs/cost.md"},
     {"heddle cost --published", "what others reported, beside what is predicted"},

@@ -27,8 +27,8 @@ struct RingOptions {
   SizeOptions sizes;
   OriginOption origin;
   int64_t ranks = 0, seqlen = 0, batch = 1, heads = 1, headDim = 128;
-  std::optional<int64_t> kvHeads, valueDim, stripe, limit;
-  std::string dtype = dtypeName(kDefaultDType), layout = "auto", links, gpu = kGpuOfRates, output;
+  std::optional<int64_t> kvHeads, valueDim, stripe, limit, host;
+  std::string dtype = dtypeName(kDefaultDType), layout = "auto", links, hostLinks, gpu = kGpuOfRates, output;
   std::optional<double> rate;
   double efficiency = kKernelEfficiency, launchUs = kLaunchUs;
   bool backward = false, allRanks = false, json = false;
@@ -58,6 +58,10 @@ CLI::Validator linkRates() {
 Status setRates(const RingOptions &options, views::RingRequest &request) {
   RingRates &rates = request.call.rates;
   std::tie(rates.linkGBps, rates.latencyUs) = *parseLinks(options.links);
+  if (options.host) {
+    rates.hostRanks = *options.host;
+    std::tie(rates.hostGBps, rates.hostLatencyUs) = *parseLinks(options.hostLinks);
+  }
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
   rates.launchUs = options.launchUs;
   const double ofSheet = gpu->bf16Tflops * options.efficiency;
@@ -126,18 +130,21 @@ Json sizesJson(const PatternFile &file, const views::RingRequest &request) {
 
 Json layoutsJson(const views::RingRequest &request, const views::RingPlan &ring) {
   Json list = Json::array();
-  for (const attn::LayoutFigures &figures : ring.figures)
+  for (const views::LayoutTimes &figures : ring.figures)
     list.push_back({{"layout", figures.name},
                     {"balance", figures.balance ? Json(*figures.balance) : Json()},
                     {"bytes", countJson(figures.travelling * request.call.bytesOfKey())},
-                    {"ring_ms", figures.ms ? Json(*figures.ms) : Json()}});
+                    {"ring_ms", figures.ringMs ? Json(*figures.ringMs) : Json()},
+                    {"least", figures.scheme},
+                    {"least_ms", figures.ms ? Json(*figures.ms) : Json()}});
   return list;
 }
 
 Json predictedJson(const views::RingPlan &ring) {
   Json list = Json::array();
   for (const views::RingScheme &scheme : ring.times.schemes) {
-    list.push_back({{"scheme", scheme.name}, {"ms", scheme.ms ? Json(*scheme.ms) : Json()}});
+    list.push_back(
+        {{"scheme", scheme.name}, {"ms", scheme.ms ? Json(*scheme.ms) : Json()}, {"head_ranks", scheme.headRanks}});
     if (!scheme.ms)
       list.back()["reason"] = scheme.whyNot;
   }
@@ -154,6 +161,8 @@ Json groupRankJson(const GroupRankTime &rank) {
           {"wait_ms", rank.waitMs},
           {"launches", rank.launches},
           {"messages", rank.messages},
+          {"received_bytes", int64_t(rank.receivedBytes)},
+          {"beyond_bytes", int64_t(rank.fromBeyondBytes)},
           {"waiting_rows", rank.waitingRows}};
 }
 
@@ -163,7 +172,10 @@ Json groupsJson(const views::RingPlan &ring) {
     Json ranks = Json::array();
     for (const GroupRankTime &rank : group.time.ranks)
       ranks.push_back(groupRankJson(rank));
-    list.push_back({{"form", group.form}, {"ms", group.time.ms ? Json(*group.time.ms) : Json()}, {"by_rank", ranks}});
+    list.push_back({{"form", group.form},
+                    {"head_ranks", group.as.headRanks},
+                    {"ms", group.time.ms ? Json(*group.time.ms) : Json()},
+                    {"by_rank", ranks}});
     if (!group.time.ms)
       list.back()["reason"] = group.time.whyNot;
   }
@@ -238,6 +250,9 @@ Json ringJson(const PatternFile &file, const views::RingRequest &request, const 
            {{"tflops", rates.tflops},
             {"link_gbps", rates.linkGBps},
             {"latency_us", rates.latencyUs},
+            {"host_ranks", rates.hostRanks},
+            {"host_gbps", rates.hostGBps},
+            {"host_latency_us", rates.hostLatencyUs},
             {"launch_us", rates.launchUs},
             {"memory_gbps", rates.memoryGBps}}},
           {"predicted", predictedJson(ring)},
@@ -315,6 +330,13 @@ Action addRingPlan(CLI::App &command) {
            "1e9 bytes per second that a rank sends, and receives, and microseconds of a message [0]")
       ->required()
       ->check(linkRates());
+  CLI::Option *host = addCount(command, "--host", options->host, "P",
+                               "Ranks of a host, consecutive ones, whose links are --host-links [all links are alike]");
+  host->check(CLI::Range(int64_t(1), kMostRanks));
+  CLI::Option *hostLinks = addValue(command, "--host-links", options->hostLinks, "GBPS[,US]",
+                                    "As --links, between ranks of a host; --links are those beyond it then");
+  hostLinks->check(linkRates())->needs(host);
+  host->needs(hostLinks);
   addValue(command, "--rate", options->rate, "TFLOPS",
            "Rate of kernels on kept pairs [--efficiency of the data sheet of --gpu]")
       ->check(realBetween(1e-3, 1e6));

@@ -20,7 +20,7 @@ struct Share {
 constexpr Share kShares[] = {
     {0, "#ffffff", "nothing"},      {0.01, "#dbe9f6", "up to 1% of the keys"}, {0.1, "#a9cfe5", "up to 10%"},
     {0.5, "#5ba3d0", "up to half"}, {0.999999, "#2070b4", "more than half"},   {1, "#08306b", "all keys"}};
-constexpr const char *kOwn = "#d8d8d8";
+constexpr const char *kOwn = "#d8d8d8", *kTeam = "#c0392b";
 
 class MatrixWriter : SvgPage {
 public:
@@ -55,7 +55,21 @@ private:
     for (size_t row = 0; row < cells; ++row)
       for (size_t column = 0; column < cells; ++column)
         cell(row, column, top);
+    teams(top);
     return top + double(cells) * side;
+  }
+
+  /// Outlines, where they are of whole cells.
+  bool areShown() const { return ring.headRanks() > 1 && size_t(ring.headRanks()) % perCell == 0; }
+  void teams(double top) {
+    const double size = side * double(ring.headRanks()) / double(perCell);
+    for (size_t rank = 0; areShown() && rank < ranks; rank += size_t(ring.headRanks())) {
+      const double at = side * double(rank / perCell);
+      outline(kMargin + at, top + at, size);
+    }
+  }
+  void outline(double x, double y, double size) {
+    rect({x, y, size}, size, std::string("fill=\"none\" stroke=\"") + kTeam + "\" stroke-width=\"2\"", "");
   }
 
   void cell(size_t row, size_t column, double top) {
@@ -97,6 +111,12 @@ private:
     for (const Share &share : kShares)
       entry(share.fill, share.words);
     entry(kOwn, "a rank's own keys");
+    if (areShown()) {
+      outline(kMargin, y, kSwatch);
+      label(kMargin + kSwatch + 6, y + kSwatch - 2, kTextSize,
+            "a team: its ranks exchange heads, and ask other teams for these alone");
+      y += kLine + 2;
+    }
     return y;
   }
 

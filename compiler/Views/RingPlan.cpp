@@ -12,11 +12,41 @@ using namespace heddle::attn;
 
 const std::vector<std::string> kLayoutsOfAuto = {"contiguous", "zigzag", "striped"}; ///< of equal lengths
 
+std::string whatDiffersByHead(const PatternFile &file, const RingRequest &request) {
+  return whatDependsOnHeads(file.pattern(), {file.analysis(), request.sizes});
+}
+
 /// The part of the progress that layout `index` of `count` is.
 std::function<void(double)> partOf(const RingRequest &request, size_t index, size_t count) {
   if (!request.progress)
     return {};
   return [&request, index, count](double share) { request.progress((double(index) + share) / double(count)); };
+}
+
+/// What the ring between teams takes, whose members exchange heads.
+Status addMixes(const PatternFile &file, const RingRequest &request, RingPlan &ring) {
+  if (!whatDiffersByHead(file, request).empty())
+    return {};
+  for (int64_t team : teamsOf(request.ranks, request.call.heads, request.call.kvHeads)) {
+    const RingCall ofMember = request.call.ofTeams(team);
+    ProblemSizes sizes = request.sizes;
+    sizes.heads = ofMember.heads;
+    const ShardLayout teams = teamLayout(ring.layout, team);
+    HEDDLE_ASSIGN(const ShardPlan plan, ShardPlan::create({file.analysis(), sizes, teams, ofMember.kvHeads}));
+    addMix(ring.times, plan, ring.layout, request.call, team);
+  }
+  return {};
+}
+
+LayoutTimes timesOf(const RingPlan &ring) {
+  const RingScheme *best = &ring.times.schemes.front(); // the ring
+  for (const RingScheme &scheme : ring.times.schemes)
+    if (scheme.isRing() && scheme.ms && *scheme.ms < best->ms.value_or(0))
+      best = &scheme;
+  LayoutTimes times;
+  times.name = ring.name, times.balance = ring.plan->balance(), times.travelling = ring.plan->travelling();
+  times.ms = best->ms, times.scheme = best->name, times.ringMs = ring.times.schemes.front().ms;
+  return times;
 }
 
 Result<std::unique_ptr<RingPlan>> planOne(const PatternFile &file, const RingRequest &request, const std::string &name,
@@ -28,17 +58,24 @@ Result<std::unique_ptr<RingPlan>> planOne(const PatternFile &file, const RingReq
                                                    Direction::Forward, std::move(progress)}));
   ring->plan.emplace(std::move(plan));
   ring->times = ringTimes(*ring->plan, ring->layout, request.call);
-  ring->figures = {{name, ring->plan->balance(), ring->plan->travelling(), ring->times.schemes.front().ms}};
+  HEDDLE_TRY(addMixes(file, request, *ring));
+  ring->figures = {timesOf(*ring)};
   return ring;
 }
 
 } // namespace
 
+int64_t RingPlan::headRanks() const {
+  if (const GroupForecast *best = bestOfPlans())
+    return best->as.headRanks;
+  return times.best ? times.schemes[*times.best].headRanks : 1;
+}
+
 Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRequest &request) {
   const std::vector<std::string> names =
       request.layout == "auto" ? kLayoutsOfAuto : std::vector<std::string>{request.layout};
   std::vector<std::unique_ptr<RingPlan>> plans;
-  std::vector<LayoutFigures> figures;
+  std::vector<LayoutTimes> figures;
   for (size_t index = 0; index < names.size(); ++index) {
     auto made = planOne(file, request, names[index], partOf(request, index, names.size()));
     if (!made && (names.size() == 1 || names[index] == "contiguous"))
@@ -48,7 +85,7 @@ Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRe
     figures.push_back((*made)->figures.front());
     plans.push_back(made.take());
   }
-  const LayoutChoice choice = chooseLayout(figures);
+  const LayoutChoice choice = chooseLayout({figures.begin(), figures.end()});
   std::unique_ptr<RingPlan> ring = std::move(plans[choice.index]);
   ring->why = names.size() == 1 ? "as asked" : choice.why;
   ring->figures = std::move(figures);
@@ -60,7 +97,7 @@ void addGroupTimes(const PatternFile &file, const RingRequest &request, RingPlan
   group.kvHeads = request.call.kvHeads;
   group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
   group.hasSink = file.pattern().getSoftmax().hasSink();
-  group.differsByHead = whatDependsOnHeads(file.pattern(), {file.analysis(), request.sizes});
+  group.differsByHead = whatDiffersByHead(file, request);
   ring.groups = forecastForms(group, request.call);
 }
 

@@ -15,26 +15,33 @@ struct RingRequest {
   RingCall call;
   int64_t ranks = 1;
   std::string layout =
-      "auto"; ///< a name of namedLayout(), or auto: chooseLayout() of those of equal lengths by the time of their rings
+      "auto"; ///< a name of namedLayout(), or auto: chooseLayout() of those of equal lengths by the time of their rings and mixes
   std::optional<int64_t> stripe; ///< rows; as defaultStripe()
   std::string rateNote = {};     ///< where the kernel rate is from
   std::function<void(double share)> progress = {};
 };
 
+struct LayoutTimes : attn::LayoutFigures { ///< ms: of the ring, or of a mix that takes less
+  std::optional<double> ringMs = {};
+  std::string scheme = {};
+};
+
 /// Holds what its plan refers to, so it stays where it was made.
 struct RingPlan {
   attn::ShardLayout layout;
-  std::string name, why;                    ///< of the layout
-  std::vector<attn::LayoutFigures> figures; ///< of each layout that was looked at
-  std::optional<attn::ShardPlan> plan;      ///< never none
+  std::string name, why;               ///< of the layout
+  std::vector<LayoutTimes> figures;    ///< of each layout that was looked at
+  std::optional<attn::ShardPlan> plan; ///< never none
   RingTimes times;
   std::vector<GroupForecast> groups = {}; ///< none before addGroupTimes()
 
   /// The one that takes least; null where no time is known.
   const GroupForecast *bestOfPlans() const { return bestOf(groups); }
+  /// Of what takes least: ranks of a team that exchange heads.
+  int64_t headRanks() const;
 };
 
-/// As ShardPlan::create and the layouts fail. `file` and the request outlive the plan.
+/// With mixes where heads are alike. As ShardPlan::create and the layouts fail. `file` and the request outlive the plan.
 Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRequest &request);
 
 /// What plans of the same layout take, in each form.

@@ -23,6 +23,8 @@ std::string milliseconds(double ms) {
   return ms >= 1000 ? real("%.2f s", ms / 1000) : ms >= 1 ? real("%.2f ms", ms) : real("%.1f us", ms * 1000);
 }
 
+std::string named(const std::string &name) { return name + std::string(name.size() < 17 ? 17 - name.size() : 1, ' '); }
+
 std::string bytesOf(WideInt bytes) { return bytesText(static_cast<double>(bytes)); }
 
 std::string cell(const std::string &text, size_t width) {
@@ -69,12 +71,12 @@ private:
                         (call.valueDim == call.headDim ? "" : ", value_dim " + std::to_string(call.valueDim)) + ", " +
                         dtypeName(call.dtype) + ", " + call.kind.name());
     line("layout", ring.name + (ring.figures.size() > 1 ? ": " + ring.why : ""));
-    for (const attn::LayoutFigures &figures : ring.figures)
+    for (const LayoutTimes &figures : ring.figures)
       if (ring.figures.size() > 1)
         line("", figures.name + std::string(11 - figures.name.size(), ' ') + "balance " +
                      (figures.balance ? real("%.3f", *figures.balance) : "unknown") + ", " +
                      bytesOf(figures.travelling * call.bytesOfKey()) + " of k and v travel" +
-                     (figures.ms ? ", ring " + milliseconds(*figures.ms) : ""));
+                     (figures.ms ? ", " + figures.scheme + " " + milliseconds(*figures.ms) : ""));
   }
 
   void travel() {
@@ -104,8 +106,10 @@ private:
   void predicted() {
     const RingRates &rates = request.call.rates;
     line("rates", "kernels " + real("%.4g", rates.tflops) + " TFLOP/s (" + request.rateNote + "), links " +
-                      real("%.4g", rates.linkGBps) + " GB/s each way and " + real("%.4g", rates.latencyUs) +
-                      " us a message");
+                      linkWords(rates.linkGBps, rates.latencyUs) +
+                      (rates.hostRanks ? ", within a host of " + counted(rates.hostRanks, "rank") + " " +
+                                             linkWords(rates.hostGBps, rates.hostLatencyUs)
+                                       : ""));
     for (const RingScheme &scheme : ring.times.schemes)
       line("predicted", schemeWords(scheme));
     if (ring.times.best)
@@ -115,9 +119,14 @@ private:
   /// What heddle.distributed does, by its plan.
   void ofPlans() {
     for (const GroupForecast &group : ring.groups) {
-      const std::string name = group.form + std::string(11 - std::string(group.form).size(), ' ');
+      const std::string name = named(group.form);
       if (!group.time.ms) {
         line("by its plan", name + "- (" + group.time.whyNot + ")");
+        continue;
+      }
+      const bool isMix = group.as.headRanks > 1 && group.as.headRanks < request.ranks;
+      if (isMix && &group != ring.bestOfPlans()) { // there may be many
+        line("by its plan", name + milliseconds(*group.time.ms) + ", " + receivedWords(group.time));
         continue;
       }
       const size_t last = group.time.slowest();
@@ -128,10 +137,25 @@ private:
                               " of carries and copies");
       line("", "launches end " + milliseconds(rank.besideMs) + " later beside " + counted(rank.messages, "message") +
                    "; waits " + milliseconds(rank.firstWaitMs) + " for the first keys, " + milliseconds(rank.waitMs) +
-                   " in all; " + counted(rank.waitingRows, "row") + " in blocks that begin with them");
+                   " in all; " + counted(rank.waitingRows, "row") + " in blocks that begin with them; " +
+                   receivedWords(group.time));
     }
     if (const GroupForecast *best = ring.bestOfPlans())
       line("best plan", best->form);
+  }
+
+  std::string receivedWords(const GroupTime &time) const {
+    double most = 0, mostFromBeyond = 0;
+    for (const GroupRankTime &rank : time.ranks) {
+      most = std::max(most, rank.receivedBytes);
+      mostFromBeyond = std::max(mostFromBeyond, rank.fromBeyondBytes);
+    }
+    return "a rank receives at most " + bytesText(most) +
+           (request.call.rates.hostRanks ? ", " + bytesText(mostFromBeyond) + " from beyond its host" : "");
+  }
+
+  static std::string linkWords(double gbps, double latencyUs) {
+    return real("%.4g", gbps) + " GB/s each way and " + real("%.4g", latencyUs) + " us a message";
   }
 
   std::string gainWords() const {
@@ -142,10 +166,10 @@ private:
   }
 
   std::string schemeWords(const RingScheme &scheme) const {
-    const std::string name = scheme.name + std::string(11 - std::string(scheme.name).size(), ' ');
+    const std::string name = named(scheme.name);
     if (!scheme.ms)
       return name + "- (" + scheme.whyNot + ")";
-    if (scheme.name != std::string("ring"))
+    if (scheme.name != "ring")
       return name + milliseconds(*scheme.ms);
     int64_t slots = 0, waiting = 0;
     for (const RankTime &rank : ring.times.ranks) {

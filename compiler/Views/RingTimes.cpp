@@ -1,5 +1,6 @@
 #include "compiler/Views/RingTimes.h"
 #include "runtime/Core/CountText.h"
+#include "runtime/Core/GroupPlan.h"
 
 #include <algorithm>
 
@@ -11,12 +12,14 @@ using attn::WideInt;
 
 class RingClock {
 public:
-  RingClock(const ShardPlan &plan, const RingCall &call) : plan(plan), call(call), ranks(plan.ranks()) {}
+  /// Ranks of the plan are teams of so many; the call is that of a member.
+  RingClock(const ShardPlan &plan, const RingCall &call, int64_t headRanks = 1)
+      : plan(plan), call(call), headRanks(headRanks), ranks(plan.ranks()) {}
 
   RingSlot slot(size_t rank, size_t index) const {
     const size_t peer = before(rank, index);
     const double compute = index < ranks ? computeMs(plan.step(rank, peer).pairs.value_or(0)) : 0;
-    return {peer, compute, messageMs(std::max(arriving(rank, index), leaving(rank, index)))};
+    return {peer, compute, messagesOf(rank, index).ms(call.rates)};
   }
 
   double computeMs(WideInt pairs) const {
@@ -25,12 +28,12 @@ public:
     return flops / (call.rates.tflops * 1e9);
   }
 
-  double messageMs(double bytes, double messages = 1) const {
-    return bytes > 0 ? bytes / (call.rates.linkGBps * 1e6) + messages * call.rates.latencyUs * 1e-3 : 0;
-  }
-
   WideInt keyBytes(size_t rank, size_t peer) const { return bytes(rank, peer, call.bytesOfKey()); }
   WideInt gradientBytes(size_t rank, size_t peer) const { return bytes(rank, peer, call.gradientBytesOfKey()); }
+  bool areOfHost(size_t rank, size_t peer) const {
+    const int64_t from = int64_t(rank) * headRanks, to = int64_t(peer) * headRanks, last = headRanks - 1;
+    return call.rates.areOfHost(from, to) && call.rates.areOfHost(from + last, to + last);
+  }
 
 private:
   size_t before(size_t rank, size_t steps) const { return (rank + 2 * ranks - steps) % ranks; }
@@ -39,19 +42,25 @@ private:
   WideInt bytes(size_t rank, size_t peer, int64_t ofKey) const {
     return rank == peer ? 0 : plan.step(rank, peer).headColumns * ofKey;
   }
-  double arriving(size_t rank, size_t index) const {
-    WideInt sum = index + 1 < ranks ? keyBytes(rank, before(rank, index + 1)) : 0;
-    sum += index > 1 ? gradientBytes(behind(rank, index - 1), rank) : 0;
-    return static_cast<double>(sum);
-  }
-  double leaving(size_t rank, size_t index) const {
-    WideInt sum = index + 1 < ranks ? keyBytes(behind(rank, index + 1), rank) : 0;
-    sum += index > 1 ? gradientBytes(rank, before(rank, index - 1)) : 0;
-    return static_cast<double>(sum);
+  /// Beside the step `index` of a rank: what its next one needs, and gradients of the step before.
+  LinkLoad messagesOf(size_t rank, size_t index) const {
+    LinkLoad load;
+    auto receive = [&](size_t peer, WideInt bytes) { load.receive(areOfHost(rank, peer), double(bytes)); };
+    auto send = [&](size_t peer, WideInt bytes) { load.send(areOfHost(rank, peer), double(bytes)); };
+    if (index + 1 < ranks) {
+      receive(before(rank, index + 1), keyBytes(rank, before(rank, index + 1)));
+      send(behind(rank, index + 1), keyBytes(behind(rank, index + 1), rank));
+    }
+    if (index > 1) {
+      receive(behind(rank, index - 1), gradientBytes(behind(rank, index - 1), rank));
+      send(before(rank, index - 1), gradientBytes(rank, before(rank, index - 1)));
+    }
+    return load;
   }
 
   const ShardPlan &plan;
   const RingCall &call;
+  int64_t headRanks;
   size_t ranks;
 };
 
@@ -71,55 +80,74 @@ RankTime timeOf(const RingClock &clock, const ShardPlan &plan, size_t rank) {
   return time;
 }
 
-RingScheme ringScheme(const std::vector<RankTime> &ranks) {
+double longest(const std::vector<RankTime> &ranks) {
   double most = 0;
   for (const RankTime &rank : ranks)
     most = std::max(most, rank.ms);
-  return {"ring", most};
+  return most;
 }
 
 RingScheme gatherScheme(const RingClock &clock, const attn::ShardLayout &layout, const RingTimes &times,
                         const RingCall &call) {
-  int64_t rows = 0;
-  for (size_t rank = 0; rank < layout.ranks.size(); ++rank)
-    rows += layout.rowsOf(rank);
-  const double messages = double(layout.ranks.size()) - 1;
   double most = 0;
   for (size_t rank = 0; rank < layout.ranks.size(); ++rank) {
-    const double keys = double(rows - layout.rowsOf(rank)) * double(call.kvHeads);
-    most = std::max(most, times.ranks[rank].computeMs + clock.messageMs(keys * double(call.bytesOfKey()), messages) +
-                              clock.messageMs(keys * double(call.gradientBytesOfKey()), messages));
+    LinkLoad keys, gradients;
+    for (size_t peer = 0; peer < layout.ranks.size(); ++peer)
+      if (peer != rank) {
+        const double rows = double(layout.rowsOf(peer)) * double(call.kvHeads);
+        keys.receive(clock.areOfHost(rank, peer), rows * double(call.bytesOfKey()));
+        gradients.receive(clock.areOfHost(rank, peer), rows * double(call.gradientBytesOfKey()));
+      }
+    most = std::max(most, times.ranks[rank].computeMs + keys.ms(call.rates, /*isOneMessage=*/false) +
+                              gradients.ms(call.rates, /*isOneMessage=*/false));
   }
   return {"all-gather", most};
 }
 
-/// Bytes of a token before the kernel, and behind it.
-std::pair<int64_t, int64_t> ulyssesBytes(const RingCall &call) {
+/// Bytes of a token that go to one member, before the kernel, and behind it. `call`: of a member.
+std::pair<int64_t, int64_t> exchangedBytes(const RingCall &call) {
   const int64_t queries = call.heads * call.headDim, keys = call.kvHeads * (call.headDim + call.valueDim),
                 outputs = call.heads * call.valueDim, element = call.batch * dtypeBytes(call.dtype);
   return call.kind.isBackward() ? std::pair((queries + keys + 2 * outputs) * element, (queries + keys) * element)
                                 : std::pair((queries + keys) * element, outputs * element);
 }
 
-RingScheme ulyssesScheme(const RingClock &clock, const ShardPlan &plan, const attn::ShardLayout &layout,
-                         const RingCall &call) {
-  const auto ranks = int64_t(plan.ranks());
-  if (call.kvHeads % ranks)
-    return {"ulysses", std::nullopt,
-            counted(ranks, "rank") + " do not divide the " + counted(call.kvHeads, "head") + " of k and v"};
-  int64_t rows = 0;
-  WideInt pairs = 0;
-  for (size_t rank = 0; rank < plan.ranks(); ++rank) {
-    rows = std::max(rows, layout.rowsOf(rank));
-    pairs += *plan.pairsOf(rank);
+/// Of the rank that takes longest, both ways.
+double exchangeMs(const attn::ShardLayout &layout, const RingCall &ofMember, int64_t headRanks) {
+  const auto [before, behind] = exchangedBytes(ofMember);
+  double most = 0;
+  for (int64_t rank = 0; rank < int64_t(layout.ranks.size()); ++rank) {
+    LinkLoad there, home;
+    for (int64_t peer = rank / headRanks * headRanks; peer < (rank / headRanks + 1) * headRanks; ++peer) {
+      const bool isOfHost = ofMember.rates.areOfHost(rank, peer);
+      const double sent = peer == rank ? 0 : double(layout.rowsOf(size_t(rank))),
+                   received = peer == rank ? 0 : double(layout.rowsOf(size_t(peer)));
+      there.send(isOfHost, sent * double(before)), there.receive(isOfHost, received * double(before));
+      home.send(isOfHost, received * double(behind)), home.receive(isOfHost, sent * double(behind));
+    }
+    most = std::max(most, there.ms(ofMember.rates) + home.ms(ofMember.rates));
   }
-  const auto [before, behind] = ulyssesBytes(call);
-  const double sent = double(rows) * double(ranks - 1) / double(ranks);
-  return {"ulysses", clock.computeMs(pairs) / double(ranks) + clock.messageMs(sent * double(before)) +
-                         clock.messageMs(sent * double(behind))};
+  return most;
+}
+
+RingScheme ulyssesScheme(const ShardPlan &plan, const attn::ShardLayout &layout, const RingCall &call) {
+  const auto ranks = int64_t(plan.ranks());
+  if (!canExchange(call.heads, call.kvHeads, ranks))
+    return {"ulysses", std::nullopt,
+            counted(ranks, "rank") + " do not divide the " + counted(call.heads, "head") + ", or neither divide the " +
+                std::to_string(call.kvHeads) + " of k and v nor are a multiple of them",
+            ranks};
+  WideInt pairs = 0;
+  for (size_t rank = 0; rank < plan.ranks(); ++rank)
+    pairs += *plan.pairsOf(rank);
+  return {"ulysses",
+          RingClock(plan, call).computeMs(pairs) / double(ranks) + exchangeMs(layout, call.ofTeams(ranks), ranks),
+          {},
+          ranks};
 }
 
 void findBest(RingTimes &times) {
+  times.best.reset();
   std::optional<double> next;
   for (size_t index = 0; index < times.schemes.size(); ++index) {
     const std::optional<double> ms = times.schemes[index].ms;
@@ -138,6 +166,21 @@ void findBest(RingTimes &times) {
 
 } // namespace
 
+void addMix(RingTimes &times, const ShardPlan &ofTeams, const attn::ShardLayout &layout, const RingCall &call,
+            int64_t headRanks) {
+  const RingCall ofMember = call.ofTeams(headRanks);
+  RingScheme mix{"ulysses" + std::to_string(headRanks) + "+ring", std::nullopt, "kept pairs are unknown", headRanks};
+  if (ofTeams.balance()) {
+    const RingClock clock(ofTeams, ofMember, headRanks);
+    double ring = 0;
+    for (size_t team = 0; team < ofTeams.ranks(); ++team)
+      ring = std::max(ring, timeOf(clock, ofTeams, team).ms);
+    mix.ms = ring + exchangeMs(layout, ofMember, headRanks), mix.whyNot = {};
+  }
+  times.schemes.push_back(std::move(mix));
+  findBest(times);
+}
+
 RingTimes ringTimes(const ShardPlan &plan, const attn::ShardLayout &layout, const RingCall &call) {
   const RingClock clock(plan, call);
   RingTimes times;
@@ -148,8 +191,8 @@ RingTimes ringTimes(const ShardPlan &plan, const attn::ShardLayout &layout, cons
       times.schemes.push_back({name, std::nullopt, "kept pairs are unknown"});
     return times;
   }
-  times.schemes = {ringScheme(times.ranks), gatherScheme(clock, layout, times, call),
-                   ulyssesScheme(clock, plan, layout, call)};
+  times.schemes = {
+      {"ring", longest(times.ranks)}, gatherScheme(clock, layout, times, call), ulyssesScheme(plan, layout, call)};
   findBest(times);
   return times;
 }

@@ -11,8 +11,13 @@
 //   all-gather  every rank receives k and v of all others whole, in P - 1 messages, then runs one kernel; backward,
 //               gradients in fp32 go back the same way. Nothing is hidden.
 //   ulysses     all-to-all of q, k and v, one kernel on heads / P heads of the whole sequence, all-to-all of out (backward:
-//               of q, k, v, out and d_out, then of dq, dk and dv). Each takes (P - 1) / P of a rank's bytes and a latency.
-//               Kernels of all ranks take the mean of all pairs. Only if P divides the heads of k and v.
+//               of q, k, v, out and d_out, then of dq, dk and dv). Each takes what a rank sends to the others, and a latency.
+//               Kernels of all ranks take the mean of all pairs. Where P divides the heads, and divides those of k and v or is
+//               a multiple of them.
+//   ulyssesU+ring   the same within teams of U consecutive ranks, with U for P, and between them, in place of the kernel, the
+//               ring of P / U teams with heads / U heads.
+// Where hosts are given, M and all others take the longer one of what goes within a host and what goes beyond, each over its
+// links; a message between teams is within a host if all of its members' are.
 #pragma once
 
 #include "compiler/Group/RingCall.h"
@@ -37,19 +42,24 @@ struct RankTime {
 };
 
 struct RingScheme {
-  const char *name;
+  std::string name;
   std::optional<double> ms; ///< none: see whyNot
   std::string whyNot = {};
+  int64_t headRanks = 1; ///< of teams that exchange heads
+  bool isRing() const { return name.size() >= 4 && name.compare(name.size() - 4, 4, "ring") == 0; }
 };
 
 struct RingTimes {
   std::vector<RankTime> ranks;     ///< of the ring; bytes where nothing else is known
-  std::vector<RingScheme> schemes; ///< ring, all-gather, ulysses
+  std::vector<RingScheme> schemes; ///< ring, all-gather, ulysses, then mixes
   std::optional<size_t> best;      ///< index into schemes
   std::optional<double> gain;      ///< time of the next best over that of the best, less 1
 };
 
 RingTimes ringTimes(const attn::ShardPlan &plan, const attn::ShardLayout &layout, const RingCall &call);
+/// One more scheme, of teams of so many ranks of the layout; `ofTeams`: of their rows and of the heads of a member.
+void addMix(RingTimes &times, const attn::ShardPlan &ofTeams, const attn::ShardLayout &layout, const RingCall &call,
+            int64_t headRanks);
 
 /// Slots of a rank, in order; none if kept pairs are unknown. The last one only moves.
 std::vector<RingSlot> ringSlots(const attn::ShardPlan &plan, const RingCall &call, size_t rank);

@@ -317,61 +317,19 @@ private:
   int64_t rows;
 };
 
-/// Heads travel.
-Status checkHeads(const GroupPlanRequest &request) {
-  const int64_t ranks = int64_t(request.layout.ranks.size()), heads = request.sizes.heads;
-  if (request.isPlacementFree)
-    return Status::invalidArgument(
-        "ulysses: gradients of k and v are added up in the order of ranks: expected a gather "
-        "where bits depend on no placement");
-  if (!request.differsByHead.empty())
-    return Status::unsupported("ulysses: every rank computes some heads as a call of its own, and " +
-                               request.differsByHead + " is not the same for all heads: take a gather or a ring");
-  if (heads % ranks == 0 && (request.kvHeads % ranks == 0 || ranks % request.kvHeads == 0))
-    return {};
-  return Status::invalidArgument("ulysses: " + std::to_string(ranks) + " ranks do not divide the " +
-                                 std::to_string(heads) + " heads, or neither divide the " +
-                                 std::to_string(request.kvHeads) +
-                                 " of k and v nor are a multiple of them: take a gather or a ring");
+/// The same over teams, of the heads of one member.
+GroupPlanRequest requestOfTeams(const GroupPlanRequest &request, const ProblemSizes &sizes, const ShardLayout &teams) {
+  GroupPlanRequest ofTeams{request.analysis, sizes, teams};
+  ofTeams.kvHeads = std::max<int64_t>(1, request.kvHeads / request.headRanks);
+  ofTeams.form = teams.ranks.size() == 1 ? GroupForm::Gather : request.form;
+  ofTeams.earlyShare = request.earlyShare, ofTeams.farthestGap = request.farthestGap;
+  ofTeams.isPlacementFree = request.isPlacementFree, ofTeams.columnStep = request.columnStep;
+  ofTeams.areGradientsDetached = request.areGradientsDetached, ofTeams.hasSink = request.hasSink;
+  ofTeams.mostColumns = request.mostColumns;
+  return ofTeams;
 }
 
-Status checkRequest(const GroupPlanRequest &request) {
-  HEDDLE_TRY(checkShared(request.analysis, request.sizes, request.layout, request.kvHeads));
-  if (request.form == GroupForm::Piece && request.mostColumns < 1)
-    return Status::invalidArgument("windows of a piece: expected room for a column or more");
-  if (request.form == GroupForm::Ulysses)
-    return checkHeads(request);
-  if (request.form != GroupForm::Gather && request.isPlacementFree)
-    return Status::invalidArgument("a ring adds up what each rank computes of its own: expected a gather where every "
-                                   "row meets its columns in one launch");
-  if (request.isPlacementFree && request.areGradientsDetached)
-    return Status::unsupported(
-        "the pattern says gradient(detached): gradients of keys need all keys of their queries, so "
-        "that they depend on where these lie; gradient(full) does not");
-  return {};
-}
-
-} // namespace
-
-Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
-  HEDDLE_TRY(checkRequest(request));
-  GroupPlan plan;
-  plan.digest = request.digest;
-  plan.wholes = request.wholes;
-  plan.rows = request.sizes.seqlenQ;
-  plan.heads = request.sizes.heads;
-  plan.kvHeads = request.kvHeads;
-  plan.batches = request.batches;
-  for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
-    std::vector<RowRange> &own = plan.layout.emplace_back();
-    for (const IndexRange &range : ranges)
-      own.push_back(rowRange(range));
-  }
-  if (request.form == GroupForm::Ulysses) {
-    plan.exchangesHeads = true;
-    HEDDLE_TRY(plan.check());
-    return plan;
-  }
+void addWalks(const GroupPlanRequest &request, GroupPlan &plan) {
   WalkRules rules;
   rules.haveGuests = request.form == GroupForm::Gather && !request.hasSink;
   WalkPlanner forward(request, Direction::Forward, rules);
@@ -385,6 +343,29 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
                          .gather();
   if (request.isPlacementFree)
     plan.transposed = WalkPlanner(request, Direction::Transposed).gather();
+}
+
+} // namespace
+
+Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
+  HEDDLE_TRY(checkPlanRequest(request));
+  GroupPlan plan;
+  plan.digest = request.digest;
+  plan.wholes = request.wholes;
+  plan.rows = request.sizes.seqlenQ;
+  plan.heads = request.sizes.heads;
+  plan.kvHeads = request.kvHeads;
+  plan.batches = request.batches;
+  plan.headRanks = int32_t(request.headRanks);
+  for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
+    std::vector<RowRange> &own = plan.layout.emplace_back();
+    for (const IndexRange &range : ranges)
+      own.push_back(rowRange(range));
+  }
+  ProblemSizes sizes = request.sizes;
+  sizes.heads /= request.headRanks;
+  const ShardLayout teams = teamLayout(request.layout, request.headRanks);
+  addWalks(requestOfTeams(request, sizes, teams), plan);
   HEDDLE_TRY(plan.check());
   return plan;
 }

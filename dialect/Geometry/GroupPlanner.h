@@ -9,10 +9,9 @@
 namespace heddle::attn {
 
 enum class GroupForm : uint8_t {
-  Gather,  ///< everything that a rank asks for travels at once; its rows meet it in few launches
-  Ring,    ///< one peer a step, so that memory is that of two steps; launches continue each other
-  Ulysses, ///< ranks compute all rows of some heads, which travel there and back
-  Piece    ///< rank 0 alone computes, and what it asks for travels in windows of at most `mostColumns`
+  Gather, ///< everything that a rank asks for travels at once; its rows meet it in few launches
+  Ring,   ///< one peer a step, so that memory is that of two steps; launches continue each other
+  Piece   ///< rank 0 alone computes, and what it asks for travels in windows of at most `mostColumns`
 };
 
 struct GroupPlanRequest {
@@ -22,8 +21,9 @@ struct GroupPlanRequest {
   int64_t kvHeads = 1;
   int64_t batches = 0;     ///< that the tensors of `sizes` are of; 0: what is kept does not depend on the batch
   std::string digest = {}; ///< of the pattern of parts
-  std::vector<int64_t> wholes = {}; ///< its arguments that say where the whole ends
-  GroupForm form = GroupForm::Gather;
+  std::vector<int64_t> wholes = {};   ///< its arguments that say where the whole ends
+  GroupForm form = GroupForm::Gather; ///< of teams; one team has everything, whatever the form
+  int64_t headRanks = 1;              ///< ranks of a team, which exchange heads: GroupPlan::headRanks
   /// Where a rank would only wait for what travels to it, rows of its ranges that need nothing of others begin; where
   /// fewer than one in so many do, the last rows, one in so many, meet the rank's own columns meanwhile and continue when
   /// the others are there. 0: all wait.
@@ -42,8 +42,11 @@ struct GroupPlanRequest {
   int64_t mostColumns = 0;        ///< of all windows of a step, where the form says so
 };
 
-/// invalidArgument: the layout is none of these rows, placement cannot be free in a ring, or ranks do not divide heads that
-/// are to travel. unsupported: lengths of queries and keys differ, a tensor that a mask reads is not given, or heads that are
+/// As makeGroupPlan() fails.
+Status checkPlanRequest(const GroupPlanRequest &request);
+
+/// invalidArgument: the layout is none of these rows, placement cannot be free in a ring, or teams do not divide the ranks or
+/// heads that are to travel. unsupported: lengths of queries and keys differ, a tensor that a mask reads is not given, or heads that are
 /// to travel are not alike.
 Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request);
 

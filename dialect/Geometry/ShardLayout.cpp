@@ -1,5 +1,6 @@
 #include "dialect/Geometry/ShardLayout.h"
 #include "runtime/Core/CountText.h"
+#include "runtime/Core/GroupPlan.h"
 
 #include <algorithm>
 
@@ -93,6 +94,20 @@ Result<ShardLayout> stripedLayout(int64_t rows, int64_t ranks, int64_t stripe) {
 int64_t defaultStripe(int64_t rows, int64_t ranks) {
   const int64_t stripesOfRank = std::clamp<int64_t>(8192 / ranks, 2, 64), stripes = ranks * stripesOfRank;
   return std::clamp<int64_t>((rows + stripes - 1) / stripes, 128, std::max<int64_t>(rows / ranks, 128));
+}
+
+ShardLayout teamLayout(const ShardLayout &layout, int64_t ranksOfTeam) {
+  ShardLayout teams;
+  for (size_t first = 0; first < layout.ranks.size(); first += size_t(ranksOfTeam)) {
+    std::vector<RowRange> rows;
+    for (size_t rank = first; rank < first + size_t(ranksOfTeam); ++rank)
+      for (const IndexRange &range : layout.ranks[rank])
+        rows.push_back({range.begin, range.end});
+    std::vector<IndexRange> &ofTeam = teams.ranks.emplace_back();
+    for (const RowRange &range : joined(std::move(rows)))
+      ofTeam.push_back({range.begin, range.end});
+  }
+  return teams;
 }
 
 Status checkLayout(const ShardLayout &layout, int64_t rows) {

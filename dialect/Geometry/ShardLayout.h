@@ -30,6 +30,9 @@ ShardLayout pieceLayout(int64_t rows, IndexRange piece);
 /// At least 128 rows, and as many stripes to a rank as keep the work of a plan small: 64 of up to 128 ranks.
 int64_t defaultStripe(int64_t rows, int64_t ranks);
 
+/// So many consecutive ranks of it, which divide them, as one.
+ShardLayout teamLayout(const ShardLayout &layout, int64_t ranksOfTeam);
+
 /// invalidArgument: a rank has no row, ranges do not ascend or lie beyond the rows, or a row is nobody's or in two
 /// ranges.
 Status checkLayout(const ShardLayout &layout, int64_t rows);

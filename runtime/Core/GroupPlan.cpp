@@ -53,24 +53,25 @@ Status checkLayout(const GroupPlan &plan) {
   return next == plan.rows ? Status() : wrong("expected %lld rows, the ranks have %lld", num(plan.rows), num(next));
 }
 
-// Of one walk: what is checked needs the plan's layout.
+// Of one walk, whose ranks have these rows.
 class WalkCheck {
 public:
-  WalkCheck(const GroupPlan &plan, int64_t heads) : plan(plan), heads(heads) {}
+  WalkCheck(int64_t allRows, const std::vector<std::vector<RowRange>> &layout, int64_t heads)
+      : allRows(allRows), layout(layout), heads(heads) {}
 
   Status check(const GroupWalk &walk) const {
-    for (int32_t rank = 0; rank < plan.ranks() && !walk.steps.empty(); ++rank)
+    for (int32_t rank = 0; rank < ranks() && !walk.steps.empty(); ++rank)
       HEDDLE_TRY(checkBlocks(walk, rank));
     for (const GroupStep &step : walk.steps) {
-      if (step.ranks.size() != size_t(plan.ranks()))
-        return wrong("a step has %lld ranks, the layout %lld", num(int64_t(step.ranks.size())), num(plan.ranks()));
+      if (step.ranks.size() != layout.size())
+        return wrong("a step has %lld ranks, the layout %lld", num(int64_t(step.ranks.size())), num(ranks()));
       std::set<std::pair<int32_t, int32_t>> pairs;
       for (const Hop &hop : step.hops) {
         HEDDLE_TRY(checkHop(hop, step));
         if (!pairs.insert({hop.from, hop.to}).second)
           return wrong("two hops from rank %lld to rank %lld in a step", num(hop.from), num(hop.to));
       }
-      for (int32_t rank = 0; rank < plan.ranks(); ++rank)
+      for (int32_t rank = 0; rank < ranks(); ++rank)
         for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
           HEDDLE_TRY(checkLaunch(launch, step.ranks[size_t(rank)], walk, rank));
       for (const ShardStep &share : step.ranks)
@@ -85,34 +86,36 @@ public:
 
 private:
   Status checkBlocks(const GroupWalk &walk, int32_t rank) const {
-    if (walk.blocks.size() != size_t(plan.ranks()))
-      return wrong("expected blocks of %lld ranks, got %lld", num(plan.ranks()), num(int64_t(walk.blocks.size())));
+    if (walk.blocks.size() != size_t(ranks()))
+      return wrong("expected blocks of %lld ranks, got %lld", num(ranks()), num(int64_t(walk.blocks.size())));
     int64_t rows = 0, end = 0;
     for (const RowRange &block : walk.blocks[size_t(rank)]) {
-      if (block.size() < 1 || block.begin < end || plan.ownRow(rank, block.begin) < 0 ||
-          plan.ownRow(rank, block.end - 1) != plan.ownRow(rank, block.begin) + block.size() - 1)
+      if (block.size() < 1 || block.begin < end || ownRow(rank, block.begin) < 0 ||
+          ownRow(rank, block.end - 1) != ownRow(rank, block.begin) + block.size() - 1)
         return wrong("blocks of rank %lld: expected rows of one of its ranges behind %lld, got %lld to %lld", num(rank),
                      num(end), num(block.begin), num(block.end));
       rows += block.size();
       end = block.end;
     }
-    return rows == plan.rowsOf(rank) ? Status()
-                                     : wrong("blocks of rank %lld: expected %lld rows, got %lld", num(rank),
-                                             num(plan.rowsOf(rank)), num(rows));
+    return rows == rowCount(layout[size_t(rank)]) ? Status()
+                                                  : wrong("blocks of rank %lld: expected %lld rows, got %lld",
+                                                          num(rank), num(rowCount(layout[size_t(rank)])), num(rows));
   }
 
-  bool isRank(int32_t rank) const { return rank >= 0 && rank < plan.ranks(); }
+  int32_t ranks() const { return int32_t(layout.size()); }
+  int64_t ownRow(int32_t rank, int64_t row) const { return placeOfRow(layout[size_t(rank)], row); }
+  bool isRank(int32_t rank) const { return rank >= 0 && rank < ranks(); }
 
   Status checkHop(const Hop &hop, const GroupStep &step) const {
     if (!isRank(hop.from) || !isRank(hop.to) || hop.from == hop.to)
       return wrong("hop from rank %lld to rank %lld: expected two of %lld ranks", num(hop.from), num(hop.to),
-                   num(plan.ranks()));
+                   num(ranks()));
     for (const HeadRows &part : hop.parts) {
       if (part.firstHead < 0 || part.heads < 1 || part.firstHead + part.heads > heads)
         return wrong("hop from rank %lld to rank %lld: heads %lld and %lld more of %lld", num(hop.from), num(hop.to),
                      num(part.firstHead), num(part.heads - 1), num(heads));
       for (const RowRun &run : part.rows)
-        if (!lastIsInside(run, plan.rows) || !areOwn(hop.from, run) ||
+        if (!lastIsInside(run, allRows) || !areOwn(hop.from, run) ||
             !hasWindow(step.ranks[size_t(hop.to)], {run.first, run.last() + 1}))
           return wrong("hop from rank %lld to rank %lld: rows %lld and %lld more at a stride of %lld are not the "
                        "sender's, or have no window",
@@ -122,8 +125,7 @@ private:
   }
 
   bool areOwn(int32_t rank, const RowRun &run) const {
-    return plan.ownRow(rank, run.first) >= 0 &&
-           plan.ownRow(rank, run.last()) == plan.ownRow(rank, run.first) + run.last() - run.first;
+    return ownRow(rank, run.first) >= 0 && ownRow(rank, run.last()) == ownRow(rank, run.first) + run.last() - run.first;
   }
   static bool hasWindow(const ShardStep &step, const RowRange &rows) {
     return std::any_of(step.windows.begin(), step.windows.end(),
@@ -143,8 +145,8 @@ private:
     int32_t before = -1;
     for (const GuestRows::Meeting &meeting : guests.meetings) {
       if (!isRank(meeting.rank) || meeting.rank < before || meeting.rank == guests.home || meeting.own < 0 ||
-          size_t(meeting.own) >= plan.layout[size_t(meeting.rank)].size() ||
-          !isInside(meeting.columns, plan.layout[size_t(meeting.rank)][size_t(meeting.own)]))
+          size_t(meeting.own) >= layout[size_t(meeting.rank)].size() ||
+          !isInside(meeting.columns, layout[size_t(meeting.rank)][size_t(meeting.own)]))
         return wrong(
             "rows %lld of rank %lld, which travel: columns %lld to %lld are of no other rank in ascending order",
             num(guests.rows), num(guests.home), num(meeting.columns.begin), num(meeting.columns.end));
@@ -154,7 +156,7 @@ private:
   }
 
   Status checkLaunch(const ShardLaunch &launch, const ShardStep &step, const GroupWalk &walk, int32_t rank) const {
-    const std::vector<RowRange> &own = plan.layout[size_t(rank)], &blocks = walk.blocks[size_t(rank)];
+    const std::vector<RowRange> &own = layout[size_t(rank)], &blocks = walk.blocks[size_t(rank)];
     if (launch.rows < 0 || size_t(launch.rows) >= blocks.size())
       return wrong("launch of rank %lld: expected one of its %lld blocks, got %lld", num(rank),
                    num(int64_t(blocks.size())), num(launch.rows));
@@ -169,8 +171,9 @@ private:
     return {};
   }
 
-  const GroupPlan &plan;
-  int64_t heads;
+  const int64_t allRows;
+  const std::vector<std::vector<RowRange>> &layout;
+  const int64_t heads;
 };
 
 } // namespace
@@ -197,43 +200,95 @@ int64_t GroupWalk::headRows() const {
   return count;
 }
 
-int64_t GroupPlan::rowsOf(int32_t rank) const {
+int64_t rowCount(const std::vector<RowRange> &ranges) {
   int64_t count = 0;
-  for (const RowRange &range : layout[size_t(rank)])
+  for (const RowRange &range : ranges)
     count += range.size();
   return count;
 }
 
-HeadRange GroupPlan::headsOf(int32_t rank, bool areKeys) const {
-  const int64_t ofRank = heads / ranks(), first = ofRank * rank, ofKey = areKeys ? heads / kvHeads : 1;
-  return {first / ofKey, std::max<int64_t>(1, ofRank / ofKey)};
+int64_t placeOfRow(const std::vector<RowRange> &ranges, int64_t row) {
+  int64_t before = 0;
+  for (const RowRange &range : ranges) {
+    if (range.begin <= row && row < range.end)
+      return before + row - range.begin;
+    before += range.size();
+  }
+  return -1;
 }
 
-GroupWalk GroupPlan::walkOfHeads(bool areKeys) const {
+bool canExchange(int64_t heads, int64_t kvHeads, int64_t ranks) {
+  return heads % ranks == 0 && (kvHeads % ranks == 0 || ranks % kvHeads == 0);
+}
+
+std::vector<RowRange> joined(std::vector<RowRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const RowRange &a, const RowRange &b) { return a.begin < b.begin; });
+  std::vector<RowRange> rows;
+  for (const RowRange &range : ranges)
+    if (!rows.empty() && rows.back().end == range.begin)
+      rows.back().end = range.end;
+    else
+      rows.push_back(range);
+  return rows;
+}
+
+std::vector<RowRange> GroupPlan::rowsOfTeam(int32_t team) const {
+  std::vector<RowRange> rows;
+  for (int32_t member = 0; member < headRanks; ++member) {
+    const std::vector<RowRange> &own = layout[size_t(team * headRanks + member)];
+    rows.insert(rows.end(), own.begin(), own.end());
+  }
+  return joined(std::move(rows));
+}
+
+WalkShare GroupPlan::shareOf(int32_t rank) const {
+  const int32_t team = rank / headRanks, member = rank % headRanks;
+  return {team, rowsOfTeam(team), headsOf(member, /*areKeys=*/false).count, headsOf(member, /*areKeys=*/true).count};
+}
+
+HeadRange GroupPlan::headsOf(int32_t member, bool areKeys) const {
+  const int64_t ofMember = heads / headRanks, first = ofMember * member, ofKey = areKeys ? heads / kvHeads : 1;
+  return {first / ofKey, std::max<int64_t>(1, ofMember / ofKey)};
+}
+
+std::vector<std::vector<RowRange>> GroupPlan::layoutOfTeam(int32_t team) const {
+  const std::vector<RowRange> all = rowsOfTeam(team);
+  std::vector<std::vector<RowRange>> members(static_cast<size_t>(headRanks));
+  for (int32_t member = 0; member < headRanks; ++member)
+    for (const RowRange &range : layout[size_t(team * headRanks + member)]) {
+      const int64_t first = placeOfRow(all, range.begin);
+      std::vector<RowRange> &rows = members[size_t(member)];
+      if (!rows.empty() && rows.back().end == first) // what lies between is another team's
+        rows.back().end += range.size();
+      else
+        rows.push_back({first, first + range.size()});
+    }
+  return members;
+}
+
+GroupWalk GroupPlan::walkOfHeads(int32_t team, bool areKeys) const {
+  const std::vector<std::vector<RowRange>> members = layoutOfTeam(team);
   GroupWalk walk;
   GroupStep &step = walk.steps.emplace_back();
-  step.ranks.assign(layout.size(), {{{0, rows}}, {}, {}});
-  for (int32_t from = 0; from < ranks(); ++from)
-    for (int32_t to = 0; to < ranks(); ++to) {
+  step.ranks.assign(members.size(), {{{0, rowCount(rowsOfTeam(team))}}, {}, {}});
+  for (int32_t from = 0; from < headRanks; ++from)
+    for (int32_t to = 0; to < headRanks; ++to) {
       if (from == to)
         continue;
-      const HeadRange heads = headsOf(to, areKeys);
-      HeadRows part{heads.first, heads.count, {}};
-      for (const RowRange &range : layout[size_t(from)])
+      const HeadRange ofMember = headsOf(to, areKeys);
+      HeadRows part{ofMember.first, ofMember.count, {}};
+      for (const RowRange &range : members[size_t(from)])
         part.rows.push_back({range.begin, 1, range.size()});
       step.hops.push_back({from, to, {std::move(part)}});
     }
   return walk;
 }
 
-int64_t GroupPlan::ownRow(int32_t rank, int64_t row) const {
-  int64_t before = 0;
-  for (const RowRange &range : layout[size_t(rank)]) {
-    if (range.begin <= row && row < range.end)
-      return before + row - range.begin;
-    before += range.size();
-  }
-  return -1;
+int64_t GroupPlan::travellingKeys() const {
+  int64_t count = forward.headRows() * headRanks;
+  for (int32_t team = 0; team < teams() && headRanks > 1; ++team)
+    count += walkOfHeads(team, /*areKeys=*/true).headRows();
+  return count;
 }
 
 bool GroupPlan::writesQueryGradients() const {
@@ -251,15 +306,20 @@ Status GroupPlan::check() const {
     return wrong("expected rows, and heads that are a multiple of kv heads, got %lld, %lld and %lld", num(rows),
                  num(heads), num(kvHeads));
   HEDDLE_TRY(checkLayout(*this));
-  if (exchangesHeads && (heads % ranks() != 0 || (kvHeads % ranks() != 0 && ranks() % kvHeads != 0)))
-    return wrong("heads are exchanged where the ranks divide them, and those of k and v or a multiple of these; got "
-                 "%lld ranks, %lld heads and %lld of k and v",
-                 num(ranks()), num(heads), num(kvHeads));
-  if (exchangesHeads)
-    return {};
-  HEDDLE_TRY(WalkCheck(*this, kvHeads).check(forward));
-  HEDDLE_TRY(WalkCheck(*this, kvHeads).check(gradients));
-  return WalkCheck(*this, heads).check(transposed);
+  if (headRanks < 1 || ranks() % headRanks != 0 || !canExchange(heads, kvHeads, headRanks))
+    return wrong(
+        "heads are exchanged by teams that the ranks are a multiple of, which divide the heads, and those of k and "
+        "v or are a multiple of these; got %lld of %lld ranks, %lld heads and %lld of k and v",
+        num(headRanks), num(ranks()), num(heads), num(kvHeads));
+  if (forward.steps.empty())
+    return wrong("expected a walk forward, by which rows meet their keys");
+  std::vector<std::vector<RowRange>> ofTeams;
+  for (int32_t team = 0; team < teams(); ++team)
+    ofTeams.push_back(rowsOfTeam(team));
+  const WalkShare share = shareOf(0);
+  HEDDLE_TRY(WalkCheck(rows, ofTeams, share.kvHeads).check(forward));
+  HEDDLE_TRY(WalkCheck(rows, ofTeams, share.kvHeads).check(gradients));
+  return WalkCheck(rows, ofTeams, share.heads).check(transposed);
 }
 
 } // namespace heddle

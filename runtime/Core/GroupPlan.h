@@ -88,6 +88,22 @@ struct HeadRange {
   int64_t first = 0, count = 0;
 };
 
+// What a rank has on the walks of a plan: its team, and of the rows of this so many heads.
+struct WalkShare {
+  int32_t team = 0;
+  std::vector<RowRange> rows;
+  int64_t heads = 0, kvHeads = 0;
+};
+
+int64_t rowCount(const std::vector<RowRange> &ranges);
+// The same rows in ranges that ascend and are not adjacent.
+std::vector<RowRange> joined(std::vector<RowRange> ranges);
+// Number of a row among those of ranges, which lie one behind the other; -1: it is in none.
+int64_t placeOfRow(const std::vector<RowRange> &ranges, int64_t row);
+
+// So many ranks can exchange heads: they divide them, and divide those of k and v or are a multiple of these.
+bool canExchange(int64_t heads, int64_t kvHeads, int64_t ranks);
+
 struct GroupPlan {
   std::string digest; // of the pattern of parts that launches are of
   int64_t rows = 0;   // of the whole
@@ -95,9 +111,11 @@ struct GroupPlan {
   int64_t batches = 0;         // that calls have; 0: any number, as what is kept does not depend on the batch
   std::vector<int64_t> wholes; // arguments of the pattern of parts that say where the whole ends
   std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
-  // Every rank computes all rows of some heads, in one launch: q, k and v go to the ranks of their heads, results come home.
-  // There are no walks then. Heads of k and v that are fewer than ranks go to several of these.
-  bool exchangesHeads = false;
+  // So many consecutive ranks are a team: they exchange q, k and v, so that each of its members has all rows of the team, of
+  // some heads, and results come home. Walks are over teams, whose members of one number each follow them with their heads:
+  // ranks of a walk are teams, and its heads are those of a member. Heads of k and v that are fewer than members go to several
+  // of these. 1: every rank is a team, with all heads.
+  int32_t headRanks = 1;
   GroupWalk forward;
   // Of d_q, d_k and d_v. Empty: as forward.
   GroupWalk gradients;
@@ -109,13 +127,16 @@ struct GroupPlan {
   const GroupWalk &walkOfGradients() const { return gradients.steps.empty() ? forward : gradients; }
   // Rows meet all their keys in one launch of the gradients, which can write d_q.
   bool writesQueryGradients() const;
-  int64_t rowsOf(int32_t rank) const;
-  // Where heads are exchanged: those that a rank computes, and rows of one step that go there.
-  HeadRange headsOf(int32_t rank, bool areKeys) const;
-  GroupWalk walkOfHeads(bool areKeys) const;
-  int64_t travellingKeys() const { return exchangesHeads ? walkOfHeads(true).headRows() : forward.headRows(); }
-  // Number of the row in the rank's own tensors, which hold its ranges one behind the other; -1: it is not its own.
-  int64_t ownRow(int32_t rank, int64_t row) const;
+  int64_t rowsOf(int32_t rank) const { return rowCount(layout[size_t(rank)]); }
+  int32_t teams() const { return ranks() / headRanks; }
+  std::vector<RowRange> rowsOfTeam(int32_t team) const; // ascending and not adjacent
+  WalkShare shareOf(int32_t rank) const;
+  HeadRange headsOf(int32_t member, bool areKeys) const;
+  // Within a team, as ranks are its members and rows those of the team, one behind the other: the rows of each member, and a
+  // walk of one step by which they go to the members of their heads.
+  std::vector<std::vector<RowRange>> layoutOfTeam(int32_t team) const;
+  GroupWalk walkOfHeads(int32_t team, bool areKeys) const;
+  int64_t travellingKeys() const; // rows of k of a forward call, each as often as heads of it travel
 
   // invalidArgument: a plan that ranks cannot follow, with what is wrong and where.
   Status check() const;

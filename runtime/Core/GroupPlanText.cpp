@@ -1,7 +1,7 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
-//   heddle-group-plan 2 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
+//   heddle-group-plan 3 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
 //   rank RANGE ...
-//   exchange heads
+//   teams RANKS_OF_A_TEAM                  where these exchange heads; ranks and heads of walks are those of its members
 //   walk forward|gradients|transposed, then blocks RANGE ... for each rank, then for each step
 //   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | blank RANGE
 //   launch ROWS window|own|aside INDEX RANGE | guests HOME ROWS | meet RANK OWN RANGE
@@ -16,7 +16,7 @@
 namespace heddle {
 namespace {
 
-constexpr const char *kHeader = "heddle-group-plan 2";
+constexpr const char *kHeader = "heddle-group-plan 3";
 
 long long num(int64_t value) { return value; }
 
@@ -157,8 +157,8 @@ private:
     else if (name == "sizes")
       plan.rows = words.number(), plan.heads = words.number(), plan.kvHeads = words.number(),
       plan.batches = words.number();
-    else if (name == "exchange")
-      plan.exchangesHeads = words.word() == "heads";
+    else if (name == "teams")
+      return (plan.headRanks = int32_t(words.number())) > 0;
     else if (name == "whole")
       while (!words.isEnd())
         plan.wholes.push_back(words.number());
@@ -186,7 +186,7 @@ private:
       return true;
     }
     if (name == "step") {
-      walk->steps.emplace_back().ranks.resize(plan.layout.size());
+      walk->steps.emplace_back().ranks.resize(plan.layout.size() / size_t(plan.headRanks));
       ofRank = nullptr;
       return true;
     }
@@ -249,8 +249,8 @@ std::string GroupPlan::text() const {
   text += "\n";
   for (const std::vector<RowRange> &ranges : layout)
     printRanges(text, "rank", ranges);
-  if (exchangesHeads)
-    text += "exchange heads\n";
+  if (headRanks > 1)
+    add(text, "teams %d\n", headRanks);
   for (const auto &[name, walk] : walksOf(*this)) {
     if (walk->steps.empty())
       continue;

@@ -1,18 +1,19 @@
 #include "runtime/Distributed/GroupCall.h"
 #include "runtime/Distributed/GroupShare.h"
+#include "runtime/Distributed/HeadExchange.h"
 
 namespace heddle {
 
 /// Between an array of all rows of the rank and one of the rows of a block.
 Status GroupShare::copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
                              ShardDevice &device) const {
-  const RowPlace alone = RowPlace::ofArray(rowsAlone, plan.heads, block.rows.size());
-  const RowPlace all = RowPlace::ofArray(array, plan.heads, args.q.size[1]).at(block.first, 0);
+  const RowPlace alone = RowPlace::ofArray(rowsAlone, share.heads, block.rows.size());
+  const RowPlace all = RowPlace::ofArray(array, share.heads, args.q.size[1]).at(block.first, 0);
   const RowPlace &to = isToRows ? alone : all, &from = isToRows ? all : alone;
-  return device.copy({to, from, args.q.size[0], block.rows.size(), plan.heads}, Queue::compute);
+  return device.copy({to, from, args.q.size[0], block.rows.size(), share.heads}, Queue::compute);
 }
 
-Status GroupShare::runForward(Transport &transport, ShardDevice &device) {
+Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
   std::vector<size_t> numbers(own.size(), 0);
   WalkRun::Besides besides;
   if (!walk.guests.empty()) {
@@ -23,12 +24,12 @@ Status GroupShare::runForward(Transport &transport, ShardDevice &device) {
       return step + 1 == last ? sendGuests(exchange, device) : Status();
     };
     besides.begin = [&, last](size_t step) {
-      return step + 1 == last ? meetGuests(device) : step == last ? bringGuestsHome(transport, device) : Status();
+      return step + 1 == last ? meetGuests(device) : step == last ? bringGuestsHome(ranks, device) : Status();
     };
   }
   std::vector<Queue> queues(own.size(), Queue::compute); // of the last launch of each block
   HEDDLE_TRY(ofQueries->run(
-      transport, device,
+      ranks, device,
       [&](size_t step, const ShardLaunch &launch) {
         const Queue queue = launch.isAside ? Queue::aside : Queue::compute;
         Queue &before = queues[size_t(launch.rows)];
@@ -45,7 +46,7 @@ Status GroupShare::runForward(Transport &transport, ShardDevice &device) {
   return {};
 }
 
-static Status clearTensor(const heddle_tensor &tensor, ShardDevice &device) {
+Status clearSums(const heddle_tensor &tensor, ShardDevice &device) {
   const RowPlace place = RowPlace::ofTensor(tensor, sizeof(float));
   const int64_t rows = tensor.size[1], heads = tensor.size[2];
   if (place.isRun(heads) && (tensor.size[0] == 1 || place.batchStride == rows * place.rowStride))
@@ -55,12 +56,12 @@ static Status clearTensor(const heddle_tensor &tensor, ShardDevice &device) {
 
 Status GroupShare::clearGradients(ShardDevice &device) const {
   for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
-    if (isBackward() && gradient->dtype == HEDDLE_FP32)
-      HEDDLE_TRY(clearTensor(*gradient, device));
+    if (gradient->dtype == HEDDLE_FP32)
+      HEDDLE_TRY(clearSums(*gradient, device));
   return {};
 }
 
-Status GroupShare::runBackward(Transport &transport, ShardDevice &device) {
+Status GroupShare::runBackward(const RankView &ranks, ShardDevice &device) {
   HEDDLE_TRY(clearGradients(device));
   for (const OwnBlock &block : own) {
     if (block.lse)
@@ -68,23 +69,23 @@ Status GroupShare::runBackward(Transport &transport, ShardDevice &device) {
     if (block.dLse)
       HEDDLE_TRY(copyArray(block.dLse, args.d_lse, block, /*isToRows=*/true, device));
   }
-  HEDDLE_TRY(ofQueries->run(transport, device,
+  HEDDLE_TRY(ofQueries->run(ranks, device,
                             [&](size_t step, const ShardLaunch &launch) {
                               const Launch made = backwardLaunch(step, launch);
                               return device.launch(made.kind, made.args, Queue::compute);
                             },
                             {}));
-  return isTransposed() ? runTransposed(transport, device) : Status();
+  return isTransposed() ? runTransposed(ranks, device) : Status();
 }
 
-Status GroupShare::runTransposed(Transport &transport, ShardDevice &device) {
+Status GroupShare::runTransposed(const RankView &ranks, ShardDevice &device) {
   return transposed->run(
-      transport, device,
+      ranks, device,
       [&](size_t step, const ShardLaunch &launch) -> Status {
         const int64_t queries = launch.columns.size();
         auto copyColumns = [&](float *to, size_t field) {
           const RowPlace from = transposed->columns(step, launch, field);
-          return device.copy({RowPlace::ofArray(to, plan.heads, queries), from, args.q.size[0], queries, plan.heads},
+          return device.copy({RowPlace::ofArray(to, share.heads, queries), from, args.q.size[0], queries, share.heads},
                              Queue::compute);
         };
         HEDDLE_TRY(copyColumns(scratchLse, 3));
@@ -96,10 +97,8 @@ Status GroupShare::runTransposed(Transport &transport, ShardDevice &device) {
       {});
 }
 
-Status GroupShare::run(Transport &transport, ShardDevice &device) {
-  return plan.exchangesHeads ? runHeads(transport, device)
-         : isBackward()      ? runBackward(transport, device)
-                             : runForward(transport, device);
+Status GroupShare::run(const RankView &ranks, ShardDevice &device) {
+  return isBackward() ? runBackward(ranks, device) : runForward(ranks, device);
 }
 
 namespace {
@@ -124,33 +123,94 @@ Status checkElements(const GroupRequest &request) {
                              " has scales, which do not travel; ranks and streamed pieces take bf16, fp16 or fp32");
 }
 
+Status checkShare(const GroupRequest &request, int32_t rank) {
+  const GroupPlan &plan = request.plan;
+  const heddle_attention_args &args = request.args;
+  const int64_t rows = plan.rowsOf(rank);
+  auto expect = [&](const char *what, int64_t expected, int64_t got) {
+    return expected == got ? Status()
+                           : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +
+                                          num(rank) + ", got " + num(got));
+  };
+  HEDDLE_TRY(expect("q: rows", rows, args.q.size[1]));
+  HEDDLE_TRY(expect("k: rows", rows, args.k.size[1]));
+  HEDDLE_TRY(expect("q: heads", plan.heads, args.q.size[2]));
+  HEDDLE_TRY(expect("k: heads", plan.kvHeads, args.k.size[2]));
+  if (plan.batches)
+    HEDDLE_TRY(expect("q: batch", plan.batches, args.q.size[0]));
+  HEDDLE_TRY(expect("q_origin", 0, args.q_origin));
+  HEDDLE_TRY(expect("k_origin", 0, args.k_origin));
+  if (args.carry_out || args.carry_lse)
+    return badArguments("carry_out: calls over a group continue nothing; leave it zero");
+  for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
+    if (request.kind.isBackward() && gradient->dtype != HEDDLE_FP32 &&
+        (gradient != &args.d_q || !plan.writesQueryGradients()))
+      return badArguments("d_q, d_k, d_v: expected fp32 in a call over a group, got dtype " + num(gradient->dtype) +
+                          (gradient == &args.d_q ? "; d_q may be of q's type where the plan writes_d_q" : ""));
+  return {};
+}
+
+/// What a rank does: a walk, inside of an exchange of heads where its team has other ranks.
+class RankCall {
+public:
+  RankCall(const GroupRequest &request, int32_t rank, char *base) : ofWalk(request), rank(rank) {
+    if (request.plan.headRanks > 1) {
+      heads.emplace(request, rank, base);
+      ofWalk.args = heads->argumentsOfWalk();
+      base += heads->workspaceBytes();
+    }
+    walk.emplace(ofWalk, request.plan.shareOf(rank), base);
+  }
+  RankCall(const RankCall &) = delete;
+
+  Status lay(ShardDevice &device) { return walk->lay(device); }
+  uint64_t workspaceBytes() const { return walk->workspaceBytes() + (heads ? heads->workspaceBytes() : 0); }
+
+  Status run(Transport &transport, ShardDevice &device) {
+    const int32_t ofTeam = ofWalk.plan.headRanks, member = rank % ofTeam;
+    const RankView team(transport, rank - member), walkers(transport, member, ofTeam);
+    if (heads)
+      HEDDLE_TRY(heads->arrive(team, device));
+    HEDDLE_TRY(walk->run(walkers, device));
+    return heads ? heads->leave(team, device) : Status();
+  }
+
+private:
+  GroupRequest ofWalk; // with the arguments of the walk
+  const int32_t rank;
+  std::optional<HeadExchange> heads;
+  std::optional<GroupShare> walk;
+};
+
 } // namespace
 
 Result<uint64_t> groupWorkspace(const GroupRequest &request, int32_t rank, ShardDevice &device) {
   HEDDLE_TRY(checkElements(request));
   if (rank >= request.plan.ranks())
     return badArguments("plan: it is of " + num(request.plan.ranks()) + " ranks, this is rank " + num(rank));
-  GroupShare share(request, rank, anyWorkspace());
-  HEDDLE_TRY(share.lay(device));
-  return share.workspaceBytes();
+  HEDDLE_TRY(checkShare(request, rank));
+  RankCall call(request, rank, anyWorkspace());
+  HEDDLE_TRY(call.lay(device));
+  return call.workspaceBytes();
 }
 
 Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevice &device, Agreements &agreed) {
-  std::optional<GroupShare> share;
+  std::optional<RankCall> call;
   auto prepare = [&]() -> Status {
     HEDDLE_TRY(checkRanks(request, transport));
     HEDDLE_TRY(checkElements(request));
-    share.emplace(request, transport.rank(), static_cast<char *>(request.args.workspace));
-    HEDDLE_TRY(share->lay(device));
-    if (share->workspaceBytes() <= request.args.workspace_bytes)
+    HEDDLE_TRY(checkShare(request, transport.rank()));
+    call.emplace(request, transport.rank(), static_cast<char *>(request.args.workspace));
+    HEDDLE_TRY(call->lay(device));
+    if (call->workspaceBytes() <= request.args.workspace_bytes)
       return {};
-    return badArguments("workspace: expected " + std::to_string(share->workspaceBytes()) + " bytes, got " +
+    return badArguments("workspace: expected " + std::to_string(call->workspaceBytes()) + " bytes, got " +
                         std::to_string(request.args.workspace_bytes));
   };
   const Status own = prepare();
   HEDDLE_TRY(agree(own.isOk() ? Result<std::string>(agreementOf(request)) : own, transport, agreed,
                    /*mayMeet=*/!device.isCaptured()));
-  const Status status = share->run(transport, device);
+  const Status status = call->run(transport, device);
   if (!status.isOk()) // the others need not wait for what will not come
     transport.abort(status.message());
   return status;

@@ -40,7 +40,7 @@ void GroupShare::layGuests() {
 }
 
 GroupShare::Launch GroupShare::guestLaunch(const Guest &guest, const GuestRows::Meeting &meeting, size_t number) const {
-  const int64_t first = plan.ownRow(rank, meeting.columns.begin), keys = meeting.columns.size();
+  const int64_t first = placeOfRow(share.rows, meeting.columns.begin), keys = meeting.columns.size();
   const Carry &part = guest.parts[number % 2];
   Launch made{kindOfLaunch(/*hasOutOfFloats=*/true), args};
   made.args.q = tensorAt(guestQueries(guest), args.q, request.elements.q, guest.rows.size());
@@ -74,7 +74,7 @@ Status GroupShare::sendGuests(Exchange &exchange, ShardDevice &device) const {
       continue;
     }
     const RowPlace from = fieldOf(Role::q).own.at(own[size_t(guest.of->rows)].first, 0);
-    HEDDLE_TRY(device.copy({guestQueries(guest), from, args.q.size[0], guest.rows.size(), plan.heads}, Queue::link));
+    HEDDLE_TRY(device.copy({guestQueries(guest), from, args.q.size[0], guest.rows.size(), share.heads}, Queue::link));
     for (int32_t to : guest.ranks)
       exchange.sends.push_back({to, guest.queries, queryBytes(guest)});
   }
@@ -93,7 +93,7 @@ Status GroupShare::meetGuests(ShardDevice &device) const {
 
 /// The parts and their lse lie one behind the other. Behind all launches: a message that waits for another rank holds
 /// processors.
-Status GroupShare::bringGuestsHome(Transport &transport, ShardDevice &device) const {
+Status GroupShare::bringGuestsHome(const RankView &ranks, ShardDevice &device) const {
   HEDDLE_TRY(device.follow(Queue::compute, Queue::aside));
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
   Exchange exchange;
@@ -103,7 +103,7 @@ Status GroupShare::bringGuestsHome(Transport &transport, ShardDevice &device) co
     for (size_t part = 0; part < guest.ranks.size(); ++part)
       exchange.receives.push_back({guest.ranks[part], guest.parts[part].out, partBytes(guest)});
   }
-  HEDDLE_TRY(WalkRun::travel(exchange, transport, device));
+  HEDDLE_TRY(WalkRun::travel(exchange, ranks, device));
   HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
   for (const Guest &guest : guests)
     HEDDLE_TRY(mergeParts(guest, device));
@@ -120,7 +120,7 @@ Status GroupShare::mergeParts(const Guest &guest, ShardDevice &device) const {
   for (size_t part = hasOwn ? 0 : 1; part < guest.parts.size(); ++part) {
     const RowPlace to = rowsOfPart(guest, block.arrived), from = rowsOfPart(guest, guest.parts[part]);
     HEDDLE_TRY(device.add(
-        {{to, from, args.q.size[0], guest.rows.size(), plan.heads}, lse, guest.parts[part].lse, guest.sums[part]},
+        {{to, from, args.q.size[0], guest.rows.size(), share.heads}, lse, guest.parts[part].lse, guest.sums[part]},
         Queue::compute));
     lse = guest.sums[part];
   }

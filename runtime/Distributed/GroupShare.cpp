@@ -3,48 +3,18 @@
 #include <algorithm>
 
 namespace heddle {
-namespace {
-
-std::string num(int64_t value) { return std::to_string(value); }
-
-} // namespace
-
 //===-- layout ----------------------------------------------------------------===//
-
-Status GroupShare::check() const {
-  const int64_t rows = plan.rowsOf(rank);
-  auto expect = [&](const char *what, int64_t expected, int64_t got) {
-    return expected == got ? Status()
-                           : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +
-                                          num(rank) + ", got " + num(got));
-  };
-  HEDDLE_TRY(expect("q: rows", rows, args.q.size[1]));
-  HEDDLE_TRY(expect("k: rows", rows, args.k.size[1]));
-  HEDDLE_TRY(expect("q: heads", plan.heads, args.q.size[2]));
-  HEDDLE_TRY(expect("k: heads", plan.kvHeads, args.k.size[2]));
-  if (plan.batches)
-    HEDDLE_TRY(expect("q: batch", plan.batches, args.q.size[0]));
-  HEDDLE_TRY(expect("q_origin", 0, args.q_origin));
-  HEDDLE_TRY(expect("k_origin", 0, args.k_origin));
-  if (args.carry_out || args.carry_lse)
-    return badArguments("carry_out: calls over a group continue nothing; leave it zero");
-  for (const heddle_tensor *gradient : {&args.d_q, &args.d_k, &args.d_v})
-    if (isBackward() && gradient->dtype != HEDDLE_FP32 && (gradient != &args.d_q || !plan.writesQueryGradients()))
-      return badArguments("d_q, d_k, d_v: expected fp32 in a call over a group, got dtype " + num(gradient->dtype) +
-                          (gradient == &args.d_q ? "; d_q may be of q's type where the plan writes_d_q" : ""));
-  return {};
-}
 
 void GroupShare::layBlocks() {
   const int64_t batch = args.q.size[0], valueDim = args.v.size[3];
   for (size_t i = 0; i < blocks.size(); ++i) {
     OwnBlock &block = own.emplace_back();
     block.rows = blocks[i];
-    block.first = plan.ownRow(rank, block.rows.begin);
+    block.first = placeOfRow(share.rows, block.rows.begin);
     for (const GroupStep &step : walk.steps)
       for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
         block.launches += size_t(launch.rows) == i;
-    const int64_t arrayCount = batch * plan.heads * block.rows.size();
+    const int64_t arrayCount = batch * share.heads * block.rows.size();
     for (size_t carry = 0; !isBackward() && carry < 2 && carry + 1 < block.launches; ++carry)
       block.carries[carry] = {memory.takeFloats(arrayCount * valueDim), memory.takeFloats(arrayCount)};
     if (blocks.size() > 1 && args.lse)
@@ -59,7 +29,7 @@ void GroupShare::layWalks() {
   std::vector<WalkField> sums;
   if (isBackward() && !isTransposed())
     sums = {sumOf(args.d_k), sumOf(args.d_v)};
-  ofQueries.emplace(plan, walk, rank, batch, plan.kvHeads, HeadRange{0, plan.kvHeads},
+  ofQueries.emplace(share.rows, walk, rank, batch, share.kvHeads, HeadRange{0, share.kvHeads},
                     std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)}, sums);
   ofQueries->setWorkspace(memory.take(int64_t(ofQueries->workspaceBytes())));
   if (!isTransposed())
@@ -67,7 +37,7 @@ void GroupShare::layWalks() {
   std::vector<WalkField> fields = {fieldOf(Role::q), fieldOf(Role::dOut), fieldOf(Role::out), arrayOf(args.lse)};
   if (args.d_lse)
     fields.push_back(arrayOf(args.d_lse));
-  transposed.emplace(plan, plan.transposed, rank, batch, plan.heads, HeadRange{0, plan.heads}, fields,
+  transposed.emplace(share.rows, plan.transposed, rank, batch, share.heads, HeadRange{0, share.heads}, fields,
                      std::vector<WalkField>());
   transposed->setWorkspace(memory.take(int64_t(transposed->workspaceBytes())));
   auto mostColumns = [&](const GroupWalk &of) {
@@ -78,11 +48,11 @@ void GroupShare::layWalks() {
     return most;
   };
   const int64_t keys = mostColumns(walk), rows = mostColumns(plan.transposed);
-  scratchK = memory.takeFloats(batch * keys * plan.kvHeads * args.k.size[3]);
-  scratchV = memory.takeFloats(batch * keys * plan.kvHeads * args.v.size[3]);
-  scratchQ = memory.takeFloats(batch * rows * plan.heads * args.q.size[3]);
-  scratchLse = memory.takeFloats(batch * rows * plan.heads);
-  scratchDLse = memory.takeFloats(batch * rows * plan.heads);
+  scratchK = memory.takeFloats(batch * keys * share.kvHeads * args.k.size[3]);
+  scratchV = memory.takeFloats(batch * keys * share.kvHeads * args.v.size[3]);
+  scratchQ = memory.takeFloats(batch * rows * share.heads * args.q.size[3]);
+  scratchLse = memory.takeFloats(batch * rows * share.heads);
+  scratchDLse = memory.takeFloats(batch * rows * share.heads);
 }
 
 /// Room for the largest workspace of a launch.
@@ -92,8 +62,6 @@ Status GroupShare::layLaunches(ShardDevice &device) {
     kernelBytes = std::max(kernelBytes, bytes);
     return {};
   };
-  if (plan.exchangesHeads)
-    HEDDLE_TRY(make(headsLaunch()));
   std::vector<size_t> numbers(own.size(), 0);
   for (size_t step = 0; step < walk.steps.size(); ++step)
     for (const ShardLaunch &launch : walk.steps[step].ranks[size_t(rank)].launches)
@@ -112,11 +80,6 @@ Status GroupShare::layLaunches(ShardDevice &device) {
 }
 
 Status GroupShare::lay(ShardDevice &device) {
-  HEDDLE_TRY(check());
-  if (plan.exchangesHeads) {
-    layHeads();
-    return layLaunches(device);
-  }
   layBlocks();
   layGuests();
   layWalks();
@@ -156,7 +119,7 @@ GroupShare::Launch GroupShare::forwardLaunch(size_t step, const ShardLaunch &lau
   if (!isLast) {
     const Carry &carry = block.carries[number % 2];
     const int64_t dim = args.v.size[3];
-    made.args.out = tensorAt(RowPlace::ofRows(carry.out, block.rows.size(), plan.heads, dim * int64_t(sizeof(float))),
+    made.args.out = tensorAt(RowPlace::ofRows(carry.out, block.rows.size(), share.heads, dim * int64_t(sizeof(float))),
                              args.out, DType::fp32, block.rows.size());
     made.args.lse = carry.lse;
   }
@@ -173,9 +136,9 @@ GroupShare::Launch GroupShare::backwardLaunch(size_t step, const ShardLaunch &la
   made.args.k_origin = launch.columns.begin;
   made.args.d_out = rowsOf(args.d_out, bytesOf(Role::dOut), block.first, queries);
   made.args.d_lse = block.dLse ? block.dLse : args.d_lse;
-  made.args.d_q = rowsOf(args.d_q, dtypeBytes(typeOfQueryGradient()), block.first, queries);
+  made.args.d_q = rowsOf(args.d_q, dtypeBytes(typeOfQueryGradient(request)), block.first, queries);
   auto sums = [&](const heddle_tensor &like, size_t field, float *scratch) {
-    const int64_t heads = plan.kvHeads, bytes = like.size[3] * int64_t(sizeof(float));
+    const int64_t heads = share.kvHeads, bytes = like.size[3] * int64_t(sizeof(float));
     const RowPlace place =
         isTransposed() ? RowPlace::ofRows(scratch, keys, heads, bytes) : ofQueries->sums(step, launch, field);
     return tensorAt(place, like, DType::fp32, keys);
@@ -188,7 +151,7 @@ GroupShare::Launch GroupShare::backwardLaunch(size_t step, const ShardLaunch &la
 /// Gradients of own keys, of queries that came.
 GroupShare::Launch GroupShare::transposedLaunch(size_t step, const ShardLaunch &launch) const {
   const RowRange &keysOf = plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
-  const int64_t first = plan.ownRow(rank, keysOf.begin);
+  const int64_t first = placeOfRow(share.rows, keysOf.begin);
   Launch made{kindOfGradients(), args};
   const int64_t keys = keysOf.size(), queries = launch.columns.size();
   auto queriesOf = [&](const heddle_tensor &like, size_t field, DType dtype) {
@@ -203,8 +166,8 @@ GroupShare::Launch GroupShare::transposedLaunch(size_t step, const ShardLaunch &
   made.args.k = rowsOf(args.k, bytesOf(Role::k), first, keys);
   made.args.v = rowsOf(args.v, bytesOf(Role::v), first, keys);
   made.args.k_origin = keysOf.begin;
-  const DType typeOfQ = typeOfQueryGradient();
-  made.args.d_q = tensorAt(RowPlace::ofRows(scratchQ, queries, plan.heads, args.q.size[3] * dtypeBytes(typeOfQ)),
+  const DType typeOfQ = typeOfQueryGradient(request);
+  made.args.d_q = tensorAt(RowPlace::ofRows(scratchQ, queries, share.heads, args.q.size[3] * dtypeBytes(typeOfQ)),
                            args.d_q, typeOfQ, queries);
   made.args.d_k = rowsOf(args.d_k, sizeof(float), first, keys);
   made.args.d_v = rowsOf(args.d_v, sizeof(float), first, keys);

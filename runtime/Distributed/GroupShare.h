@@ -1,10 +1,7 @@
 // Owns how a rank's arguments are cut into those of launches: rows of one of its blocks, columns of a window or of a range.
 #pragma once
 
-#include "runtime/Core/CallArguments.h"
-#include "runtime/Distributed/CallTensors.h"
-#include "runtime/Distributed/GroupCall.h"
-#include "runtime/Distributed/WalkRun.h"
+#include "runtime/Distributed/CallFields.h"
 
 #include <optional>
 
@@ -12,11 +9,12 @@ namespace heddle {
 
 class GroupShare {
 public:
-  // `base`: of the workspace; any multiple of 256 while only its size is asked for.
-  GroupShare(const GroupRequest &request, int32_t rank, char *base)
-      : plan(request.plan), request(request), rank(rank), args(request.args),
-        walk(request.kind.isBackward() ? plan.walkOfGradients() : plan.forward),
-        blocks(plan.exchangesHeads ? plan.layout[size_t(rank)] : walk.blocks[size_t(rank)]), memory(base) {
+  // The request has the rows and heads of the share. `base`: of the workspace; any multiple of 256 while only its size is asked
+  // for.
+  GroupShare(const GroupRequest &request, WalkShare ofRank, char *base)
+      : plan(request.plan), request(request), rank(ofRank.team), share(std::move(ofRank)), args(request.args),
+        walk(request.kind.isBackward() ? plan.walkOfGradients() : plan.forward), blocks(walk.blocks[size_t(rank)]),
+        memory(base) {
     operands.assign(args.operands, args.operands + args.operand_count);
     for (int64_t argument : plan.wholes) {
       heddle_operand &whole = operands.emplace_back();
@@ -29,7 +27,7 @@ public:
 
   Status lay(ShardDevice &device);
   uint64_t workspaceBytes() const { return memory.bytes(); }
-  Status run(Transport &transport, ShardDevice &device);
+  Status run(const RankView &ranks, ShardDevice &device);
 
 private:
   struct Launch {
@@ -69,14 +67,11 @@ private:
     text.kind.adds = addsOfLaunches();
     return text;
   }
-  DType typeOfQueryGradient() const { return args.d_q.dtype == HEDDLE_FP32 ? DType::fp32 : request.elements.q; }
   bool isTransposed() const { return isBackward() && !plan.transposed.steps.empty(); }
-  int64_t bytesOf(Role role) const { return dtypeBytes(request.elements.of(specOf(role).element)); }
-  WalkField fieldOf(Role role) const { return {RowPlace::ofTensor(tensorOf(args, role), bytesOf(role)), false}; }
-  static WalkField sumOf(const heddle_tensor &tensor) { return {RowPlace::ofTensor(tensor, sizeof(float)), false}; }
-  WalkField arrayOf(const float *array) const { return {RowPlace::ofArray(array, plan.heads, args.q.size[1]), true}; }
+  int64_t bytesOf(Role role) const { return heddle::bytesOf(request, role); }
+  WalkField fieldOf(Role role) const { return heddle::fieldOf(request, role); }
+  WalkField arrayOf(const float *array) const { return heddle::arrayOf(request, array); }
 
-  Status check() const;
   void layBlocks();
   void layWalks();
   Status layLaunches(ShardDevice &device);
@@ -87,11 +82,8 @@ private:
   Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
   Status copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
                    ShardDevice &device) const;
-  void layHeads();
-  Launch headsLaunch() const;
-  Status runHeads(Transport &transport, ShardDevice &device);
   void layGuests();
-  int64_t guestElements(const Guest &guest) const { return args.q.size[0] * plan.heads * guest.rows.size(); }
+  int64_t guestElements(const Guest &guest) const { return args.q.size[0] * share.heads * guest.rows.size(); }
   uint64_t queryBytes(const Guest &guest) const {
     return uint64_t(guestElements(guest) * args.q.size[3] * bytesOf(Role::q));
   }
@@ -99,34 +91,34 @@ private:
     return uint64_t(guestElements(guest) * (args.v.size[3] + 1)) * sizeof(float);
   }
   RowPlace guestQueries(const Guest &guest) const {
-    return RowPlace::ofRows(guest.queries, guest.rows.size(), plan.heads, args.q.size[3] * bytesOf(Role::q));
+    return RowPlace::ofRows(guest.queries, guest.rows.size(), share.heads, args.q.size[3] * bytesOf(Role::q));
   }
   RowPlace rowsOfPart(const Guest &guest, const Carry &part) const {
-    return RowPlace::ofRows(part.out, guest.rows.size(), plan.heads, args.v.size[3] * int64_t(sizeof(float)));
+    return RowPlace::ofRows(part.out, guest.rows.size(), share.heads, args.v.size[3] * int64_t(sizeof(float)));
   }
   Launch guestLaunch(const Guest &guest, const GuestRows::Meeting &meeting, size_t number) const;
   using UseGuest = std::function<Status(const Guest &guest, const GuestRows::Meeting &meeting, size_t number)>;
   Status forEachMeeting(const UseGuest &use) const; // of the rank
   Status sendGuests(Exchange &exchange, ShardDevice &device) const;
   Status meetGuests(ShardDevice &device) const;
-  Status bringGuestsHome(Transport &transport, ShardDevice &device) const;
+  Status bringGuestsHome(const RankView &ranks, ShardDevice &device) const;
   Status mergeParts(const Guest &guest, ShardDevice &device) const;
   Status clearGradients(ShardDevice &device) const;
-  Status runForward(Transport &transport, ShardDevice &device);
-  Status runBackward(Transport &transport, ShardDevice &device);
-  Status runTransposed(Transport &transport, ShardDevice &device);
+  Status runForward(const RankView &ranks, ShardDevice &device);
+  Status runBackward(const RankView &ranks, ShardDevice &device);
+  Status runTransposed(const RankView &ranks, ShardDevice &device);
 
   const GroupPlan &plan;
   const GroupRequest &request;
-  const int32_t rank;
+  const int32_t rank; // of the walks
+  const WalkShare share;
   heddle_attention_args args;
   std::vector<heddle_operand> operands; // the caller's, and the sizes of the whole
   const GroupWalk &walk;                // from queries to their keys
   const std::vector<RowRange> &blocks;  // of it
   Memory memory;
   std::vector<OwnBlock> own;
-  std::optional<WalkRun> ofQueries, transposed; // where heads are exchanged, of keys and of queries
-  GroupWalk headKeys, headQueries;              // they follow these
+  std::optional<WalkRun> ofQueries, transposed;
   float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
   float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
   std::vector<Guest> guests;

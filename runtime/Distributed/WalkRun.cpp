@@ -13,9 +13,9 @@ Status atStep(size_t step, const Status &status) {
 
 } // namespace
 
-WalkRun::WalkRun(const GroupPlan &plan, const GroupWalk &walk, int32_t rank, int64_t batches, int64_t heads,
+WalkRun::WalkRun(std::vector<RowRange> ownRows, const GroupWalk &walk, int32_t rank, int64_t batches, int64_t heads,
                  HeadRange ofWindows, std::vector<WalkField> fieldsOfColumns, std::vector<WalkField> sumsOfColumns)
-    : plan(plan), walk(walk), rank(rank), batches(batches), heads(heads), ofWindows(ofWindows),
+    : ownRows(std::move(ownRows)), walk(walk), rank(rank), batches(batches), heads(heads), ofWindows(ofWindows),
       fields(std::move(fieldsOfColumns)), sumFields(std::move(sumsOfColumns)) {
   for (const GroupStep &step : walk.steps) {
     uint64_t used = 0, usedByHome = 0;
@@ -87,7 +87,9 @@ RowPlace WalkRun::sumWindow(size_t step, size_t window, size_t field) const {
   return windowOf(sumFields, field, own(step).windows[window], slotOf(step) + memory[step].sums[window][field]);
 }
 
-RowPlace WalkRun::ownFrom(const WalkField &field, int64_t row) const { return field.own.at(plan.ownRow(rank, row), 0); }
+RowPlace WalkRun::ownFrom(const WalkField &field, int64_t row) const {
+  return field.own.at(placeOfRow(ownRows, row), 0);
+}
 
 RowPlace WalkRun::columns(size_t step, const ShardLaunch &launch, size_t field) const {
   if (launch.window < 0)
@@ -144,7 +146,14 @@ RowPlace WalkRun::inWindow(size_t step, const RowRun &run, const std::vector<Wal
   return place.at(run.first - own(step).windows[window].begin, -ofWindows.first);
 }
 
-Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device, const Besides &besides) const {
+/// Nothing is enqueued for the step on the queue of links.
+bool WalkRun::isQuiet(size_t step, const Besides &besides) const {
+  return memory[step].sent.empty() && memory[step].received.empty() && own(step).blanks.empty() && !besides.addMessages;
+}
+
+Status WalkRun::fetch(size_t step, const RankView &ranks, ShardDevice &device, const Besides &besides) const {
+  if (isQuiet(step, besides))
+    return {};
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
   HEDDLE_TRY(clearBlanks(step, device));
   Exchange exchange;
@@ -169,7 +178,7 @@ Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device, co
       exchange.receives.push_back({wire.hop->from, placeOf(wire, field), bytesOf(*wire.hop, fields[field])});
   if (besides.addMessages)
     HEDDLE_TRY(besides.addMessages(step, exchange));
-  HEDDLE_TRY(travel(exchange, transport, device));
+  HEDDLE_TRY(travel(exchange, ranks, device));
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size() && !wire.isDirect(); ++field)
       HEDDLE_TRY(forEachRun(
@@ -184,7 +193,7 @@ Status WalkRun::fetch(size_t step, Transport &transport, ShardDevice &device, co
 Status WalkRun::meetOwnRows(size_t step, size_t window,
                             const std::function<Status(const RowRange &common)> &meet) const {
   const RowRange &of = own(step).windows[window];
-  for (const RowRange &range : plan.layout[size_t(rank)])
+  for (const RowRange &range : ownRows)
     if (const RowRange common{std::max(of.begin, range.begin), std::min(of.end, range.end)}; common.begin < common.end)
       HEDDLE_TRY(meet(common));
   return {};
@@ -216,11 +225,11 @@ Status WalkRun::copyOwnRows(size_t step, ShardDevice &device) const {
 }
 
 /// Kernels that fill the GPU keep a message from beginning, so those that are enqueued behind it let it begin before them.
-Status WalkRun::travel(const Exchange &exchange, Transport &transport, ShardDevice &device) {
+Status WalkRun::travel(const Exchange &exchange, const RankView &ranks, ShardDevice &device) {
   if (exchange.sends.empty() && exchange.receives.empty())
     return {};
   HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
-  return transport.exchange(exchange, device.stream(Queue::link));
+  return ranks.exchange(exchange, device.stream(Queue::link));
 }
 
 //===-- sums that go home -----------------------------------------------------===//
@@ -236,8 +245,10 @@ Status WalkRun::addOwnSums(size_t step, ShardDevice &device) const {
   return {};
 }
 
-Status WalkRun::sendHome(size_t step, Transport &transport, ShardDevice &device) const {
+Status WalkRun::sendHome(size_t step, const RankView &ranks, ShardDevice &device) const {
   HEDDLE_TRY(addOwnSums(step, device));
+  if (isQuietHome(step))
+    return {};
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
   Exchange exchange;
   for (const Wire &wire : memory[step].sentHome)
@@ -254,11 +265,13 @@ Status WalkRun::sendHome(size_t step, Transport &transport, ShardDevice &device)
   for (const Wire &wire : memory[step].cameHome)
     for (size_t field = 0; field < sumFields.size(); ++field)
       exchange.receives.push_back({wire.hop->to, homewardAt(step, wire, field), bytesOf(*wire.hop, sumFields[field])});
-  return travel(exchange, transport, device);
+  return travel(exchange, ranks, device);
 }
 
 /// What came home of a step is added, in the order of the plan.
 Status WalkRun::settle(size_t step, ShardDevice &device) const {
+  if (isQuietHome(step))
+    return {};
   HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
   for (const Wire &wire : memory[step].cameHome)
     for (size_t field = 0; field < sumFields.size(); ++field)
@@ -284,8 +297,8 @@ Status WalkRun::clearSums(size_t step, ShardDevice &device) const {
 
 //===-- the walk --------------------------------------------------------------===//
 
-Status WalkRun::arrive(Transport &transport, ShardDevice &device) const {
-  return atStep(0, fetch(0, transport, device, {}));
+Status WalkRun::arrive(const RankView &ranks, ShardDevice &device) const {
+  return atStep(0, fetch(0, ranks, device, {}));
 }
 
 Status WalkRun::place(ShardDevice &device) const {
@@ -293,23 +306,24 @@ Status WalkRun::place(ShardDevice &device) const {
   return clearSums(0, device);
 }
 
-Status WalkRun::leave(Transport &transport, ShardDevice &device) const {
-  return atStep(0, sendHome(0, transport, device));
+Status WalkRun::leave(const RankView &ranks, ShardDevice &device) const {
+  return atStep(0, sendHome(0, ranks, device));
 }
 
-Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &compute, const Besides &besides) const {
+Status WalkRun::run(const RankView &ranks, ShardDevice &device, const Compute &compute, const Besides &besides) const {
   const size_t count = walk.steps.size();
   for (size_t step = 0; step < count; ++step) {
     if (step == 0)
-      HEDDLE_TRY(atStep(0, fetch(0, transport, device, besides)));
+      HEDDLE_TRY(atStep(0, fetch(0, ranks, device, besides)));
     const bool isIdle = step == 0 || own(step - 1).launches.empty();
     if (isIdle)
       HEDDLE_TRY(copyOwnRows(step, device));
-    HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
+    if (!isQuiet(step, besides))
+      HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
     if (besides.begin)
       HEDDLE_TRY(atStep(step, besides.begin(step)));
     if (step + 1 < count)
-      HEDDLE_TRY(atStep(step + 1, fetch(step + 1, transport, device, besides)));
+      HEDDLE_TRY(atStep(step + 1, fetch(step + 1, ranks, device, besides)));
     if (!isIdle)
       HEDDLE_TRY(copyOwnRows(step, device));
     HEDDLE_TRY(clearSums(step, device));
@@ -319,7 +333,7 @@ Status WalkRun::run(Transport &transport, ShardDevice &device, const Compute &co
       continue;
     if (step > 0)
       HEDDLE_TRY(settle(step - 1, device));
-    HEDDLE_TRY(atStep(step, sendHome(step, transport, device)));
+    HEDDLE_TRY(atStep(step, sendHome(step, ranks, device)));
   }
   if (!sumFields.empty() && count > 0)
     HEDDLE_TRY(settle(count - 1, device));

@@ -4,7 +4,7 @@
 
 #include "runtime/Core/GroupPlan.h"
 #include "runtime/Distributed/ShardDevice.h"
-#include "runtime/Distributed/Transport.h"
+#include "runtime/Distributed/RankView.h"
 
 #include <array>
 #include <functional>
@@ -22,9 +22,9 @@ struct WalkField {
 
 class WalkRun {
 public:
-  // `sums`: of fp32, added up in windows and sent home to be added there; may be none. `heads`: of columns. `ofWindows`:
+  // `ownRows`: of the rank, by ranges. `sums`: of fp32, added up in windows and sent home to be added there; may be none. `heads`: of columns. `ofWindows`:
   // heads that windows have.
-  WalkRun(const GroupPlan &plan, const GroupWalk &walk, int32_t rank, int64_t batches, int64_t heads,
+  WalkRun(std::vector<RowRange> ownRows, const GroupWalk &walk, int32_t rank, int64_t batches, int64_t heads,
           HeadRange ofWindows, std::vector<WalkField> fields, std::vector<WalkField> sums);
 
   uint64_t workspaceBytes() const;
@@ -41,14 +41,14 @@ public:
     std::function<Status(size_t step, Exchange &exchange)> addMessages = nullptr;
     std::function<Status(size_t step)> begin = nullptr;
   };
-  Status run(Transport &transport, ShardDevice &device, const Compute &compute, const Besides &besides) const;
+  Status run(const RankView &ranks, ShardDevice &device, const Compute &compute, const Besides &besides) const;
   // Parts of a walk of one step: columns leave and arrive; own ones are put beside them; sums go home; they are there.
-  Status arrive(Transport &transport, ShardDevice &device) const;
+  Status arrive(const RankView &ranks, ShardDevice &device) const;
   Status place(ShardDevice &device) const;
-  Status leave(Transport &transport, ShardDevice &device) const;
+  Status leave(const RankView &ranks, ShardDevice &device) const;
   Status settle(ShardDevice &device) const { return settle(0, device); }
   // Kernels that are enqueued behind it let it begin before them.
-  static Status travel(const Exchange &exchange, Transport &transport, ShardDevice &device);
+  static Status travel(const Exchange &exchange, const RankView &ranks, ShardDevice &device);
 
 private:
   // A hop of the rank, and where its messages lie, one for each field; none: they are sent from, or go to, where the rows
@@ -87,19 +87,21 @@ private:
   // Where rows that travel lie in the window that holds them.
   RowPlace inWindow(size_t step, const RowRun &run, const std::vector<WalkField> &of, size_t field) const;
 
-  Status fetch(size_t step, Transport &transport, ShardDevice &device, const Besides &besides) const;
+  bool isQuiet(size_t step, const Besides &besides) const;
+  bool isQuietHome(size_t step) const { return memory[step].sentHome.empty() && memory[step].cameHome.empty(); }
+  Status fetch(size_t step, const RankView &ranks, ShardDevice &device, const Besides &besides) const;
   Status clearBlanks(size_t step, ShardDevice &device) const;
   Status copyOwnRows(size_t step, ShardDevice &device) const;
   Status clearSums(size_t step, ShardDevice &device) const;
   static Status bring(const WalkField &field, const RowCopy &rows, ShardDevice &device) {
     return field.isAll ? device.copy(rows, Queue::compute) : device.add({rows}, Queue::compute);
   }
-  Status sendHome(size_t step, Transport &transport, ShardDevice &device) const;
+  Status sendHome(size_t step, const RankView &ranks, ShardDevice &device) const;
   Status addOwnSums(size_t step, ShardDevice &device) const;
   Status settle(size_t step, ShardDevice &device) const;
   Status meetOwnRows(size_t step, size_t window, const std::function<Status(const RowRange &common)> &meet) const;
 
-  const GroupPlan &plan;
+  const std::vector<RowRange> ownRows;
   const GroupWalk &walk;
   int32_t rank;
   int64_t batches, heads;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Calls over two GPUs and NCCL, a process for each: results against one call on one GPU, forward and gradients, odd lengths, the
+# Calls over two GPUs and NCCL, a process for each (HEDDLE_RANKS=4: over four, where teams of two exchange heads and share the
+# sequence between them, as ulysses2+gather and ulysses2+ring): results against one call on one GPU, forward and gradients, odd lengths, the
 # same bits in equal runs; ranks that come with something else; and ranks that are killed at drawn calls, HEDDLE_RANK_KILLS of
 # them (20), where those that are left must have an answer and go on. heddle-ranks lies beside the binary: ./dev build --preset
 # static heddle heddle-ranks

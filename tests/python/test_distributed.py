@@ -34,20 +34,34 @@ def over_ranks(plan, q, k, v, d_out, groups=None, **arguments):
     return [plan.join(shards) for shards in zip(*results)]
 
 
-@pytest.mark.parametrize("layout, form", [("zigzag", "gather"), ("contiguous", "ring"), ("striped:20", "ring"), ("zigzag", "ulysses")])
+@pytest.mark.parametrize("layout, form", [("zigzag", "gather"), ("contiguous", "ring"), ("striped:20", "ring"), ("zigzag", "ulysses"),
+                                          ("zigzag", "ulysses2+ring"), ("contiguous", "ulysses2+gather")])
 @pytest.mark.parametrize("pattern, arguments", [("causal", {}), ("sliding_window", dict(left=20)), ("document", {})])
 def test_as_one_call(layout, form, pattern, arguments):
     if pattern == "document":
         arguments = dict(cu=torch.tensor([0, 40, 41, ROWS], dtype=torch.int32))
     torch.manual_seed(1)
-    q, k, v = (torch.randn(1, ROWS, heads, 16).requires_grad_() for heads in (4, 2, 2))
+    q, k, v = (torch.randn(2, ROWS, heads, 16).requires_grad_() for heads in (4, 2, 2))
     out = heddle.attention(q, k, v, pattern, **arguments)
     d_out = torch.randn_like(out)
     out.backward(d_out)
-    ranks = 2 if form == "ulysses" else 3
+    ranks = 2 if form == "ulysses" else 4 if form.startswith("ulysses") else 3
     plan = distributed.plan(pattern, seqlen=ROWS, heads=4, kv_heads=2, ranks=ranks, layout=layout, form=form, **arguments)
     for got, expected in zip(over_ranks(plan, q, k, v, d_out), (out, q.grad, k.grad, v.grad)):
         torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["ulysses2+gather", "ulysses2+ring", "ulysses4+ring"])
+def test_teams_in_bf16(form):
+    torch.manual_seed(4)
+    q, k, v = (torch.randn(2, ROWS, heads, 16, dtype=torch.bfloat16).requires_grad_() for heads in (4, 2, 2))
+    out = heddle.attention(q, k, v, "causal")
+    d_out = torch.randn_like(out)
+    out.backward(d_out)
+    plan = distributed.plan("causal", seqlen=ROWS, heads=4, kv_heads=2, ranks=8, layout="zigzag", form=form)
+    assert plan.writes_d_q == form.endswith("gather")
+    for got, expected in zip(over_ranks(plan, q, k, v, d_out), (out, q.grad, k.grad, v.grad)):
+        torch.testing.assert_close(got, expected, atol=2e-2, rtol=2e-2)
 
 
 def test_placement_free_bits():
@@ -135,7 +149,7 @@ def test_a_plan_says_what_travels():
 def test_the_form_is_chosen_by_rates():
     def chosen(calls=None, ranks=4, **options):
         plan = distributed.plan("full", seqlen=1 << (12 if ranks == 4 else 16), heads=64, kv_heads=8, ranks=ranks, calls=calls, **options)
-        assert plan.exchanges_heads == (plan.form == "ulysses")
+        assert plan.head_ranks == (ranks if plan.form == "ulysses" else int(plan.form[7]) if plan.form.startswith("ulysses") else 1)
         return plan.form, plan.milliseconds is not None
 
     assert chosen() == ("gather", True)
@@ -143,8 +157,22 @@ def test_the_form_is_chosen_by_rates():
     assert chosen(distributed.Calls(gradients=True), ranks=8) == ("ulysses", True)
     assert chosen(placement_free=True) == ("gather", False)
     assert chosen(form="ring") == ("ring", False)
+    assert chosen(form="ulysses2+gather") == ("ulysses2+gather", False)
+    assert chosen(form="ulysses4+ring") == ("ulysses", False)  # one team
+    slow = distributed.Calls(gradients=True, links=(2, 10), host=4, host_links=(200, 10))
+    assert chosen(slow, ranks=8) == ("ulysses4+ring", True)
     with pytest.raises(heddle.InvalidArgumentError, match="link_us: expected 0 to 1e6"):
         chosen(distributed.Calls(links=(25, -1)))
+    with pytest.raises(heddle.InvalidArgumentError, match="ulysses3: teams of 3 do not divide the 4 ranks"):
+        chosen(form="ulysses3+ring")
+
+
+def test_teams_exchange_heads_and_their_rows_are_one_shard():
+    plan = distributed.plan("causal", seqlen=96, heads=4, kv_heads=2, ranks=8, layout="zigzag", form="ulysses4+ring")
+    assert plan.head_ranks == 4
+    assert [plan.longest_range(rank) for rank in (0, 3, 4, 7)] == [24, 24, 48, 48]  # the second team's two ranges meet in the middle
+    # A head of k for each member, from all others; of it the first team needs the keys of the second one, and this the first 24.
+    assert plan.travelling == 96 * 3 + 4 * (48 + 24)
 
 
 def decoded(q, k, v, pattern, ranges, **options):

@@ -13,11 +13,12 @@ namespace heddle::ranks {
 namespace {
 
 std::vector<SceneSpec> casesOf(bool isOnGpus) {
-  std::vector<SceneSpec> all(3);
+  std::vector<SceneSpec> all(4);
   all[0].pattern = all[1].pattern = "causal";
   all[0].layout = "zigzag";
   all[1].form = "ring";
   all[2].pattern = "sliding_window", all[2].sizes = {19}, all[2].layout = "striped:16";
+  all[3].pattern = "causal", all[3].layout = "zigzag", all[3].form = "ring", all[3].headRanks = 2;
   for (SceneSpec &spec : all) {
     spec.rows = isOnGpus ? 3001 : 61;
     if (isOnGpus)
@@ -123,7 +124,8 @@ std::string Kills::wrongWith(const Kill &kill, int rank, const Reply &reply, con
     return wrong.empty() ? "" : who + wrong;
   }
   static const std::regex kJoining("join ranks: waited (\\d+ s|\\d+ ms) for all of \\d+ ranks to come.*"),
-      kWaiting("(step \\d+: )?(gather|exchange|wait): waited (\\d+ s|\\d+ ms) for ranks? ([0-9, ]+)( in step \\d+ of "
+      kWaiting("(?:exchange of heads: )?(step \\d+: )?(gather|exchange|wait): waited (\\d+ s|\\d+ ms) for ranks? "
+               "([0-9, ]+)( in step \\d+ of "
                "rank \\d+)?; .*"),
       kOfNccl(".*(remote process exited|unhandled system error).*");
   std::smatch match;

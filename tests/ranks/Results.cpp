@@ -24,8 +24,16 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
   add("longformer", "zigzag", "ring", {sized(9, 256), sized(5, 64)});
   for (const char *layout : {"contiguous", "zigzag"}) {
     add("causal", layout, "ulysses");
-    all.back().heads = 12, all.back().kvHeads = 6, all.back().rows = 130;
+    all.back().heads = 24, all.back().kvHeads = 12, all.back().rows = 130; // 2, 3 or 4 ranks divide them
   }
+  auto addTeams = [&](const char *pattern, const char *layout, const char *form, std::vector<int64_t> sizes = {}) {
+    add(pattern, layout, form, std::move(sizes));
+    all.back().headRanks = 2;
+  };
+  addTeams("causal", "zigzag", "gather");
+  addTeams("causal", "zigzag", "ring");
+  addTeams("sliding_window", "contiguous", "ring", {sized(19, 1023)});
+  addTeams("longformer", "contiguous", "gather", {sized(9, 256), sized(5, 64)});
   add("causal", "zigzag", "gather");
   all.back().isPlacementFree = true;
   for (int32_t dtype : {HEDDLE_BF16, HEDDLE_FP32}) { // d_q of q's type: written where it is not fp32, which is added to

@@ -30,11 +30,15 @@ std::string SceneSpec::name() const {
   for (int64_t size : sizes)
     text += " " + std::to_string(size);
   text += " rows=" + std::to_string(rows) + " heads=" + std::to_string(heads) + "/" + std::to_string(kvHeads) +
-          " d=" + std::to_string(dim) + " " + layout + " " + form;
+          " d=" + std::to_string(dim) + " " + layout + " " + formOf(headRanks);
   text += dtype == HEDDLE_BF16 ? "" : std::string(" ") + dtypeName(*dtypeOfCode(dtype));
   text += isTf32 ? " tf32" : "";
   text += writesQueryGradient ? " writes-d_q" : "";
   return text + (isPlacementFree ? " placement-free" : "");
+}
+
+std::string SceneSpec::formOf(int ranks) const {
+  return headRanks > 1 && ranks % headRanks == 0 ? "ulysses" + std::to_string(headRanks) + "+" + form : form;
 }
 
 Result<std::unique_ptr<Scene>> Scene::make(const SceneSpec &spec) {
@@ -99,7 +103,8 @@ Result<const heddle_group_plan *> Scene::plan(int ranks) {
   auto options = sized<heddle_group_options>();
   options.ranks = ranks;
   options.seqlen = spec.rows, options.heads = spec.heads, options.kv_heads = spec.kvHeads;
-  options.layout = spec.layout.c_str(), options.form = spec.form.c_str();
+  const std::string form = spec.formOf(ranks);
+  options.layout = spec.layout.c_str(), options.form = form.c_str();
   options.flags = spec.isPlacementFree ? HEDDLE_GROUP_PLACEMENT_FREE : 0;
   options.operands = operands.data(), options.operand_count = operands.size();
   HEDDLE_TRY(said(heddle_group_plan_make(whole, &options, &made)));

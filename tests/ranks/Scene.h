@@ -31,11 +31,13 @@ struct SceneSpec {
   int64_t rows = 131, heads = 4, kvHeads = 2, dim = 16, batch = 1;
   int32_t dtype = HEDDLE_BF16;
   std::string layout = "contiguous", form = "gather";
+  int headRanks = 1; // teams of so many exchange heads, in groups that they divide
   bool isPlacementFree = false;
   bool writesQueryGradient = false; // d_q is of q's type
   bool isTf32 = false;              // products of its calls
 
   std::string name() const;
+  std::string formOf(int ranks) const;
 };
 
 // By how much results may be others than expected; nothing: not at all, bit by bit.

@@ -157,6 +157,12 @@ TEST_CASE("auto is the form that is predicted to be over first, by the rates tha
   CHECK(takes(full) == "ring");
   options.link_gbps = options.link_us = 0;
   CHECK(takes(full) == "ulysses"); // one launch, and no gradients in fp32 for every rank
+  options.host_ranks = 4, options.host_link_gbps = 200,
+  options.link_gbps = 2; // teams of a host, of whose links one is slow
+  CHECK(takes(full) == "ulysses4+ring");
+  options.host_ranks = 8;
+  CHECK(takes(full) == "ulysses");
+  options.host_ranks = 0, options.link_gbps = 0;
   options.heads = options.kv_heads = 12;
   CHECK(takes(full) != "ulysses"); // 8 ranks do not divide them
   options.flags = HEDDLE_GROUP_PLACEMENT_FREE;

@@ -17,9 +17,15 @@ TEST_CASE("texts of plans come back, and damaged ones are refused") {
   CHECK(std::string(info.text) == again.text);
   CHECK(again.ranks == 3);
   CHECK(again.rows == 100);
-  CHECK_REFUSED(heddle_group_plan_parse("", &copy), HEDDLE_CORRUPT, "heddle-group-plan 2");
+  CHECK_REFUSED(heddle_group_plan_parse("", &copy), HEDDLE_CORRUPT, "heddle-group-plan 3");
   std::string text = info.text;
   CHECK_REFUSED(heddle_group_plan_parse((text + "hop 0 1 2\n").c_str(), &copy), HEDDLE_CORRUPT, "not understood");
+  CHECK_REFUSED(heddle_group_plan_parse((text.substr(0, text.find("walk")) + "teams 0\n").c_str(), &copy),
+                HEDDLE_CORRUPT, "not understood");
+  CHECK_REFUSED(heddle_group_plan_parse((text.substr(0, text.find("walk")) + "teams 2\n").c_str(), &copy),
+                HEDDLE_INVALID_ARGUMENT, "got 2 of 3 ranks, 4 heads and 2 of k and v");
+  CHECK_REFUSED(heddle_group_plan_parse(text.substr(0, text.find("walk")).c_str(), &copy), HEDDLE_INVALID_ARGUMENT,
+                "expected a walk forward");
   const size_t rank = text.find("rank ") + 5;
   text.replace(rank, text.find('\n', rank) - rank, "0:1");
   CHECK_REFUSED(heddle_group_plan_parse(text.c_str(), &copy), HEDDLE_INVALID_ARGUMENT,
@@ -69,39 +75,42 @@ TEST_CASE("ranks that leave or never come are named to the others, whose memory 
   heddle_pattern *part = nullptr;
   CHECK_OK(heddle_pattern_part(of.whole.get(), &part));
   of.part.reset(part);
-  const PlanHandle plan = planOf(of, kRows, 4, "contiguous", "ring");
-  auto run = [&](std::vector<GroupHandle> &groups, int32_t rank) {
-    Share share(16);
-    std::fill(share.out.begin(), share.out.end(), 7.0f);
-    heddle_attention_args args = share.forward(of);
-    const heddle_status status =
-        heddle_group_run(groups[size_t(rank)].get(), plan.get(), of.part.get(), nullptr, &args, 1);
-    if (status != HEDDLE_OK)
-      CHECK(std::count(share.out.begin(), share.out.end(), 7.0f) == int64_t(share.out.size()));
-    return status;
-  };
-  SUBCASE("one leaves") {
-    std::vector<GroupHandle> groups = openGroup(4);
-    const std::vector<Outcome> outcomes = onRanks(4, [&](int32_t rank) {
-      return rank == 2 ? heddle_group_abort(groups[2].get(), "its GPU fell off") : run(groups, rank);
-    });
-    for (int32_t rank : {0, 1, 3}) {
-      CHECK(outcomes[size_t(rank)].status == HEDDLE_UNAVAILABLE);
-      CHECK_MESSAGE(outcomes[size_t(rank)].message.find("rank 2 left: its GPU fell off") != std::string::npos,
-                    outcomes[size_t(rank)].message);
+  for (const char *form : {"ring", "ulysses2+ring"}) {
+    CAPTURE(std::string(form));
+    const PlanHandle plan = planOf(of, kRows, 4, "contiguous", form);
+    auto run = [&](std::vector<GroupHandle> &groups, int32_t rank) {
+      Share share(16);
+      std::fill(share.out.begin(), share.out.end(), 7.0f);
+      heddle_attention_args args = share.forward(of);
+      const heddle_status status =
+          heddle_group_run(groups[size_t(rank)].get(), plan.get(), of.part.get(), nullptr, &args, 1);
+      if (status != HEDDLE_OK)
+        CHECK(std::count(share.out.begin(), share.out.end(), 7.0f) == int64_t(share.out.size()));
+      return status;
+    };
+    { // one leaves
+      std::vector<GroupHandle> groups = openGroup(4);
+      const std::vector<Outcome> outcomes = onRanks(4, [&](int32_t rank) {
+        return rank == 2 ? heddle_group_abort(groups[2].get(), "its GPU fell off") : run(groups, rank);
+      });
+      for (int32_t rank : {0, 1, 3}) {
+        CHECK(outcomes[size_t(rank)].status == HEDDLE_UNAVAILABLE);
+        CHECK_MESSAGE(outcomes[size_t(rank)].message.find("rank 2 left: its GPU fell off") != std::string::npos,
+                      outcomes[size_t(rank)].message);
+      }
     }
-  }
-  SUBCASE("one never comes") {
-    std::vector<GroupHandle> groups = openGroup(4, /*limit=*/0.05);
-    const std::vector<Outcome> outcomes =
-        onRanks(4, [&](int32_t rank) { return rank == 1 ? HEDDLE_OK : run(groups, rank); });
-    for (int32_t rank : {0, 2, 3}) {
-      CHECK(outcomes[size_t(rank)].status == HEDDLE_UNAVAILABLE);
-      CHECK_MESSAGE(outcomes[size_t(rank)].message.find("waited 50 ms for rank 1") != std::string::npos,
-                    outcomes[size_t(rank)].message);
+    { // one never comes
+      std::vector<GroupHandle> groups = openGroup(4, /*limit=*/0.05);
+      const std::vector<Outcome> outcomes =
+          onRanks(4, [&](int32_t rank) { return rank == 1 ? HEDDLE_OK : run(groups, rank); });
+      for (int32_t rank : {0, 2, 3}) {
+        CHECK(outcomes[size_t(rank)].status == HEDDLE_UNAVAILABLE);
+        CHECK_MESSAGE(outcomes[size_t(rank)].message.find("waited 50 ms for rank 1") != std::string::npos,
+                      outcomes[size_t(rank)].message);
+      }
+      // A group that lost a rank stays lost; the others make a new one.
+      CHECK_REFUSED(run(groups, 0), HEDDLE_UNAVAILABLE, "waited 50 ms");
     }
-    // A group that lost a rank stays lost; the others make a new one.
-    CHECK_REFUSED(run(groups, 0), HEDDLE_UNAVAILABLE, "waited 50 ms");
   }
 }
 
@@ -124,7 +133,7 @@ TEST_CASE("plans and groups that cannot be are refused with what would work") {
   refused([](Options &o) { o.layout = "0:32;33:64"; }, HEDDLE_INVALID_ARGUMENT, "32");
   refused([](Options &o) { o.layout = "0:32"; }, HEDDLE_INVALID_ARGUMENT, "expected ranges of 2 ranks, got 1");
   refused([](Options &o) { o.form = "tree"; }, HEDDLE_INVALID_ARGUMENT,
-          "expected auto, gather, ring or ulysses, got tree");
+          "form: expected auto, gather, ring, ulysses, or teams such as ulysses4+ring or ulysses4+gather, got tree");
   refused([](Options &o) { o.batch = -1; }, HEDDLE_INVALID_ARGUMENT, "batch: expected 0 to 2^20, got -1");
   refused([](Options &o) { o.link_gbps = NAN; }, HEDDLE_INVALID_ARGUMENT, "link_gbps: expected 0 to 1e6");
   refused([](Options &o) { o.dtype = 77; }, HEDDLE_INVALID_ARGUMENT, "dtype: expected");
@@ -140,6 +149,21 @@ TEST_CASE("plans and groups that cannot be are refused with what would work") {
           "gather");
   refused([](Options &o) { o.form = "ulysses", o.flags = HEDDLE_GROUP_PLACEMENT_FREE; }, HEDDLE_INVALID_ARGUMENT,
           "in the order of ranks");
+  auto isTeams = [&](const char *form, heddle_status code, const char *words) {
+    refused([&](Options &o) { o.form = form, o.ranks = 8; }, code, words);
+  };
+  isTeams("ulysses3+ring", HEDDLE_INVALID_ARGUMENT, "ulysses3: teams of 3 do not divide the 8 ranks");
+  isTeams("ulysses16+ring", HEDDLE_INVALID_ARGUMENT, "ulysses16: teams of 16 do not divide the 8 ranks");
+  isTeams("ulysses", HEDDLE_INVALID_ARGUMENT, "ulysses: 8 ranks do not divide the 4 heads");
+  refused([](Options &o) { o.form = "ulysses4+gather", o.ranks = 8, o.heads = 6; }, HEDDLE_INVALID_ARGUMENT,
+          "ulysses4: 4 ranks do not divide the 6 heads, or neither divide the 2 of k and v");
+  refused([](Options &o) { o.form = "ulysses2+gather", o.ranks = 4, o.flags = HEDDLE_GROUP_PLACEMENT_FREE; },
+          HEDDLE_INVALID_ARGUMENT, "ulysses2: gradients of k and v are added up in the order of ranks");
+  for (const char *form : {"ulysses2", "ulysses2+", "ulysses2+tree", "ulysses+ring", "ulysses0+ring", "ulysses-2+ring",
+                           "ulysses2 ring", "ulysses2+ring+gather", "ulysses99999999999999999999+ring"})
+    isTeams(form, HEDDLE_INVALID_ARGUMENT, "form: expected auto, gather, ring, ulysses, or teams");
+  refused([](Options &o) { o.host_ranks = -1; }, HEDDLE_INVALID_ARGUMENT, "host_ranks: expected 0 or more, got -1");
+  refused([](Options &o) { o.host_link_us = -1; }, HEDDLE_INVALID_ARGUMENT, "host_link_us: expected 0 to 1e6");
   for (const auto &[text, words] :
        {std::pair(
             "attn.pattern @p() { %m = attn.causal %s = attn.scaled %t = attn.alibi %s attn.softmax union(%m) of %t }",
@@ -154,6 +178,7 @@ TEST_CASE("plans and groups that cannot be are refused with what would work") {
          "attn.predicate is not the same for all heads"}}) {
     of.whole = parse(text);
     isUlysses(2, HEDDLE_UNSUPPORTED, words);
+    isTeams("ulysses2+ring", HEDDLE_UNSUPPORTED, words);
   }
   heddle_group *groups[1] = {};
   CHECK_REFUSED(heddle_group_open_local(0, 0, groups), HEDDLE_INVALID_ARGUMENT, "ranks: expected 1 to 1024, got 0");

@@ -29,6 +29,8 @@ inline std::vector<PlanCase> planCases() {
       {"longformer_gather", "longformer", 1024, 2, "contiguous", "gather"},
       {"causal_heads", "causal", 96, 2, "zigzag", "ulysses"},
       {"full_heads", "full", 96, 4, "contiguous", "ulysses"},
+      {"causal_teams", "causal", 96, 4, "zigzag", "ulysses2+gather"},
+      {"window_teams", "sliding_window", 128, 8, "contiguous", "ulysses4+ring"},
   };
   cases[2].isPlacementFree = true;
   cases[5].hasGuests = true;

@@ -35,7 +35,9 @@ double msOf(const RingPlan &ring, const std::string &name) {
   return -2;
 }
 
-constexpr double kKeys = 16 * 4 * 128 / 1e6;          ///< ms of the keys of a rank over a link
+constexpr double kKeys = 16 * 4 * 128 / 1e6;                   ///< ms of the keys of a rank over a link
+constexpr double kExchange = 16 * (4 * 32 + 2 * 64) * 2 / 1e6; ///< of half of the heads of a rank's rows, to one other
+constexpr double kHome = 16 * 4 * 32 * 2 / 1e6;
 constexpr double kPairs = 16 * 16 * 8 * 4 * 32 / 1e6; ///< ms of a step of which all pairs are kept, forward
 
 } // namespace
@@ -48,7 +50,7 @@ TEST_CASE("all pairs kept: a ring hides what is shorter than a step, and waits f
   // A token has 8 * 32 channels of q and of out, 4 * 64 of k and v, in 2 bytes; 3 of 4 parts of 16 tokens leave.
   CHECK(msOf(*fast, "ulysses") == doctest::Approx(4 * kPairs + 12 * (512 + 512 + 512) / 1e6));
   CHECK(fast->times.schemes[*fast->times.best].name == std::string("ring"));
-  CHECK(*fast->times.gain == doctest::Approx(12 * 1536 / 1e6 / (4 * kPairs)));
+  CHECK(*fast->times.gain == doctest::Approx((kExchange + kHome) / (4 * kPairs))); // of teams of two
   const auto slow = planned(*full, requestOf(1));
   CHECK(msOf(*slow, "ring") == doctest::Approx(3 * kKeys + kPairs / 1000));
   CHECK(slow->times.ranks[0].waiting == 3);
@@ -99,10 +101,52 @@ TEST_CASE("what is not kept is neither sent nor waited for; what is sent is rece
 TEST_CASE("heads that ranks do not divide are not exchanged") {
   const auto full = parsed(unionText("%m = attn.full"));
   RingRequest request = requestOf(1);
-  request.ranks = 8;
+  request.ranks = 16;
   const auto ring = planned(*full, request);
   CHECK(!ring->times.schemes[2].ms);
-  CHECK(ring->times.schemes[2].whyNot == "8 ranks do not divide the 4 heads of k and v");
+  CHECK(ring->times.schemes[2].whyNot ==
+        "16 ranks do not divide the 8 heads, or neither divide the 4 of k and v nor are a "
+        "multiple of them");
+  const std::vector<std::string> names = {"ring",          "all-gather",    "ulysses",
+                                          "ulysses2+ring", "ulysses4+ring", "ulysses8+ring"};
+  REQUIRE(ring->times.schemes.size() == names.size());
+  for (size_t i = 0; i < names.size(); ++i)
+    CHECK(ring->times.schemes[i].name == names[i]);
+  const auto alibi = parsed("attn.pattern @p() { %m = attn.full %s = attn.scaled %t = attn.alibi %s "
+                            "attn.softmax union(%m) of %t }");
+  CHECK(planned(*alibi, request)->times.schemes.size() == 3);
+}
+
+TEST_CASE("between teams that exchange heads a ring has fewer steps, of more rows and fewer heads") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  const auto fast = planned(*full, requestOf(1e-3)), slow = planned(*full, requestOf(1));
+  CHECK(msOf(*fast, "ulysses2+ring") == doctest::Approx(kExchange + 4 * kPairs + kHome));
+  CHECK(msOf(*slow, "ulysses2+ring") == doctest::Approx(kExchange + kKeys + 2 * kPairs / 1000 + kHome));
+  RingRequest request = requestOf(1, 50);
+  request.call.kind = {KindBase::backward};
+  // q, k, v, out and d_out; keys of the other team, then gradients in fp32; d_q, d_k and d_v.
+  CHECK(msOf(*planned(*full, request), "ulysses2+ring") ==
+        doctest::Approx(kExchange + 2 * kHome + 3 * kKeys + kExchange + 4 * 0.05 + 2.5 * 2 * kPairs / 1000)
+            .epsilon(1e-3));
+}
+
+TEST_CASE("what goes within a host goes over its links, beside what goes beyond") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  RingRequest request = requestOf(1);
+  request.call.rates.hostRanks = 2, request.call.rates.hostGBps = 10, request.call.rates.hostLatencyUs = 0.1;
+  const auto two = planned(*full, request);
+  const double tail = kPairs / 1000;
+  CHECK(msOf(*two, "ring") == doctest::Approx(3 * kKeys + tail)); // in each step some rank asks another host
+  CHECK(msOf(*two, "all-gather") == doctest::Approx(2 * kKeys + 4 * tail));
+  CHECK(msOf(*two, "ulysses2+ring") == doctest::Approx((kExchange + kHome) / 10 + 2 * 0.0001 + kKeys + 2 * tail));
+  CHECK(two->times.schemes[*two->times.best].name == "ulysses2+ring");
+  CHECK(two->headRanks() == 2);
+  request.call.rates.hostRanks = 4;
+  const auto one = planned(*full, request);
+  CHECK(msOf(*one, "ring") == doctest::Approx(3 * (kKeys / 10 + 0.0001) + tail));
+  CHECK(msOf(*one, "all-gather") == doctest::Approx(3 * (kKeys / 10 + 0.0001) + 4 * tail));
+  request.call.rates.hostRanks = 3; // teams are not within hosts, nor all of their rings
+  CHECK(msOf(*planned(*full, request), "ulysses2+ring") == doctest::Approx(kExchange + kHome + kKeys + 2 * tail));
 }
 
 namespace {
@@ -196,4 +240,35 @@ TEST_CASE("where heads are exchanged three messages are waited for, and four of 
         doctest::Approx(2.5 * 4 * kPairs + (heads * (3 * 64 + 4 + 64) + keyHeads * (128 + 256)) / 1e6));
   request.ranks = 3;
   CHECK(planTime(*full, request, "ulysses").whyNot.find("3 ranks do not divide the 8 heads") != std::string::npos);
+}
+
+TEST_CASE("by its plan a mix takes its exchange of heads, and the walk of its teams") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  const double arrive = 16 * (4 * 64 + 2 * 128) / 1e6, leave = 16 * 4 * (64 + 4) / 1e6;
+  for (const char *form : {"ulysses2+gather", "ulysses2+ring"}) {
+    CAPTURE(std::string(form));
+    const GroupTime forward = planTime(*full, requestOf(1e-3), form);
+    REQUIRE(forward.ms);
+    CHECK(*forward.ms == doctest::Approx(arrive + kKeys + 4 * kPairs + leave));
+    REQUIRE(forward.ranks.size() == 4);
+    for (const GroupRankTime &rank : forward.ranks) {
+      CHECK(rank.messages == 4);
+      CHECK(rank.receivedBytes == doctest::Approx(1e6 * (arrive + kKeys + leave)));
+      CHECK(rank.fromBeyondBytes == rank.receivedBytes); // no host is given
+      CHECK(rank.waitingRows == 16);
+      CHECK(rank.firstWaitMs == doctest::Approx(arrive));
+      CHECK(rank.ms == doctest::Approx(*forward.ms));
+    }
+  }
+  RingRequest request = requestOf(1e-3);
+  request.call.kind = {KindBase::backward};
+  CHECK(*planTime(*full, request, "ulysses2+gather").ms ==
+        doctest::Approx(16 * (4 * (3 * 64 + 4) + 2 * 128) / 1e6 + 3 * kKeys + 2.5 * 4 * kPairs +
+                        16 * (4 * 64 + 2 * 256) / 1e6));
+  request = requestOf(1e-3);
+  request.call.rates.hostRanks = 2, request.call.rates.hostGBps = 10;
+  const GroupTime ofHosts = planTime(*full, request, "ulysses2+gather");
+  CHECK(*ofHosts.ms == doctest::Approx((arrive + leave) / 10 + kKeys + 4 * kPairs));
+  CHECK(ofHosts.ranks[1].fromBeyondBytes == doctest::Approx(1e6 * kKeys));
+  CHECK(*planTime(*full, request, "gather").ms == doctest::Approx(2 * kKeys + 4 * kPairs));
 }

@@ -56,10 +56,8 @@ class Share:
     def _question(self, kind):
         q, v, of = self._views["q"], self._views["v"], self.plan
         batch, _, heads, head_dim = q.shape
-        longest = max(last - first for first, last in of.layout[self.group.rank])
-        sizes = dict(batch=batch, heads=heads, kv_heads=of.kv_heads, seqlen_q=longest, seqlen_k=of.seqlen, q_origin=0, k_origin=0)
-        if of.exchanges_heads:
-            sizes.update(heads=heads // of.ranks, kv_heads=max(1, of.kv_heads // of.ranks), seqlen_q=of.seqlen)
+        sizes = dict(batch=batch, heads=heads // of.head_ranks, kv_heads=max(1, of.kv_heads // of.head_ranks),
+                     seqlen_q=of.longest_range(self.group.rank), seqlen_k=of.seqlen, q_origin=0, k_origin=0)
         values = dict(self._values, whole_queries=of.seqlen, whole_keys=of.seqlen)
         values.update((name, tensor.shape[-1]) for name, tensor in self._given.items() if of.pattern.argument(name).takes_length)
         return _engine.Question(of.part, self.group.device, _elements.numbers()[q.dtype], kind, head_dim, v.shape[3], sizes, values)

@@ -25,7 +25,8 @@ __all__ = ["Calls", "Group", "Plan", "attention", "decode", "plan"]
 @dataclass(frozen=True)
 class Calls:
     """Of what calls a plan's form is chosen: their sizes, whether gradients count, and rates: TFLOP/s of kernels on kept pairs, GB/s each way
-    and microseconds of a message of links, as `heddle ring links` prints them. None: as of H200s of one host."""
+    and microseconds of a message of links, as `heddle ring links` prints them; `host`: so many consecutive ranks are of a host, whose links are
+    `host_links`, and `links` those beyond. None: as of H200s of one host."""
     batch: int = 1
     head_dim: int = 128
     value_dim: Optional[int] = None
@@ -33,12 +34,14 @@ class Calls:
     gradients: bool = False
     kernel_tflops: Optional[float] = None
     links: Optional[Tuple[float, float]] = None
+    host: Optional[int] = None
+    host_links: Optional[Tuple[float, float]] = None
 
 
 class Plan:
     """How a call lies over ranks. `ranks`, `seqlen`, `heads`, `kv_heads`, `layout` (the ranges of each rank), `travelling` (rows of k that
-    travel in a forward call of all ranks, each as often as heads of it do), `exchanges_heads` (so do rows of q, and of out), `writes_d_q`
-    (gradients of q need no fp32), `form`, `milliseconds` (predicted, where the form was chosen), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
+    travel in a forward call of all ranks, each as often as heads of it do), `head_ranks` (so many consecutive ranks are a team that exchanges
+    heads, and sends rows of q and of out as well; 1: none do), `writes_d_q` (gradients of q need no fp32), `form`, `milliseconds` (predicted, where the form was chosen), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
 
     def __init__(self, pattern: Pattern, arguments: dict, handle, form: str, milliseconds: Optional[float]):
         loaded = _library.library()
@@ -48,14 +51,25 @@ class Plan:
         loaded.call("heddle_group_plan_get_info", handle, C.byref(info))
         self.ranks, self.seqlen, self.heads, self.kv_heads = info.ranks, info.rows, info.heads, info.kv_heads
         self.travelling, self.text, self.writes_d_q = info.travelling, info.text.decode(), bool(info.writes_d_q)
-        self.exchanges_heads = "\nexchange heads\n" in self.text
-        lines = (line.split() for line in self.text.splitlines())
+        lines = [line.split() for line in self.text.splitlines()]
         self.layout = [[tuple(map(int, word.split(":"))) for word in words[1:]] for words in lines if words[:1] == ["rank"]]
+        self.head_ranks = next((int(words[1]) for words in lines if words[:1] == ["teams"]), 1)
         self.part = _part_of(pattern)
 
     def rows(self, rank: int) -> int:
         """How many rows a rank has."""
         return sum(last - first for first, last in self.layout[rank])
+
+    def longest_range(self, rank: int) -> int:
+        """Of the rows of the rank's team, in which a launch of it may be."""
+        first = rank // self.head_ranks * self.head_ranks
+        ends: "list[list[int]]" = []
+        for begin, end in sorted(each for ranges in self.layout[first:first + self.head_ranks] for each in ranges):
+            if ends and ends[-1][1] == begin:
+                ends[-1][1] = end
+            else:
+                ends.append([begin, end])
+        return max(end - begin for begin, end in ends)
 
     def shard(self, whole, rank: int, dim: int = 1):
         """The rows of a rank, its ranges one behind the other, of a tensor that has all along `dim`."""
@@ -90,7 +104,8 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     layout          "contiguous", "balanced" (contiguous, cut where rows keep as many pairs: even for windows), "zigzag" (chunks r and
                     2 ranks - 1 - r: even for causal), "striped:ROWS", or ranges "0:64,192:256;64:192"
     form            "auto": the one whose calls are predicted to be over first (`calls`). "gather": keys that a rank asks for come at once, before the rows that need them. "ring": one peer a step, in the memory
-                    of two steps. "ulysses": every rank computes all rows of some heads, where ranks divide them and they are alike
+                    of two steps. "ulysses": every rank computes all rows of some heads, where ranks divide them and they are alike.
+                    "ulysses4+gather", "ulysses4+ring": teams of 4 consecutive ranks do so, and share the sequence among teams as the other word says
     calls           what "auto" decides on, the same on every rank
     placement_free  bits that do not depend on ranks and layout; gradients are computed twice
     arguments       of the pattern, as heddle.attention takes them; tensors of integers are read (copied to host memory)
@@ -106,11 +121,11 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
                       form=form.encode(), flags=flags, farthest_gap=farthest_gap, column_step=column_step, batch=calls.batch, head_dim=calls.head_dim,
                       value_dim=calls.value_dim or 0, dtype=_elements.numbers()[_torch._spelled(calls.dtype)], kernel_tflops=calls.kernel_tflops or 0)
     options.link_gbps, options.link_us = calls.links or (0, 0)
+    options.host_ranks, (options.host_link_gbps, options.host_link_us) = calls.host or 0, calls.host_links or (0, 0)
     options.operands, options.operand_count = operands, len(operands)
-    chosen, milliseconds = C.c_char_p(form.encode()), C.c_double()
-    if form == "auto":
-        loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
-        options.form = chosen.value
+    chosen, milliseconds = C.c_char_p(), C.c_double()
+    loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
+    options.form = chosen.value
     handle = loaded.opened("heddle_group_plan_make", pattern.handle, C.byref(options))
     return Plan(pattern, dict(arguments), handle, chosen.value.decode(), milliseconds.value or None)
 
