@@ -65,7 +65,7 @@ DEV void visitRotated(const PiecePlace<K> &place, const float *signs, const Unit
   for (int unit = 0; unit < Units; ++unit) {
     UnitValues values;
     valuesOf<K>(units[unit], values);
-    rotate<K>(ownSigns, values);
+    rotate<K>(ownSigns, {}, values);
 #pragma unroll
     for (int e = 0; e < quantize::kUnitElements; ++e)
       if (own.isIn(place.rows, unit) && fabsf(values[e]) < INFINITY)

@@ -79,8 +79,8 @@ template <class K> DEV void addRotated(const UnitValues &signs, UnitValues &valu
     sumAndDifference(values[e], values[e + 4]);
 }
 
-// y, of zeros the positive one: of four elements from column columnOf<true>(0) on, and from columnOf<true>(4) on.
-template <class K> DEV void rotate(const UnitValues &signs, UnitValues &values) {
+// y + shift, of zeros the positive one: of four elements from column columnOf<true>(0) on, and from columnOf<true>(4) on.
+template <class K> DEV void rotate(const UnitValues &signs, const UnitValues &shift, UnitValues &values) {
   addRotated<K>(signs, values);
   // A lane kept a difference for each bit of its number that is set; those behind a set bit are negative.
   const uint32_t lane = threadIdx.x % Rotation<K>::kLanes;
@@ -89,7 +89,7 @@ template <class K> DEV void rotate(const UnitValues &signs, UnitValues &values) 
   const float second = lane >= Rotation<K>::kLanes / 2 ? -first : first;
 #pragma unroll
   for (int e = 0; e < 8; ++e)
-    values[e] = fmaf(values[e], e < 4 ? first : second, 0.0f);
+    values[e] = fmaf(values[e], e < 4 ? first : second, shift[e]);
 }
 
 DEV float largestFinite(const UnitValues &values) {

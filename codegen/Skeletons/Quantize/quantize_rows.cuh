@@ -26,44 +26,28 @@ template <int Dim, bool IsLast, class K> DEV void loadRows(const PiecePlace<K> &
   }
 }
 
-// What is subtracted from the columns of a unit: means that another block has written.
-template <bool IsRotated, class K, int Dim>
-DEV void loadMeans(const UnitPlace<K, Dim> &own, const float *means, UnitValues &values) {
+// What is subtracted from the columns of a unit: nothing, or means that another block has written, `step` apart.
+DEV void loadMeans(const float *mean, int32_t step, UnitValues &values) {
 #pragma unroll
-  for (int first = 0; first < quantize::kUnitElements; first += 4) {
-    float four[4];
-    ptx::loadGlobal16(means + own.template columnOf<IsRotated>(first), four);
+  for (int i = 0; i < quantize::kUnitElements / 4; ++i) {
+    float own[4];
+    ptx::loadGlobal16(mean + step * i, own);
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      values[first + e] = four[e];
+      values[4 * i + e] = own[e];
   }
 }
 
-template <bool IsRotated, class K, int Dim>
-DEV void storeUnit(const UnitPlace<K, Dim> &own, char *row, const uint32_t (&bytes)[2]) {
-  if constexpr (IsRotated) {
-    ptx::storePassing4<K::kEvictFirst != 0>(row + own.template columnOf<true>(0), bytes[0]);
-    ptx::storePassing4<K::kEvictFirst != 0>(row + own.template columnOf<true>(4), bytes[1]);
-  } else {
-    ptx::storePassing8<K::kEvictFirst != 0>(row + own.column, bytes[0], bytes[1]);
-  }
-}
-
-// `signs`: those that rows are rotated by.
-template <int Dim, bool IsSmoothed, bool IsRotated, class K>
-DEV void storeRows(const PiecePlace<K> &place, const float *signs, const Unit<K> (&units)[K::kUnits], float factor) {
+template <int Dim, bool IsSmoothed, class K>
+DEV void storeRows(const PiecePlace<K> &place, const Unit<K> (&units)[K::kUnits], float factor) {
   const UnitPlace<K, Dim> own;
-  UnitValues mean, ownSigns;
-  if constexpr (IsRotated)
-    loadSigns(own, signs, ownSigns);
+  UnitValues mean;
   if constexpr (IsSmoothed)
-    loadMeans<IsRotated>(own, place.mean, mean);
+    loadMeans(place.mean + own.column, 4, mean);
 #pragma unroll
   for (int unit = 0; unit < K::kUnits; ++unit) {
     UnitValues values;
     valuesOf<K>(units[unit], values);
-    if constexpr (IsRotated)
-      rotate<K>(ownSigns, values);
     if constexpr (IsSmoothed)
 #pragma unroll
       for (int e = 0; e < quantize::kUnitElements; ++e)
@@ -71,7 +55,36 @@ DEV void storeRows(const PiecePlace<K> &place, const float *signs, const Unit<K>
     uint32_t bytes[2];
     convert<K>(values, factor, bytes);
     if (own.isIn(place.rows, unit))
-      storeUnit<IsRotated>(own, place.to + own.row(unit) * place.toBytes, bytes);
+      ptx::storePassing8<K::kEvictFirst != 0>(place.to + own.row(unit) * place.toBytes + own.column, bytes[0],
+                                              bytes[1]);
+  }
+}
+
+// Smoothed or not.
+template <class K>
+DEV void storeRotated(const PiecePlace<K> &place, const float *signs, const Unit<K> (&units)[K::kUnits], float factor) {
+  const UnitPlace<K, K::kHeadDim> own;
+  constexpr int32_t kStep = Rotation<K>::kTogether / 2; // from four columns to the other four
+  const int32_t first = own.template columnOf<true>(0);
+  UnitValues ownSigns, shift = {};
+  loadSigns(own, signs, ownSigns);
+  if (place.mean)
+    loadMeans(place.mean + first, kStep, shift);
+#pragma unroll
+  for (int e = 0; e < quantize::kUnitElements; ++e)
+    shift[e] = 0.0f - shift[e];
+#pragma unroll
+  for (int unit = 0; unit < K::kUnits; ++unit) {
+    UnitValues values;
+    valuesOf<K>(units[unit], values);
+    rotate<K>(ownSigns, shift, values);
+    uint32_t bytes[2];
+    convert<K>(values, factor, bytes);
+    char *const to = place.to + own.row(unit) * place.toBytes + first;
+    if (own.isIn(place.rows, unit)) {
+      ptx::storePassing4<K::kEvictFirst != 0>(to, bytes[0]);
+      ptx::storePassing4<K::kEvictFirst != 0>(to + kStep, bytes[1]);
+    }
   }
 }
 
@@ -84,17 +97,14 @@ template <bool IsLast, class K> DEV void load(const PiecePlace<K> &place, Unit<K
 
 template <class K>
 DEV void store(const QuantizeParams &p, const PiecePlace<K> &place, const Unit<K> (&units)[K::kUnits], float factor) {
-  const float *signs = signsOf(p, place);
-  if (signs && place.mean)
-    storeRows<K::kHeadDim, true, true>(place, signs, units, factor);
-  else if (signs)
-    storeRows<K::kHeadDim, false, true>(place, signs, units, factor);
+  if (const float *signs = signsOf(p, place))
+    storeRotated(place, signs, units, factor);
   else if (place.mean)
-    storeRows<K::kHeadDim, true, false>(place, signs, units, factor);
+    storeRows<K::kHeadDim, true>(place, units, factor);
   else if (K::kDimsDiffer && place.isOfValues)
-    storeRows<K::kValueDim, false, false>(place, signs, units, factor);
+    storeRows<K::kValueDim, false>(place, units, factor);
   else
-    storeRows<K::kHeadDim, false, false>(place, signs, units, factor);
+    storeRows<K::kHeadDim, false>(place, units, factor);
 }
 
 } // namespace heddle
