@@ -20,12 +20,31 @@ constexpr QuantizedRole kTensors[] = {{Role::q, Role::quantizedQ, Role::descaleQ
                                       {Role::v, Role::quantizedV, Role::descaleV}};
 
 constexpr float kLeastDescale = 0x1p-126f; // whose reciprocal is finite
+constexpr int64_t kMostTogether = 256;     // elements that are rotated together
+
+// Each `together` neighbouring values, in the order of codegen/Skeletons/Quantize/quantize_rotation.cuh: sums and
+// differences of two, whose places differ in one bit. Zeros become positive ones.
+void rotate(const float *signs, int64_t together, std::vector<float> &values) {
+  const int64_t count = int64_t(values.size());
+  for (int64_t i = 0; i < count; ++i)
+    values[i] *= signs[i];
+  for (int64_t bit = 1; bit < together; bit *= 2)
+    for (int64_t i = 0; i < count; ++i)
+      if ((i & bit) == 0) {
+        const float a = values[i], b = values[i + bit];
+        values[i] = a + b, values[i + bit] = a - b;
+      }
+  const float factor = float(1 / std::sqrt(double(together)));
+  for (float &value : values)
+    value = value * factor + 0.0f;
+}
 
 class HeadsOfTensor {
 public:
   HeadsOfTensor(const CpuCall &call, const QuantizedRole &tensor)
       : call(call), tensor(tensor), rows(call.sizeOf(specOf(tensor.from).rows)),
         heads(call.sizeOf(specOf(tensor.from).heads)), dim(call.sizeOf(specOf(tensor.from).dim)),
+        signs(tensor.from == Role::v ? nullptr : call.as<const float>(Role::rotation)),
         fromStride(call.stridesOf(tensor.from)), toStride(call.stridesOf(tensor.to)) {}
 
   void quantize() const {
@@ -58,6 +77,8 @@ private:
   void load(int64_t head, int64_t row, const std::vector<float> &mean, std::vector<float> &values) const {
     loadElements(call.elementOf(tensor.from), call.as<void>(tensor.from), offset(fromStride, head, row), dim,
                  values.data());
+    if (signs)
+      rotate(signs, std::min(dim & -dim, kMostTogether), values);
     for (size_t c = 0; c < mean.size(); ++c)
       values[c] -= mean[c];
   }
@@ -87,6 +108,7 @@ private:
   const CpuCall &call;
   const QuantizedRole &tensor;
   int64_t rows, heads, dim;
+  const float *signs; // null: rows are not rotated
   CpuStrides fromStride, toStride;
 };
 

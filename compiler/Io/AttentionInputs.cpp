@@ -135,9 +135,7 @@ public:
       return sizes.check(role, {tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]});
     if (tensor.shape != shape)
       return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
-    if (const KindRole *known = rules.kind->find(role.role); known->presence == Presence::scale)
-      return checkScales(role, reinterpret_cast<const float *>(tensor.data.data()), tensor.elements());
-    return {};
+    return checkNumbers(*rules.kind->find(role.role), tensor.data.data(), tensor.elements());
   }
 
   Status checkHeads() const { return heddle::checkHeads(*rules.kind, symbols); }
@@ -290,6 +288,8 @@ static HostTensor randomTensor(const RoleSpec &role, const AttentionSizes &sizes
     return evenOffsets(sizes.sequences, sizes.pageSize);
   if (role.element == RoleElement::i32)
     return HostTensor::zeros(DType::i32, sizes.shapeOf(role));
+  if (role.element == RoleElement::sign)
+    return randomSigns(sizes.shapeOf(role), seed, role.name);
   return randomNormalTensor(elements.of(role.element), sizes.shapeOf(role), seed, role.name, show);
 }
 

@@ -62,6 +62,14 @@ void RandomStream::normals(uint64_t first, int count, float *values) const {
   normalsFrom(place, count, values);
 }
 
+HostTensor randomSigns(std::vector<int64_t> shape, uint64_t seed, std::string_view name) {
+  HostTensor signs = HostTensor::zeros(kAccumulator, std::move(shape));
+  const RandomStream stream(seed, name);
+  for (int64_t i = 0; i < signs.elements(); ++i)
+    signs.set(i, stream.word(uint64_t(i)) >> 63 ? -1.0f : 1.0f);
+  return signs;
+}
+
 constexpr int64_t kPiece = int64_t(1) << 18; // elements that one thread makes at a time
 constexpr int64_t kBatch = 2048;             // of them in a cache
 

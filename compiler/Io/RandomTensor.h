@@ -41,4 +41,7 @@ private:
 HostTensor randomNormalTensor(DType dtype, std::vector<int64_t> shape, uint64_t seed, std::string_view name,
                               const std::function<void(double share)> &progress = {});
 
+// In fp32, -1 where the highest bit of word(element) is set, else 1.
+HostTensor randomSigns(std::vector<int64_t> shape, uint64_t seed, std::string_view name);
+
 } // namespace heddle

@@ -28,7 +28,7 @@ public:
     HEDDLE_TRY(readRoles());
     HEDDLE_TRY(checkScale(args.scale));
     HEDDLE_TRY(checkSequenceValues(*rules.roles, args, symbols));
-    HEDDLE_TRY(checkScaleValues());
+    HEDDLE_TRY(checkArrayNumbers());
     HEDDLE_TRY(checkOrigins({pattern.originRule(), 1}, args, symbols));
     call.qOrigin = int32_t(pattern.queryOrigin(args.q_origin, call.seqlenQ, call.seqlenK));
     call.kOrigin = int32_t(args.k_origin);
@@ -84,11 +84,10 @@ private:
     return {};
   }
 
-  Status checkScaleValues() const {
+  Status checkArrayNumbers() const {
     for (const KindRole &known : *rules.roles) {
-      const auto *scales = static_cast<const float *>(addressOf(args, known.role));
-      if (scales && known.presence == Presence::scale)
-        HEDDLE_TRY(checkScales(specOf(known), scales, elementsOf(specOf(known), symbols)));
+      if (const void *numbers = addressOf(args, known.role))
+        HEDDLE_TRY(checkNumbers(known, numbers, elementsOf(specOf(known), symbols)));
     }
     return {};
   }

@@ -1,8 +1,9 @@
 // descale(b, h) = max |x| / 448 over the finite x of the head, at least 2^-126, or 1 where that is 0; an element is the
 // e4m3 number nearest to x / descale, NaN where x is infinite or NaN. Errors of tensors are counted in half steps of
 // e4m3 at that place, of scales relative to them: what rounding in fp32 moves is allowed beside one half step. Where the
-// inputs have a place for k_mean, rows of k are less the mean that the call wrote, which is any near the mean of what is
-// finite; errors of it are relative to the head's largest magnitude.
+// inputs have a rotation, x of q and k is H (rotation * x) / sqrt(n) of each n elements, by the matrix; what log2(n) sums in
+// fp32 move such an element at most is no error. Where the inputs have a place for k_mean, rows of k are less the mean that
+// the call wrote, which is any near the mean of what is finite; errors of it are relative to the head's largest magnitude.
 #include "compiler/Oracle/KindOracle.h"
 
 #include <algorithm>
@@ -21,6 +22,7 @@ constexpr Quantized kTensors[] = {{Role::q, Role::quantizedQ, Role::descaleQ},
                                   {Role::v, Role::quantizedV, Role::descaleV}};
 
 constexpr double kRounding = 0x1p-22; // of two operations in fp32, relative
+constexpr double kUnit = 0x1p-24;     // of one
 
 double halfStep(double value) {
   constexpr int kSignificandBits = 4, kLeastExponent = -6;
@@ -28,9 +30,49 @@ double halfStep(double value) {
   return std::ldexp(1.0, exponent - kSignificandBits);
 }
 
+/// A row as the definition has it, and how far from it each element of the call's own, in fp32, may be.
+struct Row {
+  std::vector<double> values, slack;
+};
+
+/// H of the definition, of as many dimensions as a head dim has powers of two, 256 at most.
+class Rotation {
+public:
+  explicit Rotation(int64_t dim) : count(std::min<int64_t>(dim & -dim, 256)) {
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t j = 0; j < count; ++j)
+        matrix.push_back(__builtin_popcountll(uint64_t(i & j)) % 2 ? -1 : 1);
+  }
+
+  /// An element of the call is a sum of as many as there are, whose magnitudes are those of the row: log2(n) additions,
+  /// the product with 1 / sqrt(n) and the rounding of that move it by a unit each of the sum of these. One more is for what
+  /// is rounded of that, and for a subtraction.
+  void apply(const HostTensor &signs, Row &row) const {
+    const double root = std::sqrt(double(count)), roundings = std::log2(double(count)) + 3;
+    const std::vector<double> given = row.values;
+    for (int64_t first = 0; first < int64_t(given.size()); first += count) {
+      double magnitudes = 0;
+      std::fill_n(row.values.begin() + first, count, 0.0);
+      for (int64_t j = 0; j < count; ++j) {
+        const double value = signs.get(first + j) * given[size_t(first + j)];
+        magnitudes += std::abs(value);
+        for (int64_t i = 0; i < count; ++i)
+          row.values[size_t(first + i)] += matrix[size_t(j * count + i)] * value;
+      }
+      for (int64_t i = first; i < first + count; ++i)
+        row.values[size_t(i)] /= root, row.slack[size_t(i)] = roundings * kUnit * magnitudes / root + 0x1p-149;
+    }
+  }
+
+private:
+  int64_t count;
+  std::vector<double> matrix;
+};
+
 class QuantizeReference final : public KindReference {
 public:
-  QuantizeReference(const KindCall &call, int64_t count) : inputs(call.inputs), count(count) {}
+  QuantizeReference(const KindCall &call, int64_t count)
+      : inputs(call.inputs), count(count), rotation(call.inputs.sizes.headDim) {}
 
   KindReport compare(const Produced &produced) const override {
     KindReport report;
@@ -62,10 +104,10 @@ private:
     RoleReport &values, &scales, &means;
   };
 
-  // A head of a tensor: what is subtracted from its rows, if anything, and its scale.
+  // A head of a tensor: what is subtracted from its rows, if anything, its scale, and how far that may be off, relatively.
   struct Head {
     std::vector<double> mean;
-    double descale;
+    double descale, slack;
   };
 
   // Rows compared.
@@ -80,10 +122,11 @@ private:
       if (isNew) {
         if (tensor.from == Role::k && inputs.isGiven(Role::kMean))
           head.mean = meanOf(produced, sizes.seqlenQ, id, reports.means);
-        head.descale = descaleOf(tensor.from, head.mean, sizes.seqlenQ, id);
-        add(reports.scales, std::abs(produced.rows(tensor.descale, id).front() - head.descale) / head.descale, id);
+        findDescale(tensor.from, sizes.seqlenQ, id, head);
+        const double off = std::abs(produced.rows(tensor.descale, id).front() - head.descale) / head.descale;
+        add(reports.scales, off - head.slack, id);
       }
-      compareRow(valuesOf(tensor.from, head.mean, id), produced.rows(tensor.to, id), head.descale, id, reports.values);
+      compareRow(rowOf(tensor.from, head.mean, id), produced.rows(tensor.to, id), head, id, reports.values);
     }
     return int64_t(rows.size());
   }
@@ -92,41 +135,53 @@ private:
   std::vector<double> meanOf(const Produced &produced, int64_t rows, RowId id, RoleReport &report) const {
     const std::vector<double> given = produced.rows(Role::kMean, id);
     std::vector<double> sums(given.size());
-    double largest = 1e-2; // sums are whole multiples of some unit
+    double largest = 1e-2, slack = 0; // sums are whole multiples of some unit
     for (id.row = 0; id.row < rows; ++id.row) {
-      const std::vector<double> values = valuesOf(Role::k, {}, id);
-      for (size_t c = 0; c < values.size(); ++c)
-        if (std::isfinite(values[c]))
-          sums[c] += values[c], largest = std::max(largest, std::abs(values[c]));
+      const Row row = rowOf(Role::k, {}, id);
+      for (size_t c = 0; c < given.size(); ++c)
+        if (const double value = row.values[c]; std::isfinite(value))
+          sums[c] += value, largest = std::max(largest, std::abs(value)), slack = std::max(slack, row.slack[c]);
     }
     for (size_t c = 0; c < given.size(); ++c)
-      add(report, std::abs(given[c] - sums[c] / double(rows)) / largest, id);
+      add(report, (std::abs(given[c] - sums[c] / double(rows)) - slack) / largest, id);
     return given;
   }
 
-  std::vector<double> valuesOf(Role from, const std::vector<double> &mean, const RowId &id) const {
+  Row rowOf(Role from, const std::vector<double> &mean, const RowId &id) const {
     const HostTensor &tensor = inputs.of(from);
     const RowSpan span = spanOf(specOf(from), tensor.shape, id);
-    std::vector<double> values;
+    const bool isRotated = from != Role::v && inputs.isGiven(Role::rotation);
+    Row row = {std::vector<double>(size_t(span.count)), std::vector<double>(size_t(span.count))};
     for (int64_t c = 0; c < span.count; ++c)
-      values.push_back(mean.empty() ? tensor.get(span.first + c) : tensor.get(span.first + c) - float(mean[size_t(c)]));
-    return values;
+      row.values[size_t(c)] = tensor.get(span.first + c);
+    if (isRotated)
+      rotation.apply(inputs.rotation, row);
+    for (size_t c = 0; c < mean.size(); ++c)
+      row.values[c] = isRotated ? row.values[c] - mean[c] : float(row.values[c]) - float(mean[c]);
+    for (size_t c = 0; isRotated && c < mean.size(); ++c)
+      row.slack[c] += kUnit * std::abs(row.values[c]);
+    return row;
   }
 
-  double descaleOf(Role from, const std::vector<double> &mean, int64_t rows, RowId id) const {
-    double largest = 0;
-    for (id.row = 0; id.row < rows; ++id.row)
-      for (double value : valuesOf(from, mean, id))
-        largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
-    return largest > 0 ? std::max(largest / 448, 0x1p-126) : 1;
+  void findDescale(Role from, int64_t rows, RowId id, Head &head) const {
+    double largest = 0, slack = 0;
+    for (id.row = 0; id.row < rows; ++id.row) {
+      const Row row = rowOf(from, head.mean, id);
+      for (size_t c = 0; c < row.values.size(); ++c)
+        if (const double value = row.values[c]; std::isfinite(value))
+          largest = std::max(largest, std::abs(value)), slack = std::max(slack, row.slack[c]);
+    }
+    head.descale = largest > 0 ? std::max(largest / 448, 0x1p-126) : 1;
+    head.slack = slack / 448 / head.descale;
   }
 
-  static void compareRow(const std::vector<double> &values, const std::vector<double> &given, double descale,
-                         const RowId &id, RoleReport &report) {
+  static void compareRow(const Row &row, const std::vector<double> &given, const Head &head, const RowId &id,
+                         RoleReport &report) {
     for (size_t c = 0; c < given.size(); ++c) {
-      const double wanted = values[c] / descale;
-      if (std::isfinite(values[c]))
-        add(report, std::abs(given[c] - wanted) / halfStep(wanted), id);
+      const double wanted = row.values[c] / head.descale;
+      const double slack = row.slack[c] / head.descale + head.slack * std::abs(wanted);
+      if (std::isfinite(wanted))
+        add(report, (std::abs(given[c] - wanted) - slack) / halfStep(std::abs(wanted) + slack), id);
       else if (!std::isnan(given[c]))
         add(report, INFINITY, id);
     }
@@ -134,6 +189,7 @@ private:
 
   const AttentionInputs &inputs;
   int64_t count;
+  Rotation rotation;
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "compiler/Tools/Fp8Row.h"
 #include "compiler/Io/QuantizedInputs.h"
+#include "compiler/Io/RandomTensor.h"
 #include "compiler/Tools/SafeStream.h"
 
 #include <cmath>
@@ -7,6 +8,8 @@
 
 namespace heddle::cli {
 namespace {
+
+constexpr uint64_t kSeed = 2; // as for other rows
 
 /// The same workload of another kind and in bf16, by its own kernel.
 BenchSetup inBf16(BenchSetup setup, const Kind &kind) {
@@ -40,7 +43,6 @@ struct Side {
 };
 
 Result<AttentionInputs> randomInputs(const BenchSetup &setup) {
-  constexpr uint64_t kSeed = 2; // as for other rows
   const Workload &workload = setup.workload;
   const ProblemShape &shape = workload.shape;
   return randomAttentionInputs(
@@ -79,12 +81,14 @@ std::optional<double> Fp8Row::percentOfRoof() const {
   return flops && roofUs > 0 ? std::optional(100 * (*flops / us) / (MatrixRoof::flops() / roofUs)) : std::nullopt;
 }
 
-Result<Fp8Row> measureFp8(const BenchSetup &setup, MatrixRoof *roof) {
+Result<Fp8Row> measureFp8(const BenchSetup &setup, bool rotates, MatrixRoof *roof) {
   const Workload &workload = setup.workload;
   const float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
   HEDDLE_ASSIGN(AttentionInputs inputs, randomInputs(setup));
   HEDDLE_ASSIGN(const Side high, Side::create(inBf16(setup, Kind()), inputs, scale));
   inputs.kind = {KindBase::quantize};
+  if (rotates)
+    inputs.rotation = randomSigns({workload.headDim}, kSeed, specOf(Role::rotation).name);
   HEDDLE_ASSIGN(const Side quantize, Side::create(inBf16(setup, inputs.kind), inputs, scale));
   HEDDLE_ASSIGN(RoleTensors quantized, quantize.results());
   const AttentionInputs lowInputs = inputsOfQuantized(std::move(quantized), inputs.sizes);

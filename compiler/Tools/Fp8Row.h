@@ -27,8 +27,9 @@ struct Fp8Row {
   std::optional<double> percentOfRoof() const;
 };
 
-/// `setup`: of the workload in e4m3. What is in bf16 has the defaults, or what the database knows.
-Result<Fp8Row> measureFp8(const BenchSetup &setup, MatrixRoof *roof);
+/// `setup`: of the workload in e4m3. What is in bf16 has the defaults, or what the database knows. `rotates`: q and k are
+/// rotated before they are quantised.
+Result<Fp8Row> measureFp8(const BenchSetup &setup, bool rotates, MatrixRoof *roof);
 
 void printRow(const Fp8Row &row, bool withHeader);
 Json rowsJson(const std::vector<Fp8Row> &rows, const std::string &device);

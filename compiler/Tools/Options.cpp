@@ -306,7 +306,7 @@ Result<std::vector<Store>> DatabaseOptions::openShippedStores() const {
   return stores;
 }
 
-CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string &help) {
+CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string &help, const char *name) {
   auto check = [](std::string &text) {
     uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -315,7 +315,7 @@ CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string 
     return "expected a whole number from 0 to " + std::to_string(std::numeric_limits<uint64_t>::max()) + ", got '" +
            text + "'";
   };
-  return addValue(command, "--seed", seed, "S", help)->check(CLI::Validator(check, "", "SEED"));
+  return addValue(command, name, seed, "S", help)->check(CLI::Validator(check, "", "SEED"));
 }
 
 void addJsonOption(CLI::App &command, bool &json) { command.add_flag("--json", json, "Print the result as JSON"); }

@@ -128,8 +128,8 @@ struct DatabaseOptions {
   Result<StoreStack> openForLookup() const;
 };
 
-/// --seed, any of 64 bits.
-CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string &help);
+/// Any of 64 bits.
+CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed, const std::string &help, const char *name = "--seed");
 
 /// --json.
 void addJsonOption(CLI::App &command, bool &json);

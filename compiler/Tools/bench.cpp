@@ -33,7 +33,7 @@ struct BenchOptions {
   Precision precision = Precision::exact;
   GradientsOption gradientsOf;
   int64_t rows = 32, repetitions = 20;
-  bool json = false, isFp8 = false;
+  bool json = false, isFp8 = false, rotates = false;
 };
 
 /// Tuned now if asked for; the store is closed again before another process reads it.
@@ -147,7 +147,7 @@ private:
   Status runWorkload(const PatternFile &file, const Workload &workload) {
     HEDDLE_TRY(tuneFirst(options, file, workload, {}, device));
     if (options.isFp8) {
-      HEDDLE_ASSIGN(Fp8Row row, measureFp8(setupOf(file, workload), roof ? &*roof : nullptr));
+      HEDDLE_ASSIGN(Fp8Row row, measureFp8(setupOf(file, workload), options.rotates, roof ? &*roof : nullptr));
       show(std::move(row), fp8Rows);
       return {};
     }
@@ -236,8 +236,11 @@ Action addBench(CLI::App &command) {
   command
       .add_option("--kv-dtype", options->keyDtype, "element type of k and v, if it is e4m3 beside q of bf16 or fp16")
       ->check(CLI::IsMember(elementNames(&ElementTraits::isScaled)));
-  command.add_flag("--fp8", options->isFp8,
-                   "forward calls of e4m3, alone and behind the kernel that quantises, beside those of bf16");
+  CLI::Option *fp8 =
+      command.add_flag("--fp8", options->isFp8,
+                       "forward calls of e4m3, alone and behind the kernel that quantises, beside those of bf16");
+  command.add_flag("--rotate", options->rotates, "with --fp8: the kernel that quantises rotates q and k first")
+      ->needs(fp8);
   addPrecisionOption(command, options->precision);
   options->problem.add(command, /*withSeqlen=*/false);
   options->pages.add(command, /*several=*/true);

@@ -101,7 +101,7 @@ Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputs
   HEDDLE_ASSIGN(AttentionInputs inputs, std::move(made));
   if (options.scale != 1)
     for (const RoleSpec &role : inputs.given())
-      if (role.element != RoleElement::i32)
+      if (role.element != RoleElement::i32 && role.element != RoleElement::sign)
         HEDDLE_TRY(multiply(inputs.of(role.role), options.scale));
   if (options.spikes.count > 0)
     HEDDLE_TRY(plantSpikes(inputs, options.spikes, options.seed));
@@ -182,7 +182,8 @@ Action addMakeInputs(CLI::App &command) {
   CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
   options->sizes.headDim = 64;
   addKindOption(command, options->kind, /*withPages=*/true);
-  addValue(command, "--with", options->with, "NAME", "Also what calls of the kind may leave out: d_lse, in fp32");
+  addValue(command, "--with", options->with, "NAME",
+           "Also what calls of the kind may leave out: d_lse, in fp32, or rotation, signs");
   addCount(command, "--batch", options->sizes.batch, "B", "Batch elements")->check(counts)->capture_default_str();
   addCount(command, "--seqlen", options->sizes.seqlenQ, "N", "Queries, and keys unless --seqlen-k is given")
       ->required()

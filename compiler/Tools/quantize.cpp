@@ -1,5 +1,6 @@
 // Writes the q, k and v of a tensor file as e4m3, with a scale for each head, as a file that calls read.
 #include "compiler/Io/QuantizedInputs.h"
+#include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/Safetensors.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Output.h"
@@ -15,11 +16,19 @@ namespace {
 
 struct QuantizeOptions {
   std::string inputs, output, target = "cpu";
+  uint64_t rotationSeed = 0;
+  bool isRotated = false; ///< by signs of that seed
   DatabaseOptions database;
 };
 
 Result<AttentionInputs> quantized(const QuantizeOptions &options) {
-  HEDDLE_ASSIGN(const AttentionInputs inputs, readAttentionInputs(options.inputs, {KindBase::quantize}));
+  HEDDLE_ASSIGN(AttentionInputs inputs, readAttentionInputs(options.inputs, {KindBase::quantize}));
+  if (options.isRotated) {
+    if (inputs.isGiven(Role::rotation))
+      return Status::invalidArgument("--rotation-seed: tensor file '" + options.inputs +
+                                     "' has a 'rotation' of its own");
+    inputs.rotation = randomSigns({inputs.sizes.headDim}, options.rotationSeed, specOf(Role::rotation).name);
+  }
   HEDDLE_ASSIGN(const std::unique_ptr<PatternFile> file, (PatternOptions{"full", ""}.load())); // as good as any other
   const RunCall call{*file, inputs, shapeOf(inputs.sizes), 1};
   Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
@@ -55,17 +64,23 @@ int runQuantize(const QuantizeOptions &options) {
 Action addQuantize(CLI::App &command) {
   auto options = std::make_shared<QuantizeOptions>();
   addValue(command, "inputs", options->inputs, "X.safetensors",
-           "Tensors q, k and v in " + elementList(&ElementTraits::isOfWarps))
+           "Tensors q, k and v in " + elementList(&ElementTraits::isOfWarps) +
+               "; a rotation of head_dim signs in fp32 rotates rows of q and k first")
       ->required();
   addValue(command, "-o,--output", options->output, "Y.safetensors",
            "Where q, k and v in e4m3 go, and descale_q, descale_k and descale_v, what their heads are multiplied by")
       ->required();
+  const CLI::Option *seed = addSeedOption(
+      command, options->rotationSeed, "Rotate rows of q and k first, by random signs of this seed", "--rotation-seed");
   addValue(command, "--target", options->target, "TARGET", "Where to compute: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   options->database.add(command);
   options->database.addShipped(command);
-  return [options] { return runQuantize(*options); };
+  return [options, seed] {
+    options->isRotated = !seed->empty();
+    return runQuantize(*options);
+  };
 }
 
 } // namespace heddle::cli

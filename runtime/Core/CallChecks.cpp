@@ -34,11 +34,16 @@ Status checkScale(float scale) {
                       std::to_string(scale));
 }
 
-Status checkScales(const RoleSpec &role, const float *scales, int64_t count) {
+Status checkNumbers(const KindRole &known, const void *numbers, int64_t count) {
+  const RoleSpec role = specOf(known);
+  const bool isSign = role.element == RoleElement::sign;
+  if (!isSign && known.presence != Presence::scale)
+    return {};
   for (int64_t i = 0; i < count; ++i)
-    if (!std::isfinite(scales[i]) || scales[i] <= 0)
-      return badArguments(std::string(role.name) + ": element " + num(i) + ": expected a finite number above 0, got " +
-                          std::to_string(scales[i]));
+    if (const float number = static_cast<const float *>(numbers)[i];
+        isSign ? std::abs(number) != 1 : !std::isfinite(number) || number <= 0)
+      return badArguments(std::string(role.name) + ": element " + num(i) + ": expected " +
+                          (isSign ? "1 or -1" : "a finite number above 0") + ", got " + std::to_string(number));
   return {};
 }
 

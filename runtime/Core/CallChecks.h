@@ -51,8 +51,9 @@ Status checkHeads(const Kind &kind, const LaunchSymbols &symbols);
 Status checkRoles(const CallRules &rules, const heddle_attention_args &args, CallSizes &sizes, LaunchSymbols &symbols);
 
 Status checkScale(float scale);
-// Of scales in host memory, an array of that role: each is finite and above 0. What lies on a GPU is the caller's word.
-Status checkScales(const RoleSpec &role, const float *scales, int64_t count);
+// Of an array in host memory, of that role, each number: scales are finite and above 0, signs are 1 or -1. Others are not
+// looked at. What lies on a GPU is the caller's word.
+Status checkNumbers(const KindRole &known, const void *numbers, int64_t count);
 
 // q_origin and k_origin, as what computes the call takes them.
 struct OriginRules {

@@ -44,7 +44,7 @@ struct CallElements {
   bool hasScaledKeys() const { return traitsOf(k).isScaled() && v == k && traitsOf(q).isPacked(); }
 
   DType of(RoleElement element) const {
-    const DType elements[] = {q, k, v, out, kAccumulator, DType::i32, DType::e4m3};
+    const DType elements[] = {q, k, v, out, kAccumulator, DType::i32, DType::e4m3, kAccumulator};
     return elements[int(element)];
   }
 };

@@ -97,7 +97,8 @@ constexpr int kSizeCount = int(RoleExtent::one);
   ROLE(kvIndptr, kv_indptr, offsets, i32, sequences, one, one, one)                                                    \
   ROLE(kvIndices, kv_indices, array, i32, maxPages, one, one, one)                                                     \
   ROLE(kvLastPageLen, kv_last_page_len, array, i32, sequences, one, one, one)                                          \
-  ROLE(sharedK, shared_k, array, i32, sequences, one, one, one)
+  ROLE(sharedK, shared_k, array, i32, sequences, one, one, one)                                                        \
+  ROLE(rotation, rotation, array, sign, one, one, one, headDim)
 
 enum class Role : uint8_t {
 #define HEDDLE_ROLE_NAME(identifier, ...) identifier,
@@ -106,8 +107,8 @@ enum class Role : uint8_t {
 };
 
 enum class RoleForm : uint8_t { tensor, array, offsets };
-// That of q, k, v or out in the call (CallElements), or the same in every call.
-enum class RoleElement : uint8_t { q, k, v, out, fp32, i32, e4m3 };
+// That of q, k, v or out in the call (CallElements), or the same in every call. sign: fp32 numbers, each 1 or -1.
+enum class RoleElement : uint8_t { q, k, v, out, fp32, i32, e4m3, sign };
 
 struct RoleSpec {
   Role role;
@@ -194,7 +195,7 @@ constexpr Role scaledBy(Role scale) {
   KIND(quantize, quantize, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
        {Role::quantizedQ, Access::write}, {Role::quantizedK, Access::write}, {Role::quantizedV, Access::write},        \
        {Role::descaleQ, Access::write}, {Role::descaleK, Access::write}, {Role::descaleV, Access::write},              \
-       {Role::kMean, Access::write, Presence::optional})
+       {Role::kMean, Access::write, Presence::optional}, {Role::rotation, Access::read, Presence::optional})
 
 enum class KindBase : uint8_t {
 #define HEDDLE_KIND_NAME(identifier, ...) identifier,

@@ -62,7 +62,7 @@ std::string sizeText(const SizeSpec &size) {
 
 std::string roleText(const KindRole &known) {
   constexpr const char *forms[] = {"tensor", "array", "offsets"},
-                       *elements[] = {"q", "k", "v", "out", "fp32", "i32", "e4m3"};
+                       *elements[] = {"q", "k", "v", "out", "fp32", "i32", "e4m3", "fp32"};
   constexpr const char *accesses[] = {"", "read", "write", "both"},
                        *presences[] = {"required", "together", "optional", "scale"};
   const RoleSpec role = specOf(known);

@@ -186,8 +186,8 @@ typedef struct heddle_attention_args {
   heddle_tensor quantized_q;
   heddle_tensor quantized_k;
   heddle_tensor quantized_v;
-  /* Null, or [batch, kv_heads, head_dim]: kind "quantize" subtracts the mean of a head's rows of k from each of them before
-   * all else, and writes it here. Scores of a query then lack scale * (q . mean), which the softmax does not see, unless
+  /* Null, or [batch, kv_heads, head_dim]: kind "quantize" subtracts the mean of a head's rows of k from each of them,
+   * rotated if they are, before all else, and writes it here. Scores of a query then lack scale * (q . mean), which the softmax does not see, unless
    * what is not linear (softcap) or a sink stands behind them; lse lacks as much. */
   float *k_mean;
   int32_t tables; /* kind "decode": page tables of each sequence, kv_heads; 0 or 1: one for all heads */
@@ -202,6 +202,12 @@ typedef struct heddle_attention_args {
    * neighbours that share them. A number is the caller's word; beyond the keys of both it is cut, and calls on the processors
    * look at it and at the tables. */
   const int32_t *shared_k;
+  /* Null, or [head_dim], each 1 or -1: kind "quantize" rotates rows of q and k before all else. Of each n
+   * neighbouring elements x of a row, n the largest power of two up to 256 that divides head_dim, y[i] = sum over j of
+   * (-1)^popcount(i & j) * rotation[j] * x[j], / sqrt(n). Scores stay as they are, but for rounding, and what a few
+   * elements stand out by is spread over n. Where one of them is infinite or NaN, or a sum is beyond fp32, y is NaN. A
+   * launch multiplies by what it finds; calls on the processors refuse other numbers. */
+  const float *rotation;
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;

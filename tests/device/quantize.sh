@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # q, k and v as e4m3 by the kernel of kind quantize: types, head dims, heads of one piece and of many, one row, no rows; each against
-# the definition, and 50 times with the same bits; configurations, pieces that find no room in shared memory too; as the verb writes it, and read by a call of e4m3.
+# the definition, and 50 times with the same bits; configurations, pieces that find no room in shared memory too; rows that are rotated first;
+# as the verb writes it, and read by a call of e4m3.
 . tests/device/long/cases.bash
 
 try() { # try <dtype> <batch> <rows> <keys> <heads> <kv heads> <head dim> <value dim> [changes to the default]
-  local name="quantize $*" config=${9:-default} file command
+  local name="quantize $* ${with:-}" config=${9:-default} file command
   begins "$name" patterns/causal.mlir --kind=quantize --head-dim="$7" --value-dim="$8" --seqlen="$3" --dtype="$1" --config="$config" || return
   file=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "inputs of $name" 60 "$HEDDLE" make-inputs --kind=quantize --dtype="$1" --batch="$2" --seqlen="$3" --seqlen-k="$4" --heads="$5" \
-    --kv-heads="$6" --head-dim="$7" --value-dim="$8" --seed=3 -o "$file"
+    --kv-heads="$6" --head-dim="$7" --value-dim="$8" --seed=3 ${with:+"--with=$with"} -o "$file"
   run_command causal "$file" --kind=quantize --config="$config" --repeat=50 --verify --rows=4096
   check "$name" 60 "${command[@]}"
   rm -f "$file"
@@ -21,6 +22,16 @@ for type in bf16 fp16 fp32; do
   try "$type" 1 70 0 3 3 128 128
   try "$type" 1 40000 40000 4 4 128 128
 done
+# Every number of elements that are rotated together, every type, in shared memory and read twice.
+for dim in 16 48 64 80 96 112 128 192 256 512; do with=rotation try bf16 2 301 190 4 2 "$dim" 64 & done
+wait
+for type in bf16 fp16 fp32; do
+  with=rotation try "$type" 1 8191 700 3 1 128 64
+  with=rotation try "$type" 1 20000 20000 4 4 96 96
+done
+for config in units=1,warps=4,slots=0,ahead=0 slots=0,ahead=0,units=8,min_blocks=2 slots=6,ahead=2,units=4,heads=1 slots=3,ahead=1,units=1,warps=4,min_blocks=1; do
+  with=rotation try bf16 1 20000 30000 4 2 128 128 "$config"
+done
 for config in units=1,warps=4 slots=0,units=2,min_blocks=4 slots=0,ahead=0,units=8,min_blocks=2 heads=2 heads=4,lead=0 lead=8 evict_first=0 warps=16,min_blocks=1 \
   slots=6,ahead=2,units=4,heads=1 slots=8,ahead=2,units=3 slots=6,ahead=1,units=4,warps=16,min_blocks=1,heads=1 slots=3,ahead=1,units=1,warps=4,min_blocks=1; do
   try bf16 1 20000 30000 4 2 128 128 "$config"
@@ -31,10 +42,12 @@ name="quantize, the verb"
 if begins "$name" patterns/full.mlir --kind=quantize --head-dim=128; then
   file=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "inputs of $name" 60 "$HEDDLE" make-inputs --seqlen=3000 --heads=4 --kv-heads=2 --head-dim=128 -o "$file"
-  for target in cuda cpu; do
-    prepare "$name on $target" 60 "$HEDDLE" quantize "$file" --target="$target" -o "$file.$target"
+  for seed in "" 1; do
+    for target in cuda cpu; do
+      prepare "$name on $target" 60 "$HEDDLE" quantize "$file" ${seed:+"--rotation-seed=$seed"} --target="$target" -o "$file.$target"
+    done
+    check "$name, rotated by ${seed:-nothing}" 10 cmp "$file.cuda" "$file.cpu"
   done
-  check "$name" 10 cmp "$file.cuda" "$file.cpu"
 fi
 wait
 finish

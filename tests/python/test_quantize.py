@@ -76,6 +76,42 @@ def test_k_less_its_mean_gives_the_same_weights_and_smaller_steps():
     assert torch.allclose(lse + lacking, wanted_lse, atol=0.3)
 
 
+def test_rotated_rows_have_the_same_scores_and_outliers_cost_less():
+    q, k, v = tensors(torch.float32)
+    for tensor in (q, k):
+        tensor[..., 7] *= 50
+    wanted = heddle.attention(q, k, v, "full")
+    signs = heddle.random_signs(32, seed=4)
+    plain, low = heddle.quantize(q, k, v), heddle.quantize(q, k, v, rotation=signs)
+    errors_of = [(heddle.attention(*each[:3], "full", descale=each.descale).float() - wanted).square().mean() for each in (plain, low)]
+    assert errors_of[1] < errors_of[0] / 4
+    assert torch.equal(low.v.view(torch.uint8), plain.v.view(torch.uint8)) and torch.equal(low.descale[2], plain.descale[2])
+    matrix = torch.tensor([[(-1.0) ** bin(i & j).count("1") for j in range(32)] for i in range(32)], dtype=torch.float64)
+    rotated = (k.double() * signs) @ matrix / 32**0.5
+    assert torch.allclose(low.descale[1].double(), rotated.abs().amax(dim=(1, 3)) / 448, rtol=1e-6)
+    assert torch.allclose(low.k.double() * low.descale[1][:, None, :, None].double(), rotated, rtol=1 / 15, atol=2**-10 * low.descale[1].max().item())
+    smoothed = heddle.quantize(q, k, v, "full", smooth_k=True, rotation=signs)
+    assert torch.allclose(smoothed.k_mean.double(), rotated.mean(1), atol=1e-3)
+
+
+def test_signs_are_those_of_the_command_line():
+    signs = heddle.random_signs(16, seed=1)
+    assert signs.dtype == torch.float32 and signs.tolist() == [-1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, -1, -1, -1, -1]
+    assert not torch.equal(heddle.random_signs(64, 2), heddle.random_signs(64, 3)) and torch.equal(heddle.random_signs(64, 2), heddle.random_signs(64, 2))
+
+
+def test_a_rotation_is_of_signs_in_fp32():
+    q, k, v = tensors()
+    with pytest.raises(errors.InvalidArgumentError, match=r"rotation: expected row-major fp32 of \[32\] \(head_dim\), got bf16 of \[32\]"):
+        heddle.quantize(q, k, v, rotation=torch.ones(32).bfloat16())
+    with pytest.raises(errors.InvalidArgumentError, match=r"rotation: expected row-major fp32 of \[32\] \(head_dim\), got fp32 of \[16\]"):
+        heddle.quantize(q, k, v, rotation=torch.ones(16))
+    with pytest.raises(errors.InvalidArgumentError, match="rotation: element 31: expected 1 or -1, got 2"):
+        heddle.quantize(q, k, v, rotation=torch.cat((torch.ones(31), torch.full((1,), 2.0))))
+    with pytest.raises(errors.InvalidArgumentError, match="rotation: expected a PyTorch tensor as q, got list"):
+        heddle.quantize(q, k, v, rotation=[1.0] * 32)
+
+
 @pytest.mark.parametrize("pattern, of, says", [
     ("softcap", errors.UnsupportedError, "smooth_k: beside softcap a number"), ("sink", errors.UnsupportedError, "smooth_k: beside sink a number"),
     (None, errors.InvalidArgumentError, "smooth_k: expected the pattern of the calls")])

@@ -4,7 +4,9 @@
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <vector>
 
 using namespace heddle::test;
@@ -81,6 +83,131 @@ TEST_CASE("on the processors: e4m3 tensors and scales, with or without the mean 
                 "decode, cascade, quantize, got row_dot");
 }
 
+namespace {
+
+using Elements = std::vector<float>;
+
+/// Heads whose q and k have a channel that is 50 times as large as others. Scores are so small that weights are of several keys.
+struct OutlierCall {
+  static constexpr int64_t kRows = 96, kHeads = 8, kDim = 64, kCount = kRows * kHeads * kDim;
+  static constexpr float kScale = 0.01f;
+  Elements q, k, v, descales[3], signs;
+  std::vector<unsigned char> bytes[3];
+
+  OutlierCall() {
+    std::mt19937 words(5);
+    const auto normal = [&] { // a sum of uniforms, alike on every machine
+      double sum = -6;
+      for (int i = 0; i < 12; ++i)
+        sum += double(words()) / 4294967296.0;
+      return float(sum);
+    };
+    for (Elements *elements : {&q, &k, &v})
+      for (int64_t i = 0; i < kCount; ++i)
+        elements->push_back(normal() * (elements != &v && i % kDim == 5 ? 50.0f : 1.0f));
+    for (int64_t c = 0; c < kDim; ++c)
+      signs.push_back(words() >> 31 ? 1.0f : -1.0f);
+    for (int i = 0; i < 3; ++i)
+      bytes[i].assign(kCount, 0x7f), descales[i].assign(kHeads, NAN);
+  }
+
+  static heddle_tensor tensorOf(void *address, heddle_dtype dtype) {
+    return {address, dtype, 0, {1, kRows, kHeads, kDim}, {kCount, kHeads * kDim, kDim, 1}};
+  }
+
+  /// What a forward call makes of the elements in e4m3.
+  Elements attend(const heddle_pattern *pattern, const float *rotation) {
+    auto args = sized<heddle_attention_args>();
+    args.q = tensorOf(q.data(), HEDDLE_FP32), args.k = tensorOf(k.data(), HEDDLE_FP32);
+    args.v = tensorOf(v.data(), HEDDLE_FP32);
+    heddle_tensor *const low[] = {&args.quantized_q, &args.quantized_k, &args.quantized_v};
+    for (int i = 0; i < 3; ++i)
+      *low[i] = tensorOf(bytes[i].data(), HEDDLE_E4M3);
+    args.descale_q = descales[0].data(), args.descale_k = descales[1].data(), args.descale_v = descales[2].data();
+    args.rotation = rotation;
+    CHECK_OK(heddle_cpu_run(pattern, "quantize", &args, 1));
+    auto forward = sized<heddle_attention_args>();
+    forward.q = args.quantized_q, forward.k = args.quantized_k, forward.v = args.quantized_v;
+    forward.descale_q = args.descale_q, forward.descale_k = args.descale_k, forward.descale_v = args.descale_v;
+    Elements out(kCount), lse(kHeads * kRows);
+    forward.scale = kScale;
+    forward.out = tensorOf(out.data(), HEDDLE_FP32), forward.lse = lse.data();
+    CHECK_OK(heddle_cpu_run(pattern, "forward_fp32_out", &forward, 1));
+    return out;
+  }
+
+  static size_t at(int64_t row, int64_t head, int64_t dim) { return size_t((row * kHeads + head) * kDim + dim); }
+
+  /// Root of the mean square of the differences from softmax(scale * q k^T) v in fp64, relative to that.
+  double errorOf(const Elements &out) const {
+    double error = 0, size = 0;
+    for (int64_t head = 0; head < kHeads; ++head)
+      for (int64_t row = 0; row < kRows; ++row) {
+        const std::vector<double> wanted = outOf(row, head);
+        for (int64_t c = 0; c < kDim; ++c) {
+          const double difference = out[at(row, head, c)] - wanted[size_t(c)];
+          error += difference * difference, size += wanted[size_t(c)] * wanted[size_t(c)];
+        }
+      }
+    return std::sqrt(error / size);
+  }
+
+  std::vector<double> outOf(int64_t row, int64_t head) const {
+    std::vector<double> weights, sums(kDim);
+    for (int64_t key = 0; key < kRows; ++key) {
+      double product = 0;
+      for (int64_t c = 0; c < kDim; ++c)
+        product += double(q[at(row, head, c)]) * k[at(key, head, c)];
+      weights.push_back(product * double(kScale));
+    }
+    const double largest = *std::max_element(weights.begin(), weights.end());
+    double sum = 0;
+    for (double &weight : weights)
+      sum += weight = std::exp(weight - largest);
+    for (int64_t key = 0; key < kRows; ++key)
+      for (int64_t c = 0; c < kDim; ++c)
+        sums[size_t(c)] += weights[size_t(key)] / sum * v[at(key, head, c)];
+    return sums;
+  }
+};
+
+} // namespace
+
+TEST_CASE("where a channel of q and k stands out, a rotation makes attention in e4m3 far more exact") {
+  const PatternHandle pattern = parse("attn.pattern @full() {\n  %m = attn.full\n  attn.softmax union(%m)\n}");
+  OutlierCall call;
+  const double plain = call.errorOf(call.attend(pattern.get(), nullptr));
+  const double rotated = call.errorOf(call.attend(pattern.get(), call.signs.data()));
+  INFO("errors " << plain << ", rotated " << rotated);
+  CHECK(plain > 0.1);
+  CHECK(rotated < 0.07);
+  CHECK(rotated < plain / 3);
+}
+
+TEST_CASE("a rotation is of signs, one for each channel of q and k, and is apart from what is written") {
+  const PatternHandle pattern = parse(kWindowText);
+  QuantizeCall call;
+  Elements signs(kHeads * kDim, 1); // the first kDim of them
+  call.args.rotation = signs.data();
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1));
+  const std::vector<unsigned char> ofOnes = call.bytes[0], values = call.bytes[2];
+  signs[3] = -1;
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1));
+  CHECK(ofOnes != call.bytes[0]);
+  CHECK(values == call.bytes[2]);
+  signs[7] = 0.5f;
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1), HEDDLE_INVALID_ARGUMENT,
+                "rotation: element 7: expected 1 or -1, got 0.5");
+  signs[7] = 1;
+  call.args.k_mean = signs.data();
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1), HEDDLE_INVALID_ARGUMENT,
+                "k_mean: expected memory apart from rotation");
+  auto forward = sized<heddle_attention_args>();
+  forward.q = call.args.q, forward.k = call.args.k, forward.v = call.args.v, forward.rotation = signs.data();
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &forward, 1), HEDDLE_UNSUPPORTED,
+                "a call of kind forward has no rotation");
+}
+
 TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of columns; lengths of 0 leave tensors out") {
   setenv("HEDDLE_CUDA_DRIVER_LIBRARY", places().fakeCuda, 1);
   heddle::fake::fakeCudaReset();
@@ -134,6 +261,12 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   CHECK(launchesOf(call.args) == 1);
   call.args.q.size[1] = call.args.quantized_q.size[1] = 0;
   CHECK(launchesOf(call.args) == 1);
+  call.args.rotation = reinterpret_cast<float *>(base + 0x10000 * ++place);
+  CHECK(launchesOf(call.args) == 1);
+  call.args.rotation = reinterpret_cast<float *>(base + 0x10000 * place + 4);
+  CHECK_REFUSED(heddle_kernel_launch(kernel.get(), nullptr, &call.args), HEDDLE_INVALID_ARGUMENT,
+                "rotation: address: expected device memory at a multiple of 16 bytes");
+  call.args.rotation = nullptr;
   call.args.k_mean = const_cast<float *>(call.args.descale_v);
   CHECK_REFUSED(heddle_kernel_launch(kernel.get(), nullptr, &call.args), HEDDLE_INVALID_ARGUMENT, "k_mean");
 }

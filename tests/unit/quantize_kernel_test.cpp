@@ -1,6 +1,7 @@
 // q, k and v as e4m3 by the processors, which the definition is compared with, and by the kernel without a GPU: its
 // whole text on the host, a thread at a time; both write the same bits.
 #include "support/FirstSource.h"
+#include "compiler/Io/RandomTensor.h"
 #include "support/KernelOnHost.h"
 #include "support/Places.h"
 
@@ -51,6 +52,11 @@ struct QuantizeCall {
     for (int64_t i = 0; i < k.elements(); ++i)
       k.set(i, k.get(i) + float(i % k.shape[3] % 7) * 20 - 50);
     inputs.kMean = HostTensor::zeros(DType::fp32, inputs.sizes.shapeOf(specOf(Role::kMean)));
+  }
+
+  /// Rows of q and k.
+  void rotate(uint64_t seed = 7) {
+    inputs.rotation = randomSigns({inputs.sizes.headDim}, seed, specOf(Role::rotation).name);
   }
 
   RoleTensors onCpu() const {
@@ -243,6 +249,148 @@ TEST_CASE("k less the mean of its rows: means near those of the definition, what
   QuantizeCall none(sizesOf(1, 3, 0, 1, 1));
   none.inputs.kMean = HostTensor::zeros(DType::fp32, {1, 1, 64});
   CHECK(QuantizeKernel().run(none, 2, BlockOrder::ascending).kMean.get(63) == 0);
+}
+
+namespace {
+
+// The same elements of q and k in all calls, in fp32.
+struct RotatedCall : QuantizeCall {
+  explicit RotatedCall(const AttentionSizes &sizes) : QuantizeCall(sizes, DType::fp32) { rotate(); }
+
+  RoleTensors plain() const {
+    QuantizeCall call = *this;
+    call.inputs.rotation = {};
+    return call.onCpu();
+  }
+};
+
+int64_t countNaN(const HostTensor &tensor) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    count += std::isnan(tensor.get(i));
+  return count;
+}
+
+} // namespace
+
+TEST_CASE("rotated rows: every number of elements that are rotated together, heads that are shared, odd rows") {
+  for (int64_t dim : {16, 48, 64, 80, 96, 112, 128, 256, 512}) {
+    CAPTURE(dim);
+    QuantizeCall call(sizesOf(2, 37, 51, 4, 2, dim, 32));
+    call.rotate();
+    const QuantizeKernel kernel("", DType::bf16, dim, 32);
+    kernel.check(call);
+    call.smooth();
+    kernel.checkSmoothed(call);
+  }
+}
+
+TEST_CASE("rotated rows: of other types, in shared memory, in blocks with threads beyond whole rows, of no length") {
+  for (DType dtype : {DType::fp16, DType::fp32}) {
+    QuantizeCall call(sizesOf(1, 130, 45, 3, 1, 96, 96), dtype);
+    call.rotate();
+    QuantizeKernel("", dtype, 96, 96).check(call);
+  }
+  const QuantizeKernel held(",units=1,warps=1,min_blocks=1,slots=9,ahead=2", DType::bf16, 80, 64);
+  QuantizeCall call(sizesOf(2, 70, 31, 4, 2, 80, 64)); // more pieces than find room: some are read again
+  call.rotate();
+  held.check(call);
+  call.smooth();
+  held.checkSmoothed(call);
+  QuantizeCall none(sizesOf(1, 0, 9, 2, 2, 80, 64));
+  none.rotate();
+  held.check(none);
+}
+
+TEST_CASE("a rotation leaves v as it is, and depends on its signs") {
+  QuantizeCall call(sizesOf(1, 20, 30, 2, 1));
+  const RoleTensors plain = call.onCpu();
+  call.rotate(1);
+  const RoleTensors first = call.onCpu();
+  call.rotate(2);
+  const RoleTensors second = call.onCpu();
+  CHECK(first.quantizedV.data == plain.quantizedV.data);
+  CHECK(first.descaleV.data == plain.descaleV.data);
+  for (Role role : {Role::quantizedQ, Role::quantizedK}) {
+    CHECK(first.of(role).data != plain.of(role).data);
+    CHECK(first.of(role).data != second.of(role).data);
+  }
+}
+
+TEST_CASE("of rotated rows, infinity and NaN take the elements that are rotated with them, and nothing else") {
+  RotatedCall call(sizesOf(1, 9, 60, 2, 2, 96, 96));
+  const auto place = [](int64_t row, int64_t head, int64_t dim) { return (row * 2 + head) * 96 + dim; };
+  const RoleTensors before = call.onCpu();
+  call.inputs.q.set(place(3, 1, 40), INFINITY);
+  call.inputs.k.set(place(0, 0, 95), NAN);
+  call.inputs.k.set(place(59, 0, 0), -INFINITY);
+  call.inputs.k.set(place(59, 0, 31), INFINITY);
+  QuantizeKernel("", DType::fp32, 96, 96).check(call);
+  const RoleTensors results = call.onCpu();
+  CHECK(countNaN(results.quantizedQ) == 32);
+  CHECK(countNaN(results.quantizedK) == 64);
+  for (int64_t dim = 0; dim < 96; ++dim) {
+    CHECK(std::isnan(results.quantizedQ.get(place(3, 1, dim))) == (dim / 32 == 1));
+    CHECK(std::isnan(results.quantizedK.get(place(0, 0, dim))) == (dim / 32 == 2));
+    CHECK(std::isnan(results.quantizedK.get(place(59, 0, dim))) == (dim / 32 == 0));
+    CHECK(results.quantizedK.get(place(58, 1, dim)) == before.quantizedK.get(place(58, 1, dim)));
+  }
+}
+
+TEST_CASE("rotated rows of zeros are positive zeros of scale 1; a sum beyond fp32 is NaN, others keep their scale") {
+  RotatedCall call(sizesOf(1, 3, 4, 1, 1, 64, 64));
+  for (int64_t c = 0; c < 64; ++c) {
+    for (int64_t row = 0; row < 3; ++row)
+      call.inputs.q.set(row * 64 + c, c % 2 ? -0.0f : 0.0f);
+    call.inputs.k.set(64 + c, 3e38f * float(call.inputs.rotation.get(c))); // their sum is 64 * 3e38, differences are 0
+  }
+  const RoleTensors results = call.onCpu();
+  CHECK(results.descaleQ.get(0) == 1);
+  for (std::byte element : results.quantizedQ.data)
+    CHECK(element == std::byte(0));
+  CHECK(countNaN(results.quantizedK) >= 1);
+  CHECK(results.descaleK.get(0) < 1);
+  const RoleTensors ofKernel = QuantizeKernel("", DType::fp32).run(call, 2, BlockOrder::ascending);
+  for (Role role : call.written())
+    CHECK(areAlike(ofKernel.of(role), results.of(role)));
+}
+
+TEST_CASE("products of rotated rows are those of the rows, within what e4m3 leaves of them") {
+  RotatedCall call(sizesOf(1, 40, 50, 1, 1, 96, 96));
+  const RoleTensors low = call.onCpu();
+  double error = 0, size = 0;
+  for (int64_t i = 0; i < 40; ++i)
+    for (int64_t j = 0; j < 50; ++j) {
+      double wanted = 0, got = 0;
+      for (int64_t c = 0; c < 96; ++c) {
+        wanted += double(call.inputs.q.get(i * 96 + c)) * call.inputs.k.get(j * 96 + c);
+        got += double(low.quantizedQ.get(i * 96 + c)) * low.quantizedK.get(j * 96 + c);
+      }
+      got *= double(low.descaleQ.get(0)) * low.descaleK.get(0);
+      error += (got - wanted) * (got - wanted), size += wanted * wanted;
+    }
+  CHECK(std::sqrt(error / size) <
+        0.06); // sqrt(2) times the error of an element, at most 1/16 and some 0.026 on average
+  CHECK(low.quantizedQ.data != call.plain().quantizedQ.data);
+}
+
+TEST_CASE("signs of a tensor file are 1 or -1, one for each channel; random ones are those that Python makes") {
+  QuantizeCall call(sizesOf(1, 4, 5, 2, 1));
+  call.rotate(1);
+  constexpr float ofSeed1[] = {-1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, -1, -1, -1, -1};
+  for (int i = 0; i < 16; ++i)
+    CHECK(call.inputs.rotation.get(i) == ofSeed1[i]);
+  const auto refusal = [&](HostTensor rotation) {
+    RoleTensors tensors;
+    tensors.q = call.inputs.q, tensors.k = call.inputs.k, tensors.v = call.inputs.v;
+    tensors.rotation = std::move(rotation);
+    return makeAttentionInputs(tensors, kQuantize).status().message();
+  };
+  CHECK(refusal(call.inputs.rotation).empty());
+  HostTensor other = call.inputs.rotation;
+  other.set(63, 0);
+  CHECK(refusal(other) == "attention arguments: rotation: element 63: expected 1 or -1, got 0.000000");
+  CHECK(refusal(randomSigns({32}, 1, "rotation")) == "tensor 'rotation' is fp32 [32]; expected [64]");
 }
 
 TEST_CASE("e4m3 is no input") {

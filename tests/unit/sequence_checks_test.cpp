@@ -218,16 +218,21 @@ TEST_CASE("k and v of e4m3 beside another q have scales of sequences and kv head
   CHECK(call.refusal() == "attention arguments: descale_k: expected null beside k of bf16, which has no scales");
 }
 
-TEST_CASE("scales in host memory are finite and above 0") {
-  const float good[] = {0x1p-126f, 1, 3e38f};
-  const RoleSpec &role = specOf(Role::descaleV);
-  CHECK(checkScales(role, good, 3).isOk());
-  for (float bad : {0.0f, -1.0f, INFINITY, NAN}) {
-    const float scales[] = {1, bad};
-    CHECK(checkScales(role, scales, 1).isOk());
-    CHECK(checkScales(role, scales, 2).message().find("descale_v: element 1: expected a finite number above 0") !=
-          std::string::npos);
-  }
+TEST_CASE("scales in host memory are finite and above 0, signs are 1 or -1, other numbers anything") {
+  const float good[] = {0x1p-126f, 1, 3e38f}, signs[] = {1, -1, 1};
+  const KindRole &scale = *Kind().find(Role::descaleV), &rotation = *Kind{KindBase::quantize}.find(Role::rotation);
+  CHECK(checkNumbers(scale, good, 3).isOk());
+  CHECK(checkNumbers(rotation, signs, 3).isOk());
+  const auto refusal = [](const KindRole &role, float bad) {
+    const float numbers[] = {1, bad};
+    CHECK(checkNumbers(role, numbers, 1).isOk());
+    return checkNumbers(role, numbers, 2).message();
+  };
+  for (float bad : {0.0f, -1.0f, INFINITY, NAN})
+    CHECK(refusal(scale, bad).find("descale_v: element 1: expected a finite number above 0") != std::string::npos);
+  for (float bad : {0.0f, -0.5f, INFINITY, NAN})
+    CHECK(refusal(rotation, bad).find("rotation: element 1: expected 1 or -1, got ") != std::string::npos);
+  CHECK(refusal(*Kind().find(Role::carryLse), NAN).empty());
 }
 
 namespace {

@@ -24,6 +24,13 @@ template <bool IsLast> DEV void storePassing8(void *global, uint32_t a, uint32_t
     asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(global), "r"(a), "r"(b) : "memory");
 }
 
+template <bool IsLast> DEV void storePassing4(void *global, uint32_t word) {
+  if constexpr (IsLast)
+    asm volatile("st.global.cs.b32 [%0], %1;" ::"l"(global), "r"(word) : "memory");
+  else
+    asm volatile("st.global.b32 [%0], %1;" ::"l"(global), "r"(word) : "memory");
+}
+
 // A word that another block may write meanwhile; it says nothing of other words.
 DEV uint32_t loadCoherent4(const uint32_t *word) {
   uint32_t value;

@@ -209,7 +209,8 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
   launch.clears.push_back({counters, 0, words, 0});
   launch.clears.push_back({columns, 0, columnWords, 0});
   launch.clears.push_back({found, 0, pieceWords, 0});
-  for (const PointerSource &pointer : {counters, columns, PointerSource(Role::kMean), dropped, found})
+  for (const PointerSource &pointer :
+       {counters, columns, PointerSource(Role::kMean), dropped, found, PointerSource(Role::rotation)})
     launch.appendPointer(pointer);
   launch.appendI32(batch);
   launch.appendI32(pieces);

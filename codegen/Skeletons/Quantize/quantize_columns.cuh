@@ -7,6 +7,7 @@
 #include "Ptx/memory.cuh"
 #include "Ptx/streams.cuh"
 #include "Quantize/quantize_pieces.cuh"
+#include "Quantize/quantize_rotation.cuh"
 #include "Quantize/quantize_units.cuh"
 
 namespace heddle {
@@ -54,6 +55,24 @@ DEV void columnsOf(const PiecePlace<K> &place, const Unit<K> (&units)[Units], Un
   }
 }
 
+// The same of rows that are rotated for it, element by element.
+template <class K, int Units, class Visit>
+DEV void visitRotated(const PiecePlace<K> &place, const float *signs, const Unit<K> (&units)[Units], Visit visit) {
+  const UnitPlace<K, K::kHeadDim> own;
+  UnitValues ownSigns;
+  loadSigns(own, signs, ownSigns);
+#pragma unroll
+  for (int unit = 0; unit < Units; ++unit) {
+    UnitValues values;
+    valuesOf<K>(units[unit], values);
+    rotate<K>(ownSigns, {}, values);
+#pragma unroll
+    for (int e = 0; e < quantize::kUnitElements; ++e)
+      if (own.isIn(place.rows, unit) && fabsf(values[e]) < INFINITY)
+        visit(e, values[e]);
+  }
+}
+
 template <Column Which> DEV void addColumn(uint32_t *words, float all) {
   if constexpr (Which == Column::sum) {
     const float units = fminf(fmaxf(all, -kLargestSum), kLargestSum) * kSumUnits;
@@ -63,17 +82,15 @@ template <Column Which> DEV void addColumn(uint32_t *words, float all) {
   }
 }
 
-// `rows`: in shared memory, a row of columns for each row of a step.
-template <Column Which, class K, int Units>
-DEV void addColumns(const PiecePlace<K> &place, const Unit<K> (&units)[Units], float *rows) {
+// `rows`: in shared memory, a row of columns for each row of a step. `all`: what this thread has of them.
+template <Column Which, bool IsRotated, class K>
+DEV void addColumns(const PiecePlace<K> &place, const UnitValues &all, float *rows) {
   constexpr int kDim = K::kHeadDim;
   const UnitPlace<K, kDim> own;
-  UnitValues all;
-  columnsOf<Which>(place, units, all);
   if (own.firstRow < kStepRows<K, kDim>)
 #pragma unroll
     for (int e = 0; e < quantize::kUnitElements; ++e)
-      rows[own.firstRow * kDim + own.column + e] = all[e];
+      rows[own.firstRow * kDim + own.template columnOf<IsRotated>(e)] = all[e];
   __syncthreads();
   for (int column = firstColumn<K>(); column < kDim; column += K::kUnitThreads) {
     float whole = startOf<Which>();
@@ -84,11 +101,41 @@ DEV void addColumns(const PiecePlace<K> &place, const Unit<K> (&units)[Units], f
   __syncthreads();
 }
 
+template <Column Which, class K, int Units>
+DEV void measureColumn(const PiecePlace<K> &place, const Unit<K> (&units)[Units], float *rows) {
+  UnitValues all;
+  columnsOf<Which>(place, units, all);
+  addColumns<Which, false>(place, all, rows);
+}
+
+// Rows are rotated twice: what is found of columns in one go takes more registers than a thread has.
 template <class K, int Units>
-DEV void measureColumns(const PiecePlace<K> &place, const Unit<K> (&units)[Units], float *rows) {
-  addColumns<Column::sum>(place, units, rows);
-  addColumns<Column::largest>(place, units, rows);
-  addColumns<Column::largestNegated>(place, units, rows);
+DEV void measureRotatedColumns(const PiecePlace<K> &place, const float *signs, const Unit<K> (&units)[Units],
+                               float *rows) {
+  UnitValues sums, largest, largestNegated;
+#pragma unroll
+  for (int e = 0; e < quantize::kUnitElements; ++e) {
+    sums[e] = startOf<Column::sum>();
+    largest[e] = largestNegated[e] = startOf<Column::largest>();
+  }
+  visitRotated(place, signs, units, [&](int e, float value) { combine<Column::sum>(sums[e], value); });
+  addColumns<Column::sum, true>(place, sums, rows);
+  visitRotated(place, signs, units, [&](int e, float value) {
+    combine<Column::largest>(largest[e], value);
+    combine<Column::largestNegated>(largestNegated[e], -value);
+  });
+  addColumns<Column::largest, true>(place, largest, rows);
+  addColumns<Column::largestNegated, true>(place, largestNegated, rows);
+}
+
+template <class K, int Units>
+DEV void measureColumns(const QuantizeParams &p, const PiecePlace<K> &place, const Unit<K> (&units)[Units],
+                        float *rows) {
+  if (const float *signs = signsOf(p, place))
+    return measureRotatedColumns(place, signs, units, rows);
+  measureColumn<Column::sum>(place, units, rows);
+  measureColumn<Column::largest>(place, units, rows);
+  measureColumn<Column::largestNegated>(place, units, rows);
 }
 
 // When all pieces of the head have been added: its means, and the largest magnitude of what is left of it.

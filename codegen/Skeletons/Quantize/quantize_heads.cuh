@@ -5,6 +5,7 @@
 #include "Ptx/warp.cuh"
 #include "Quantize/quantize_columns.cuh"
 #include "Quantize/quantize_pieces.cuh"
+#include "Quantize/quantize_rotation.cuh"
 #include "Quantize/quantize_rows.cuh"
 
 namespace heddle {
@@ -26,8 +27,10 @@ template <class K> struct Piece {
   float largest[K::kWarps]; // by each warp
 };
 
-template <class K> DEV void measure(const Unit<K> (&units)[K::kUnits], Piece<K> &piece) {
-  const int32_t bits = ptx::largestOfWarp(__float_as_int(largestOf<K>(units))); // bits ascend with numbers from 0 on
+template <class K> DEV void measure(const QuantizeParams &p, const Unit<K> (&units)[K::kUnits], Piece<K> &piece) {
+  const float *signs = signsOf(p, piece.place);
+  const float largest = signs ? largestRotated<K>(signs, units) : largestOf<K>(units);
+  const int32_t bits = ptx::largestOfWarp(__float_as_int(largest)); // bits ascend with numbers from 0 on
   if (threadIdx.x % 32 == 0)
     piece.largest[threadIdx.x / 32] = __int_as_float(bits);
 }

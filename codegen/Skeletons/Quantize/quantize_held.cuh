@@ -145,7 +145,7 @@ DEV void convertDropped(const QuantizeParams &p, Piece<K> *pieces, Dropped &drop
     if (thread >= K::kUnitThreads)
       piece.factor = known.of(piece.place);
     __syncthreads();
-    store(piece.place, units, piece.factor);
+    store(p, piece.place, units, piece.factor);
   }
 }
 
@@ -214,9 +214,9 @@ DEV void walkHeld(const QuantizeParams &p, unsigned char *control, uint32_t slot
       loadFromSlot<K>(slots, piece.slot, units);
     }
     if (piece.place.columns)
-      measureColumns(piece.place, units, columnRows);
+      measureColumns(p, piece.place, units, columnRows);
     else if (!isOfControl)
-      measure(units, piece);
+      measure(p, units, piece);
     __syncthreads();
     if (piece.place.columns)
       publishColumns(piece);
@@ -225,7 +225,7 @@ DEV void walkHeld(const QuantizeParams &p, unsigned char *control, uint32_t slot
     if (!isOfControl) {
       if (step.converts) {
         loadFromSlot<K>(slots, freed, units);
-        store(oldest.place, units, oldest.factor);
+        store(p, oldest.place, units, oldest.factor);
       }
       copyToSlot(pieces[step.incoming], slots);
     }

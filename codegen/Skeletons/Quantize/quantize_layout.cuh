@@ -16,6 +16,12 @@ constexpr int kSpares = 2;       // pieces of a block beyond those in slots of s
 // Whole rows that the threads of a block load at a time, a unit each; the last threads may be idle.
 template <class Int> constexpr Int stepRows(Int warps, Int dim) { return warps * 32 * kUnitElements / dim; }
 
+// Neighbouring elements of a row of q or k that are rotated together: lanes of one warp have all of them.
+constexpr int kMostTogether = 32 * kUnitElements;
+template <class Int> constexpr Int rotatedTogether(Int dim) {
+  return (dim & -dim) < kMostTogether ? dim & -dim : Int(kMostTogether);
+}
+
 // With slots one more has no elements.
 template <class Int> constexpr Int warpsOfBlock(Int warps, Int slots) { return warps + (slots > 0 ? 1 : 0); }
 

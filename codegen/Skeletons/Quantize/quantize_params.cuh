@@ -21,6 +21,7 @@ struct QuantizeParams {
   float *kMean;                 // [batch, heads of k, kHeadDim]; null: k is not smoothed
   int32_t *dropped;             // a word of each piece
   uint32_t *found;              // the same; zero
+  const float *rotation;        // a sign for each column of q and k; null: these are not rotated
   int32_t batch, pieces;        // of all tensors
   int32_t lead;                 // a piece is converted so many numbers after its magnitudes are asked for
 };

@@ -28,6 +28,14 @@ template <class K, int Dim> struct UnitPlace {
     firstRow = thread / kUnitsOfRow;
     column = (thread - firstRow * kUnitsOfRow) * quantize::kUnitElements;
   }
+  // Of an element of a unit, as it is loaded, or when it is rotated (quantize_rotation.cuh).
+  template <bool IsRotated> DEV int32_t columnOf(int element) const {
+    constexpr int kTogether = quantize::rotatedTogether(Dim), kHalf = quantize::kUnitElements / 2;
+    if constexpr (!IsRotated)
+      return column + element;
+    else
+      return column - column % kTogether / 2 + element % kHalf + element / kHalf * (kTogether / 2);
+  }
   DEV int32_t row(int unit) const { return unit * kStepRows<K, Dim> + firstRow; }
   DEV bool isIn(const int32_t rows, int unit) const { return firstRow < kStepRows<K, Dim> && row(unit) < rows; }
 };

@@ -47,15 +47,15 @@ template <class K> DEV void walkTwice(const QuantizeParams &p, unsigned char *co
       turn.converted.factor = factorOf(turn.converted.place, waitForCounted(turn.converted.place));
     const bool isSmoothed = turn.measured.place.columns;
     if (isSmoothed)
-      measureColumns(turn.measured.place, measured, columnRows);
+      measureColumns(p, turn.measured.place, measured, columnRows);
     else
-      measure(measured, turn.measured);
+      measure(p, measured, turn.measured);
     __syncthreads();
     if (isSmoothed)
       publishColumns(turn.measured);
     else if (threadIdx.x == kTeller<K> && turn.measured.place.counters)
       publishCounted(turn.measured);
-    store(turn.converted.place, converted, turn.converted.factor);
+    store(p, turn.converted.place, converted, turn.converted.factor);
   }
 }
 

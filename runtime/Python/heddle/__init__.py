@@ -13,7 +13,7 @@ from . import errors, words
 from ._engine import Kernel, configure
 from ._library import library as _shared_library
 from ._stats import on_drift, sample, stats, stats_text
-from .calls import Prepared, Quantized, Task, attention, attention_backward, kernel, prepare, quantize, tune
+from .calls import Prepared, Quantized, Task, attention, attention_backward, kernel, prepare, quantize, random_signs, tune
 from .errors import (CorruptError, DeniedError, Error, InternalError, InvalidArgumentError, IoError, NewerError, NotFoundError,
                      UnavailableError, UnsupportedError)
 from .patterns import Argument, Pattern, library, library_names, load, named, pattern
@@ -22,7 +22,7 @@ from .words import number, size, static, tensor
 __all__ = ["Argument", "CorruptError", "DeniedError", "Error", "InternalError", "InvalidArgumentError", "IoError", "Kernel", "NewerError",
            "NotFoundError", "Pattern", "Prepared", "Quantized", "Task", "UnavailableError", "UnsupportedError", "attention", "attention_backward", "configure", "distributed", "errors",
            "flex", "flex_attention", "has_compiler", "kernel", "library", "library_names", "load", "named", "nn", "number", "on_drift", "pattern", "prepare",
-           "quantize", "sample", "serve", "size", "static", "stats", "stats_text", "tensor", "tune", "version", "words"]
+           "quantize", "random_signs", "sample", "serve", "size", "static", "stats", "stats_text", "tensor", "tune", "version", "words"]
 
 
 def version() -> str:

@@ -7,6 +7,8 @@ from .errors import InvalidArgumentError, UnsupportedError
 
 _NO_SHIFT = re.compile(r"attn\.(softcap|score_map)\b|attn\.softmax .*\b(sink) %")  # beside which a number added to all scores of a row changes weights
 
+_WORD, _STEP = 2**64 - 1, 0x9e3779b97f4a7c15
+
 
 class Quantized(NamedTuple):
     """What heddle.quantize gives: `heddle.attention(low.q, low.k, low.v, pattern, descale=low.descale)`."""
@@ -23,6 +25,7 @@ class QuantizeSpec(NamedTuple):
     v: Any
     pattern: Any = None  # of the calls that read the result; the kernel is that of any
     smooths_k: bool = False
+    rotation: Any = None
     # What calls of any kind have.
     scale: None = None
     stream: None = None
@@ -37,7 +40,23 @@ class QuantizeSpec(NamedTuple):
 
     def given(self):
         """Tensors, by role."""
-        return dict(q=self.q, k=self.k, v=self.v)
+        own = {} if self.rotation is None else dict(rotation=self.rotation)
+        return dict(q=self.q, k=self.k, v=self.v, **own)
+
+
+def _mixed(word):
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9 & _WORD
+    word = (word ^ word >> 27) * 0x94d049bb133111eb & _WORD
+    return word ^ word >> 31
+
+
+def signs(count, seed):
+    """Numbers 1 and -1: those of compiler/Io/RandomTensor.h for tensor rotation."""
+    name = 0xcbf29ce484222325
+    for letter in b"rotation":
+        name = (name ^ letter) * 0x100000001b3 & _WORD
+    base = _mixed(seed + _STEP * (name | 1) & _WORD)
+    return [-1.0 if _mixed(base + _STEP * i & _WORD) >> 63 else 1.0 for i in range(1, count + 1)]
 
 
 def _check_smoothing(pattern):

@@ -15,16 +15,14 @@ def _dtype_of(role):
     return torch.float8_e4m3fn
 
 
-class _Ready(_torch.Launches):
+class _Ready(_torch.LaunchesByRole):
     def __init__(self, call, spec, roles):
-        super().__init__(call, spec.q.device)
-        self.inputs = [getattr(self.args, name) for name in spec.given()]
+        super().__init__(call, spec)
         self.results = [(role, _torch.Results(call.inputs.shape(role.name), _dtype_of(role), spec.q.device)) for role in roles]
 
     def of(self, spec):
         """New tensors with the results, in the order of the roles."""
-        for field, tensor in zip(self.inputs, spec.given().values()):
-            field.ptr = tensor.data_ptr()
+        self.take(spec)
         made = [results.new() for _, results in self.results]
         for (role, _), tensor in zip(self.results, made):
             if role.is_tensor:

@@ -8,7 +8,7 @@ from .errors import InvalidArgumentError
 from .patterns import Pattern
 from .words import Mask, Softmax
 
-__all__ = ["attention", "attention_backward", "prepare", "kernel", "tune", "quantize", "Prepared", "Quantized", "Task"]
+__all__ = ["attention", "attention_backward", "prepare", "kernel", "tune", "quantize", "random_signs", "Prepared", "Quantized", "Task"]
 
 PatternLike = Union[Pattern, Mask, Softmax, str]
 Carry = Optional[Tuple[Any, Any]]
@@ -164,7 +164,7 @@ def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_o
     return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments, precision=precision), wanted)
 
 
-def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool = False) -> Quantized:
+def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool = False, rotation=None) -> Quantized:
     """q, k and v as e4m3, for calls with descale=:
 
         low = heddle.quantize(q, k, v)
@@ -178,12 +178,21 @@ def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool =
     smooth_k  first subtracts from the rows of k the mean of those of their head, which is `k_mean` of the result: it adds the same number to all
               scores of a query, which no weight sees. lse lacks scale * (q . k_mean). `pattern` is that of the calls; UnsupportedError where its
               scores are not linear (softcap, score_map), or a sink stands beside them
+    rotation  fp32 [head_dim] of 1 and -1, as heddle.random_signs makes them, where q is: rows of q and k are rotated before all else, by a
+              Hadamard matrix of these signs for each n elements, n the largest power of two up to 256 that divides head_dim. Scores stay, and
+              elements that stand out in a few channels are spread over n. k_mean is of rotated rows
     """
-    spec = _quantize.QuantizeSpec(q, k, v, pattern, bool(smooth_k))
+    spec = _quantize.QuantizeSpec(q, k, v, pattern, bool(smooth_k), rotation)
     if _direct.is_traced():
         from . import _torch_outside
         return _torch_outside.quantize(spec)
     return _quantize.quantize(spec)
+
+
+def random_signs(head_dim: int, seed: int = 0, device=None):
+    """For `rotation` of heddle.quantize: fp32 [head_dim], each 1 or -1, as `heddle make-inputs --with=rotation --seed=N` has them."""
+    import torch
+    return torch.tensor(_quantize.signs(head_dim, seed), dtype=torch.float32, device=device)
 
 
 def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = True, strategy: Optional[str] = None,
