@@ -249,7 +249,8 @@ TEST_CASE("the kernel: parts of sequences, of one and of many rows, on few and o
 }
 
 TEST_CASE("the kernel: windows, first keys, lattices, rows and columns from the end, scores") {
-  std::vector<std::string> names = {"streaming", "dilated", "longformer"};
+  const std::string ends = unionText("%w = attn.window [20, 0] %c = attn.cols [2, 3] %m = attn.or %w, %c");
+  std::vector<std::string> names = {"streaming", "dilated", "longformer", ends};
   if (takesAll())
     names.insert(names.end(), {"alibi", "softcap", "longnet", "random_blocks", "bigbird", "prefix_lm", "sparse_fixed"});
   Kernel given = kernelOf("");
