@@ -1,4 +1,6 @@
-"""Sequences of which a call has a part, in host memory: heddle.serve on numpy arrays, merged here, and heddle.distributed over ranks that are threads."""
+"""Sequences of which a call has a part, in host memory: heddle.serve on numpy arrays, merged here, and heddle.distributed over ranks that are threads or
+processes; and what a kernel of parts is asked for, through the recording driver."""
+import ctypes
 import itertools
 import os
 import subprocess
@@ -7,10 +9,12 @@ import threading
 
 import heddle
 import pytest
-from heddle import serve
+from heddle import _generic, _pages, serve
 from heddle.words import causal, cols, dilate, lse, rows, window
 
 np = pytest.importorskip("numpy")
+import device_arrays  # noqa: E402
+
 pytestmark = pytest.mark.compiler
 
 KEYS, PAGE, HEADS, KV_HEADS, DIM = (150, 33, 1, 0, 64), 4, 4, 2, 32
@@ -111,6 +115,33 @@ def test_what_is_wrong_is_named():
     refused("draft tokens", error=heddle.UnsupportedError, pattern="tree_decode", whole_k=case.wholes, ancestors=np.zeros(4, np.int64))
 
 
+@pytest.mark.skipif("HEDDLE_CUDA_DRIVER_LIBRARY" not in os.environ, reason="HEDDLE_CUDA_DRIVER_LIBRARY is not set")
+def test_kernels_of_parts_are_found_and_take_such_calls(tmp_path):
+    driver = ctypes.CDLL(os.environ["HEDDLE_CUDA_DRIVER_LIBRARY"])
+    driver.fakeCudaSetArch(80)
+    heddle.configure(database=tmp_path / "kernels.db", first="best")
+    case = Ranks(2)
+    q, k, v = (device_arrays.bf16(each) for each in (case.q, case.k, case.v))
+    table, lengths, firsts, wholes, cu = (device_arrays.DeviceArray(device_arrays.aligned(each.shape, np.int32), "int32")
+                                          for each in (*case.parts[0], case.wholes, CU))
+    out = device_arrays.Space.empty(case.q.shape, "float32", 0)
+
+    def kernel(**options):
+        """That a call would launch, whose arguments it takes."""
+        spec = _pages.PagesSpec(q, k, v, table, lengths, "causal", cu, **options).settled()
+        return _generic.Bound(spec).kernel.content_key
+    try:
+        keys = [kernel(), kernel(out=out), kernel(out=out, k_origins=firsts, whole_k=wholes), kernel(whole_k=wholes)]
+        assert len(set(keys)) == 4 and kernel(out=out, k_origins=firsts) == keys[2]
+        with pytest.raises(heddle.InvalidArgumentError, match="tables: expected 0 beside k_origins, got 2"):
+            table, lengths = (device_arrays.DeviceArray(device_arrays.aligned((2, *each.bits.shape), np.int32), "int32") for each in (table, lengths))
+            kernel(k_origins=firsts)
+    except heddle.UnavailableError as error:
+        pytest.skip(str(error))
+    finally:
+        heddle.configure()
+
+
 def over_ranks(case, pattern, **options):
     """What every rank gets."""
     torch = pytest.importorskip("torch")
@@ -164,6 +195,26 @@ def test_parts_that_are_no_whole_and_ranks_that_disagree():
         assert isinstance(error, heddle.InvalidArgumentError) and "come with something else" in str(error)
     for error in over_ranks(case, "sink"):
         assert isinstance(error, heddle.UnsupportedError) and "sink" in str(error)
+
+
+def test_parts_in_graphs_of_torch_compile_and_results_in_fp32():
+    torch = pytest.importorskip("torch")
+    torch._dynamo.reset()
+    case = Ranks(2)
+    table, lengths, firsts = (torch.from_numpy(np.ascontiguousarray(each)) for each in case.parts[0])
+    q, k, v, wholes, cu = (torch.from_numpy(each) for each in (case.q, case.k, case.v, case.wholes, CU))
+
+    def call(firsts, wholes):
+        return serve.paged_attention(q, k, v, table, lengths, "causal", cu_seqlens_q=cu, k_origins=firsts, whole_k=wholes, return_lse=True)
+    compiled = torch.compile(call, backend="eager", fullgraph=True)
+    for longer in (wholes, wholes + 7):
+        for found, expected in zip(compiled(firsts, longer), call(firsts, longer)):
+            assert torch.equal(found, expected)
+    low = [each.bfloat16() for each in (q, k, v)]
+    options = dict(cu_seqlens_q=cu, k_origins=firsts, whole_k=wholes)
+    out = serve.paged_attention(*low, table, lengths, "causal", out=torch.full_like(q, torch.nan), **options)
+    rounded = serve.paged_attention(*low, table, lengths, "causal", **options)
+    assert rounded.dtype == torch.bfloat16 and torch.equal(out.bfloat16(), rounded) and not torch.equal(out, rounded.float())
 
 
 def test_ranks_that_are_processes(root, tmp_path):

@@ -255,6 +255,6 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern, group: 
     lse = torch.empty(q.shape[0], q.shape[2], q.shape[1], dtype=torch.float32, device=q.device)
     serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, part, cu_seqlens_q=cu_seqlens_q, k_origins=k_origins, whole_k=whole_k,
                           scale=scale, out=out, lse=lse, descale=descale, **arguments)
-    words = pattern.digest, scale, tuple(q.shape), tuple(v_cache.shape[2:]), str(q.dtype), tuple(whole_k.shape)
+    words = pattern.key, scale, tuple(q.shape), tuple(v_cache.shape[2:]), str(q.dtype), tuple(whole_k.shape)
     out, lse = _split_keys.merged(*_split_keys.exchanged(out, lse, words, group, torch.stack((k_origins, seqused_k, whole_k))))
     return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)
