@@ -44,7 +44,7 @@ typedef struct heddle_pattern_argument {
   int32_t kind;         /* heddle_operand_kind: POINTER for a tensor, INT for a size, FLOAT for a number */
   int32_t has_default;  /* of a size or a number; a launch must be given every value all the same */
   int32_t takes_length; /* 1: a tensor whose length a call gives as well, as operand of kind INT with the same id */
-  int32_t reserved;
+  int32_t of_whole;     /* 1: where the whole ends, of which calls are parts; no operand of kind "decode" (whole_k) */
   const char *name;
   const char *type;                           /* as MLIR spells it: "i32", "f32", "memref<?xi32>" */
   const char *doc;                            /* attn.doc; "" if none */
