@@ -97,6 +97,7 @@ Result<Fp8Row> measureFp8(const BenchSetup &setup, bool rotates, MatrixRoof *roo
   Fp8Row row;
   row.pattern = setup.file.pattern().getSymName().str();
   row.workload = workload;
+  row.isRotated = rotates;
   row.match = low.chosen.match;
   HEDDLE_ASSIGN(const ConfigSummary config, summarizeConfig(low.chosen.record.config));
   row.config = config.skeleton + " " + config.line;
@@ -143,6 +144,7 @@ Json rowsJson(const std::vector<Fp8Row> &rows, const std::string &device) {
                     {"kv_heads", shape.kvHeads},
                     {"head_dim", row.workload.headDim},
                     {"value_dim", row.workload.valueDim},
+                    {"rotated", row.isRotated},
                     {"dtype", dtypeName(row.workload.elements.q)},
                     {"median_us", row.us},
                     {"bf16_us", row.bf16Us},

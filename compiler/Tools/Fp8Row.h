@@ -18,6 +18,7 @@ struct Fp8Row {
   double roofUs = 0;                                     ///< 0 if there was no matrix product
   std::optional<double> flops;                           ///< on kept pairs
   double rmsError = 0;                                   ///< of out, relative to that of bf16
+  bool isRotated = false;                                ///< what is quantised, first
   int64_t missing = 0;                                   ///< elements of results that were NaN
   oracle::KindReport verified;
 

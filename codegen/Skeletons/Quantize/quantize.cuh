@@ -3,7 +3,8 @@
 //
 // Blocks take numbers from a counter, each of which is a piece of a head. Elements wait for their head in shared memory
 // (quantize_held.cuh), or are read a second time out of the second-level cache (quantize_twice.cuh). The largest magnitude
-// of a head does not depend on the order; so bits do not.
+// of a head does not depend on the order; so bits do not. Rows of q and k may be rotated where they become floats, when they
+// are measured and when they are converted (quantize_rotation.cuh).
 //
 // Traits, all `static constexpr int`:
 //   kWarps, kMinBlocks   warps of one block, blocks of one SM
