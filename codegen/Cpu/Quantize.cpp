@@ -1,4 +1,4 @@
-// Each head of each tensor by itself: its largest finite magnitude becomes the largest number of e4m3. What kernels
+// Each head of each tensor by itself, rotated or not: its largest finite magnitude becomes the largest number of e4m3. What kernels
 // compute (codegen/Skeletons/Quantize), in the same operations, so that bits are the same; the mean of k aside, whose
 // sum is one of doubles here.
 #include "codegen/Cpu/CpuKinds.h"
@@ -112,15 +112,18 @@ private:
   CpuStrides fromStride, toStride;
 };
 
-} // namespace
-
-Status quantizeOnCpu(const CpuCall &call) {
+Status quantize(const CpuCall &call, KindBase kind) {
   if (traitsOf(call.elements.q).isScaled())
-    return Status::unsupported(std::string("attention arguments: q: dtype: calls of kind quantize take ") +
+    return Status::unsupported("attention arguments: q: dtype: calls of kind " + Kind{kind}.name() + " take " +
                                elementList(&ElementTraits::isOfWarps) + ", not " + dtypeName(call.elements.q));
   for (const QuantizedRole &tensor : kTensors)
     HeadsOfTensor(call, tensor).quantize();
   return {};
 }
+
+} // namespace
+
+Status quantizeOnCpu(const CpuCall &call) { return quantize(call, KindBase::quantize); }
+Status quantizeRotatedOnCpu(const CpuCall &call) { return quantize(call, KindBase::quantizeRotated); }
 
 } // namespace heddle

@@ -198,4 +198,8 @@ std::unique_ptr<const KindReference> quantizeOracle(const KindCall &call, int64_
   return std::make_unique<QuantizeReference>(call, count);
 }
 
+std::unique_ptr<const KindReference> quantizeRotatedOracle(const KindCall &call, int64_t count) {
+  return quantizeOracle(call, count);
+}
+
 } // namespace heddle::oracle

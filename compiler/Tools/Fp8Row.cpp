@@ -86,7 +86,7 @@ Result<Fp8Row> measureFp8(const BenchSetup &setup, bool rotates, MatrixRoof *roo
   const float scale = 1 / std::sqrt(static_cast<float>(workload.headDim));
   HEDDLE_ASSIGN(AttentionInputs inputs, randomInputs(setup));
   HEDDLE_ASSIGN(const Side high, Side::create(inBf16(setup, Kind()), inputs, scale));
-  inputs.kind = {KindBase::quantize};
+  inputs.kind = {rotates ? KindBase::quantizeRotated : KindBase::quantize};
   if (rotates)
     inputs.rotation = randomSigns({workload.headDim}, kSeed, specOf(Role::rotation).name);
   HEDDLE_ASSIGN(const Side quantize, Side::create(inBf16(setup, inputs.kind), inputs, scale));

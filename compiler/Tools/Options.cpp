@@ -128,7 +128,8 @@ CLI::Option *addKindOption(CLI::App &command, Kind &kind, bool withPages) {
                                 "--kind", [&kind](const std::string &name) { kind = *Kind::parse(name); },
                                 "What is computed: forward, backward, the same added to gradients in fp32 "
                                 "(backward_accumulate), a piece of a backward pass (row_dot: row sums "
-                                "of out * d_out), or q, k and v as e4m3 (quantize)" +
+                                "of out * d_out), or q, k and v as e4m3 (quantize; quantize_rotated: with signs that "
+                                "rotate q and k first)" +
                                     std::string(withPages ? ", or decode: forward over keys in pages" : ""))
                             ->type_name("KIND")
                             ->check(oneOf("kind", kindNamesFor(withPages)))

@@ -182,8 +182,7 @@ Action addMakeInputs(CLI::App &command) {
   CLI::Range lengths(int64_t(0), int64_t(0x7fffffff)), counts(int64_t(1), int64_t(1) << 20);
   options->sizes.headDim = 64;
   addKindOption(command, options->kind, /*withPages=*/true);
-  addValue(command, "--with", options->with, "NAME",
-           "Also what calls of the kind may leave out: d_lse, in fp32, or rotation, signs");
+  addValue(command, "--with", options->with, "NAME", "Also what calls of the kind may leave out: d_lse, in fp32");
   addCount(command, "--batch", options->sizes.batch, "B", "Batch elements")->check(counts)->capture_default_str();
   addCount(command, "--seqlen", options->sizes.seqlenQ, "N", "Queries, and keys unless --seqlen-k is given")
       ->required()

@@ -21,14 +21,25 @@ struct QuantizeOptions {
   DatabaseOptions database;
 };
 
-Result<AttentionInputs> quantized(const QuantizeOptions &options) {
-  HEDDLE_ASSIGN(AttentionInputs inputs, readAttentionInputs(options.inputs, {KindBase::quantize}));
+/// Of the kind that rotates, where the file has signs or the options say of which seed they are.
+Result<AttentionInputs> readInputs(const QuantizeOptions &options) {
+  const char *const signs = specOf(Role::rotation).name;
+  HEDDLE_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(options.inputs));
+  const bool hasSigns = file.entries().count(signs) > 0;
+  if (hasSigns && options.isRotated)
+    return Status::invalidArgument("--rotation-seed: tensor file '" + options.inputs + "' has a '" + signs +
+                                   "' of its own");
+  HEDDLE_ASSIGN(AttentionInputs inputs,
+                readAttentionInputs(options.inputs, {hasSigns ? KindBase::quantizeRotated : KindBase::quantize}));
   if (options.isRotated) {
-    if (inputs.isGiven(Role::rotation))
-      return Status::invalidArgument("--rotation-seed: tensor file '" + options.inputs +
-                                     "' has a 'rotation' of its own");
-    inputs.rotation = randomSigns({inputs.sizes.headDim}, options.rotationSeed, specOf(Role::rotation).name);
+    inputs.kind = {KindBase::quantizeRotated};
+    inputs.rotation = randomSigns({inputs.sizes.headDim}, options.rotationSeed, signs);
   }
+  return inputs;
+}
+
+Result<AttentionInputs> quantized(const QuantizeOptions &options) {
+  HEDDLE_ASSIGN(const AttentionInputs inputs, readInputs(options));
   HEDDLE_ASSIGN(const std::unique_ptr<PatternFile> file, (PatternOptions{"full", ""}.load())); // as good as any other
   const RunCall call{*file, inputs, shapeOf(inputs.sizes), 1};
   Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);

@@ -177,6 +177,14 @@ constexpr Role scaledBy(Role scale) {
       {Role::kvIndices, Access::read, Presence::together, 3},                                                          \
       {Role::kvLastPageLen, Access::read, Presence::together, 3}
 
+// What becomes of q, k and v in e4m3.
+#define HEDDLE_QUANTIZED                                                                                               \
+  {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read}, {Role::quantizedQ, Access::write},        \
+      {Role::quantizedK, Access::write}, {Role::quantizedV, Access::write}, {Role::descaleQ, Access::write},           \
+      {Role::descaleK, Access::write}, {Role::descaleV, Access::write}, {                                              \
+    Role::kMean, Access::write, Presence::optional                                                                     \
+  }
+
 // KIND(identifier, name, role...): the kinds, each with its roles in the order in which sizes are taken from them.
 #define HEDDLE_KINDS(KIND)                                                                                             \
   KIND(forward, forward, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                    \
@@ -196,10 +204,8 @@ constexpr Role scaledBy(Role scale) {
   KIND(cascade, cascade, HEDDLE_KEYS_IN_PAGES, {Role::sharedK, Access::read}, {Role::out, Access::write},              \
        {Role::lse, Access::write}, {Role::descaleK, Access::read, Presence::scale, 0, Rows::inPages},                  \
        {Role::descaleV, Access::read, Presence::scale, 0, Rows::inPages})                                              \
-  KIND(quantize, quantize, {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read},                  \
-       {Role::quantizedQ, Access::write}, {Role::quantizedK, Access::write}, {Role::quantizedV, Access::write},        \
-       {Role::descaleQ, Access::write}, {Role::descaleK, Access::write}, {Role::descaleV, Access::write},              \
-       {Role::kMean, Access::write, Presence::optional}, {Role::rotation, Access::read, Presence::optional})
+  KIND(quantize, quantize, HEDDLE_QUANTIZED)                                                                           \
+  KIND(quantizeRotated, quantize_rotated, HEDDLE_QUANTIZED, {Role::rotation, Access::read})
 
 enum class KindBase : uint8_t {
 #define HEDDLE_KIND_NAME(identifier, ...) identifier,

@@ -179,15 +179,15 @@ typedef struct heddle_attention_args {
    * change between launches and are the caller's word, but lengths beyond max_pages pages are cut there and those below 0
    * are 0, and offsets are cut likewise; calls on the processors look at them. */
   int32_t sequences, max_pages;
-  /* Kind "quantize", else zero: e4m3 tensors of the shapes of q, k and v, which are bf16, fp16 or fp32, written completely
+  /* Kinds "quantize" and "quantize_rotated", else zero: e4m3 tensors of the shapes of q, k and v, which are bf16, fp16 or fp32, written completely
    * with descale_q, descale_k and descale_v, none of them null. A descale is that of a (batch, head): its largest finite
    * magnitude / 448, at least 2^-126; 1 where all are 0. Elements are multiplied by 1 / descale and rounded to nearest
    * even; infinity and NaN become NaN. A length of 0 leaves a tensor out. */
   heddle_tensor quantized_q;
   heddle_tensor quantized_k;
   heddle_tensor quantized_v;
-  /* Null, or [batch, kv_heads, head_dim]: kind "quantize" subtracts the mean of a head's rows of k from each of them,
-   * rotated if they are, before all else, and writes it here. Scores of a query then lack scale * (q . mean), which the softmax does not see, unless
+  /* Null, or [batch, kv_heads, head_dim]: kinds "quantize" and "quantize_rotated" subtract the mean of a head's rows of k, rotated
+   * where they are, from each of them before all else, and write it here. Scores of a query then lack scale * (q . mean), which the softmax does not see, unless
    * what is not linear (softcap) or a sink stands behind them; lse lacks as much. */
   float *k_mean;
   int32_t tables; /* kind "decode": page tables of each sequence, kv_heads; 0 or 1: one for all heads */
@@ -202,7 +202,7 @@ typedef struct heddle_attention_args {
    * neighbours that share them. A number is the caller's word; beyond the keys of both it is cut, and calls on the processors
    * look at it and at the tables. */
   const int32_t *shared_k;
-  /* Null, or [head_dim], each 1 or -1: kind "quantize" rotates rows of q and k before all else. Of each n
+  /* [head_dim], each 1 or -1: kind "quantize_rotated" is "quantize" of rows of q and k that are rotated before all else. Of each n
    * neighbouring elements x of a row, n the largest power of two up to 256 that divides head_dim, y[i] = sum over j of
    * (-1)^popcount(i & j) * rotation[j] * x[j], / sqrt(n). Scores stay as they are, but for rounding, and what a few
    * elements stand out by is spread over n. Where one of them is infinite or NaN, or a sum is beyond fp32, y is NaN. A
@@ -238,7 +238,7 @@ typedef struct heddle_kernel_query {
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
   const char *
-      kind; /* null means "forward"; "decode"; "cascade"; "quantize"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
+      kind; /* null means "forward"; "decode"; "cascade"; "quantize"; "quantize_rotated"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_e4m3_kv" behind each: k and v are
                      * e4m3, whatever q is; "_fp32_out" behind that: out is fp32, or "_fp16_out" of e4m3 fp16;
                      * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */

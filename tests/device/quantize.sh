@@ -4,13 +4,14 @@
 # as the verb writes it, and read by a call of e4m3.
 . tests/device/long/cases.bash
 
-try() { # try <dtype> <batch> <rows> <keys> <heads> <kv heads> <head dim> <value dim> [changes to the default]
-  local name="quantize $* ${with:-}" config=${9:-default} file command
-  begins "$name" patterns/causal.mlir --kind=quantize --head-dim="$7" --value-dim="$8" --seqlen="$3" --dtype="$1" --config="$config" || return
+try() { # try <dtype> <batch> <rows> <keys> <heads> <kv heads> <head dim> <value dim> [changes to the default]; kind: quantize unless it is set
+  local kind=${kind:-quantize} config=${9:-default} file command
+  local name="$kind $*"
+  begins "$name" patterns/causal.mlir --kind="$kind" --head-dim="$7" --value-dim="$8" --seqlen="$3" --dtype="$1" --config="$config" || return
   file=$(mktemp -p "$HEDDLE_SCRATCH")
-  prepare "inputs of $name" 60 "$HEDDLE" make-inputs --kind=quantize --dtype="$1" --batch="$2" --seqlen="$3" --seqlen-k="$4" --heads="$5" \
-    --kv-heads="$6" --head-dim="$7" --value-dim="$8" --seed=3 ${with:+"--with=$with"} -o "$file"
-  run_command causal "$file" --kind=quantize --config="$config" --repeat=50 --verify --rows=4096
+  prepare "inputs of $name" 60 "$HEDDLE" make-inputs --kind="$kind" --dtype="$1" --batch="$2" --seqlen="$3" --seqlen-k="$4" --heads="$5" \
+    --kv-heads="$6" --head-dim="$7" --value-dim="$8" --seed=3 -o "$file"
+  run_command causal "$file" --kind="$kind" --config="$config" --repeat=50 --verify --rows=4096
   check "$name" 60 "${command[@]}"
   rm -f "$file"
 }
@@ -23,14 +24,14 @@ for type in bf16 fp16 fp32; do
   try "$type" 1 40000 40000 4 4 128 128
 done
 # Every number of elements that are rotated together, every type, in shared memory and read twice.
-for dim in 16 48 64 80 96 112 128 192 256 512; do with=rotation try bf16 2 301 190 4 2 "$dim" 64 & done
+for dim in 16 48 64 80 96 112 128 192 256 512; do kind=quantize_rotated try bf16 2 301 190 4 2 "$dim" 64 & done
 wait
 for type in bf16 fp16 fp32; do
-  with=rotation try "$type" 1 8191 700 3 1 128 64
-  with=rotation try "$type" 1 20000 20000 4 4 96 96
+  kind=quantize_rotated try "$type" 1 8191 700 3 1 128 64
+  kind=quantize_rotated try "$type" 1 20000 20000 4 4 96 96
 done
 for config in units=1,warps=4,slots=0,ahead=0 slots=0,ahead=0,units=8,min_blocks=2 slots=6,ahead=2,units=4,heads=1 slots=3,ahead=1,units=1,warps=4,min_blocks=1; do
-  with=rotation try bf16 1 20000 30000 4 2 128 128 "$config"
+  kind=quantize_rotated try bf16 1 20000 30000 4 2 128 128 "$config"
 done
 for config in units=1,warps=4 slots=0,units=2,min_blocks=4 slots=0,ahead=0,units=8,min_blocks=2 heads=2 heads=4,lead=0 lead=8 evict_first=0 warps=16,min_blocks=1 \
   slots=6,ahead=2,units=4,heads=1 slots=8,ahead=2,units=3 slots=6,ahead=1,units=4,warps=16,min_blocks=1,heads=1 slots=3,ahead=1,units=1,warps=4,min_blocks=1; do

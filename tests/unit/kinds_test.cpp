@@ -64,10 +64,11 @@ TEST_CASE("a role's address is that of its own field") {
 }
 
 TEST_CASE("kinds have one text") {
-  CHECK(kindNames() ==
-        std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate", "backward_accumulate_keys",
-                                 "backward_deterministic", "backward_accumulate_deterministic",
-                                 "backward_accumulate_keys_deterministic", "decode", "cascade", "quantize"});
+  CHECK(kindNames() == std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate",
+                                                "backward_accumulate_keys", "backward_deterministic",
+                                                "backward_accumulate_deterministic",
+                                                "backward_accumulate_keys_deterministic", "decode", "cascade",
+                                                "quantize", "quantize_rotated"});
   for (Kind kind : Kind::all()) {
     if (kind.isBackward())
       kind.gradientsOf = {0, 13};
@@ -193,6 +194,12 @@ TEST_CASE("calls that quantise write e4m3 whatever they read, and walk no patter
   for (DType dtype : {DType::bf16, DType::fp16, DType::fp32})
     CHECK(CallElements(dtype).of(specOf(Role::quantizedV).element) == DType::e4m3);
   CHECK(quantize.find(Role::descaleK)->access == Access::write);
+  const std::vector<KindRole> &rotated = Kind{KindBase::quantizeRotated}.roles();
+  CHECK(rotated.size() == quantize.roles().size() + 1);
+  for (size_t i = 0; i < quantize.roles().size(); ++i)
+    CHECK(rotated[i].role == quantize.roles()[i].role);
+  CHECK(rotated.back().role == Role::rotation);
+  CHECK(rotated.back().presence == Presence::required);
   CHECK(Kind().find(Role::descaleK)->access == Access::read);
 }
 

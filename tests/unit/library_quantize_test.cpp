@@ -80,7 +80,7 @@ TEST_CASE("on the processors: e4m3 tensors and scales, with or without the mean 
   CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &call.args, 1), HEDDLE_UNSUPPORTED,
                 "a call of kind forward has no quantized_q");
   CHECK_REFUSED(heddle_cpu_run(pattern.get(), "row_dot", &call.args, 1), HEDDLE_UNSUPPORTED,
-                "decode, cascade, quantize, got row_dot");
+                "decode, cascade, quantize, quantize_rotated, got row_dot");
 }
 
 namespace {
@@ -125,7 +125,7 @@ struct OutlierCall {
       *low[i] = tensorOf(bytes[i].data(), HEDDLE_E4M3);
     args.descale_q = descales[0].data(), args.descale_k = descales[1].data(), args.descale_v = descales[2].data();
     args.rotation = rotation;
-    CHECK_OK(heddle_cpu_run(pattern, "quantize", &args, 1));
+    CHECK_OK(heddle_cpu_run(pattern, rotation ? "quantize_rotated" : "quantize", &args, 1));
     auto forward = sized<heddle_attention_args>();
     forward.q = args.quantized_q, forward.k = args.quantized_k, forward.v = args.quantized_v;
     forward.descale_q = args.descale_q, forward.descale_k = args.descale_k, forward.descale_v = args.descale_v;
@@ -189,19 +189,24 @@ TEST_CASE("a rotation is of signs, one for each channel of q and k, and is apart
   QuantizeCall call;
   Elements signs(kHeads * kDim, 1); // the first kDim of them
   call.args.rotation = signs.data();
-  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1));
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize_rotated", &call.args, 1));
   const std::vector<unsigned char> ofOnes = call.bytes[0], values = call.bytes[2];
   signs[3] = -1;
-  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1));
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize_rotated", &call.args, 1));
   CHECK(ofOnes != call.bytes[0]);
   CHECK(values == call.bytes[2]);
   signs[7] = 0.5f;
-  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1), HEDDLE_INVALID_ARGUMENT,
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize_rotated", &call.args, 1), HEDDLE_INVALID_ARGUMENT,
                 "rotation: element 7: expected 1 or -1, got 0.5");
   signs[7] = 1;
   call.args.k_mean = signs.data();
-  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1), HEDDLE_INVALID_ARGUMENT,
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize_rotated", &call.args, 1), HEDDLE_INVALID_ARGUMENT,
                 "k_mean: expected memory apart from rotation");
+  call.args.k_mean = nullptr, call.args.rotation = nullptr;
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize_rotated", &call.args, 1), HEDDLE_INVALID_ARGUMENT, "rotation");
+  call.args.rotation = signs.data();
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "quantize", &call.args, 1), HEDDLE_UNSUPPORTED,
+                "a call of kind quantize has no rotation");
   auto forward = sized<heddle_attention_args>();
   forward.q = call.args.q, forward.k = call.args.k, forward.v = call.args.v, forward.rotation = signs.data();
   CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &forward, 1), HEDDLE_UNSUPPORTED,
@@ -229,9 +234,17 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   }
   CHECK_OK(status);
   CHECK(infoOf(kernel.get()).spill_bytes == 0);
-  problem.dtype = HEDDLE_BF16;
-  CHECK_OK(heddle_compiler_kernel(compiler.get(), device.get(), pattern.get(), &problem, HEDDLE_FIRST_SOON, &found));
-  CHECK(infoOf(KernelHandle(found).get()).spill_bytes == 0);
+  const auto compiled = [&](const char *kind, heddle_dtype dtype) {
+    problem.kind = kind, problem.dtype = dtype;
+    CHECK_OK(heddle_compiler_kernel(compiler.get(), device.get(), pattern.get(), &problem, HEDDLE_FIRST_SOON, &found));
+    return KernelHandle(found);
+  };
+  const KernelHandle rotating = compiled("quantize_rotated", HEDDLE_FP32);
+  CHECK(infoOf(rotating.get()).spill_bytes == 0);
+  for (const char *kind : {"quantize", "quantize_rotated"})
+    CHECK(infoOf(compiled(kind, HEDDLE_BF16).get()).spill_bytes == 0);
+  problem.head_dim = problem.value_dim = 512;
+  CHECK(infoOf(compiled("quantize_rotated", HEDDLE_BF16).get()).spill_bytes == 0);
   QuantizeCall call;
   char *const base = reinterpret_cast<char *>(uintptr_t(0x10000000));
   int place = 0;
@@ -247,24 +260,26 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   alignas(256) static unsigned char workspace[2048];
   std::fill_n(workspace, sizeof workspace, 0xff);
   call.args.workspace = workspace, call.args.workspace_bytes = bytes;
-  const auto launchesOf = [&](const heddle_attention_args &args) {
+  const auto launchesOf = [&](const heddle_attention_args &args, const heddle_kernel *launched) {
     int before = 0, after = 0;
     heddle::fake::fakeCudaLaunches(&before);
-    CHECK_OK(heddle_kernel_launch(kernel.get(), nullptr, &args));
+    CHECK_OK(heddle_kernel_launch(launched, nullptr, &args));
     heddle::fake::fakeCudaLaunches(&after);
     return after - before;
   };
-  CHECK(launchesOf(call.args) == 1);
+  CHECK(launchesOf(call.args, kernel.get()) == 1);
   CHECK(workspace[0] + workspace[175] + workspace[256] + workspace[bytes - 1] == 0);
   CHECK(workspace[176] + workspace[bytes] == 2 * 0xff);
   call.args.k_mean = reinterpret_cast<float *>(base + 0x10000 * ++place);
-  CHECK(launchesOf(call.args) == 1);
+  CHECK(launchesOf(call.args, kernel.get()) == 1);
   call.args.q.size[1] = call.args.quantized_q.size[1] = 0;
-  CHECK(launchesOf(call.args) == 1);
+  CHECK(launchesOf(call.args, kernel.get()) == 1);
   call.args.rotation = reinterpret_cast<float *>(base + 0x10000 * ++place);
-  CHECK(launchesOf(call.args) == 1);
+  CHECK(launchesOf(call.args, rotating.get()) == 1);
+  CHECK_REFUSED(heddle_kernel_launch(kernel.get(), nullptr, &call.args), HEDDLE_UNSUPPORTED,
+                "a call of kind quantize has no rotation");
   call.args.rotation = reinterpret_cast<float *>(base + 0x10000 * place + 4);
-  CHECK_REFUSED(heddle_kernel_launch(kernel.get(), nullptr, &call.args), HEDDLE_INVALID_ARGUMENT,
+  CHECK_REFUSED(heddle_kernel_launch(rotating.get(), nullptr, &call.args), HEDDLE_INVALID_ARGUMENT,
                 "rotation: address: expected device memory at a multiple of 16 bytes");
   call.args.rotation = nullptr;
   call.args.k_mean = const_cast<float *>(call.args.descale_v);

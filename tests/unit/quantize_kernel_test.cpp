@@ -12,7 +12,7 @@ using namespace heddle::test;
 
 namespace {
 
-const Kind kQuantize = {KindBase::quantize};
+const Kind kQuantize = {KindBase::quantize}, kRotated = {KindBase::quantizeRotated};
 
 AttentionSizes sizesOf(int64_t batch, int64_t rows, int64_t keys, int64_t heads, int64_t kvHeads, int64_t headDim = 64,
                        int64_t valueDim = 64) {
@@ -40,7 +40,7 @@ struct QuantizeCall {
 
   std::vector<Role> written() const {
     std::vector<Role> roles;
-    for (const KindRole &known : kQuantize.roles())
+    for (const KindRole &known : inputs.kind.roles())
       if (includes(known.access, Access::write) && (known.role != Role::kMean || inputs.isGiven(Role::kMean)))
         roles.push_back(known.role);
     return roles;
@@ -56,6 +56,7 @@ struct QuantizeCall {
 
   /// Rows of q and k.
   void rotate(uint64_t seed = 7) {
+    inputs.kind = kRotated;
     inputs.rotation = randomSigns({inputs.sizes.headDim}, seed, specOf(Role::rotation).name);
   }
 
@@ -68,7 +69,7 @@ struct QuantizeCall {
     for (Role role : written())
       call.give(role, results.of(role).data.data());
     setSizes(inputs.sizes, call);
-    const Status status = cpuFunctionOf(KindBase::quantize)(call);
+    const Status status = cpuFunctionOf(inputs.kind.base)(call);
     REQUIRE_MESSAGE(status.isOk(), status.message());
     return results;
   }
@@ -86,7 +87,7 @@ struct QuantizeCall {
     const auto tensorOf = [this, &results](Role role) -> const HostTensor & {
       return results.isGiven(role) ? results.of(role) : inputs.of(role);
     };
-    for (const KindRole &known : kQuantize.roles())
+    for (const KindRole &known : inputs.kind.roles())
       if (const std::vector<int64_t> &shape = tensorOf(known.role).shape; shape.size() == 4) {
         host.symbols[strideOf(known.role, StrideDim::batch)] = shape[1] * shape[2] * shape[3];
         host.symbols[strideOf(known.role, StrideDim::row)] = shape[2] * shape[3];
@@ -123,17 +124,17 @@ bool areAlike(const HostTensor &a, const HostTensor &b) {
 
 struct QuantizeKernel {
   explicit QuantizeKernel(const std::string &changes = "", DType dtype = DType::bf16, int64_t headDim = 64,
-                          int64_t valueDim = 64) {
+                          int64_t valueDim = 64, const Kind &kind = kQuantize) {
     const auto file = loaded(test::places().patterns + "/causal.mlir");
     auto prepared = preparePattern(*file, PassFunctions::ofDefaults, Walk::queries);
     REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
     KernelShape shape;
-    shape.kind = kQuantize;
+    shape.kind = kind;
     shape.arch = *findGpuArch("sm_80");
     shape.headDim = headDim, shape.valueDim = valueDim;
     shape.elements = CallElements(dtype);
     const KernelRequest request = makeRequest(*prepared, shape);
-    auto config = parseConfig(request, "skeleton=quantize" + changes);
+    auto config = parseConfig(request, "skeleton=" + kind.name() + changes);
     REQUIRE_MESSAGE(config.isOk(), config.status().message());
     auto source = test::firstSource(*prepared, request, *config);
     REQUIRE_MESSAGE(source.isOk(), source.status().message());
@@ -173,6 +174,12 @@ struct QuantizeKernel {
   }
 
   std::unique_ptr<HostKernel> code;
+};
+
+struct RotatedKernel : QuantizeKernel {
+  explicit RotatedKernel(const std::string &changes = "", DType dtype = DType::bf16, int64_t headDim = 64,
+                         int64_t valueDim = 64)
+      : QuantizeKernel(changes, dtype, headDim, valueDim, kRotated) {}
 };
 
 } // namespace
@@ -259,7 +266,7 @@ struct RotatedCall : QuantizeCall {
 
   RoleTensors plain() const {
     QuantizeCall call = *this;
-    call.inputs.rotation = {};
+    call.inputs.kind = kQuantize, call.inputs.rotation = {};
     return call.onCpu();
   }
 };
@@ -278,7 +285,7 @@ TEST_CASE("rotated rows: every number of elements that are rotated together, hea
     CAPTURE(dim);
     QuantizeCall call(sizesOf(2, 37, 51, 4, 2, dim, 32));
     call.rotate();
-    const QuantizeKernel kernel("", DType::bf16, dim, 32);
+    const RotatedKernel kernel("", DType::bf16, dim, 32);
     kernel.check(call);
     call.smooth();
     kernel.checkSmoothed(call);
@@ -289,9 +296,9 @@ TEST_CASE("rotated rows: of other types, in shared memory, in blocks with thread
   for (DType dtype : {DType::fp16, DType::fp32}) {
     QuantizeCall call(sizesOf(1, 130, 45, 3, 1, 96, 96), dtype);
     call.rotate();
-    QuantizeKernel("", dtype, 96, 96).check(call);
+    RotatedKernel("", dtype, 96, 96).check(call);
   }
-  const QuantizeKernel held(",units=1,warps=1,min_blocks=1,slots=9,ahead=2", DType::bf16, 80, 64);
+  const RotatedKernel held(",units=1,warps=1,min_blocks=1,slots=9,ahead=2", DType::bf16, 80, 64);
   QuantizeCall call(sizesOf(2, 70, 31, 4, 2, 80, 64)); // more pieces than find room: some are read again
   call.rotate();
   held.check(call);
@@ -325,7 +332,7 @@ TEST_CASE("of rotated rows, infinity and NaN take the elements that are rotated 
   call.inputs.k.set(place(0, 0, 95), NAN);
   call.inputs.k.set(place(59, 0, 0), -INFINITY);
   call.inputs.k.set(place(59, 0, 31), INFINITY);
-  QuantizeKernel("", DType::fp32, 96, 96).check(call);
+  RotatedKernel("", DType::fp32, 96, 96).check(call);
   const RoleTensors results = call.onCpu();
   CHECK(countNaN(results.quantizedQ) == 32);
   CHECK(countNaN(results.quantizedK) == 64);
@@ -350,7 +357,7 @@ TEST_CASE("rotated rows of zeros are positive zeros of scale 1; a sum beyond fp3
     CHECK(element == std::byte(0));
   CHECK(countNaN(results.quantizedK) >= 1);
   CHECK(results.descaleK.get(0) < 1);
-  const RoleTensors ofKernel = QuantizeKernel("", DType::fp32).run(call, 2, BlockOrder::ascending);
+  const RoleTensors ofKernel = RotatedKernel("", DType::fp32).run(call, 2, BlockOrder::ascending);
   for (Role role : call.written())
     CHECK(areAlike(ofKernel.of(role), results.of(role)));
 }
@@ -384,18 +391,20 @@ TEST_CASE("signs of a tensor file are 1 or -1, one for each channel; random ones
     RoleTensors tensors;
     tensors.q = call.inputs.q, tensors.k = call.inputs.k, tensors.v = call.inputs.v;
     tensors.rotation = std::move(rotation);
-    return makeAttentionInputs(tensors, kQuantize).status().message();
+    return makeAttentionInputs(tensors, kRotated).status().message();
   };
   CHECK(refusal(call.inputs.rotation).empty());
   HostTensor other = call.inputs.rotation;
   other.set(63, 0);
   CHECK(refusal(other) == "attention arguments: rotation: element 63: expected 1 or -1, got 0.000000");
   CHECK(refusal(randomSigns({32}, 1, "rotation")) == "tensor 'rotation' is fp32 [32]; expected [64]");
+  CHECK_FALSE(refusal({}).empty());
 }
 
 TEST_CASE("e4m3 is no input") {
   CpuCall call;
   call.elements = CallElements(DType::e4m3);
-  CHECK(cpuFunctionOf(KindBase::quantize)(call).message() ==
-        "attention arguments: q: dtype: calls of kind quantize take bf16, fp16 or fp32, not e4m3");
+  for (const Kind &kind : {kQuantize, kRotated})
+    CHECK(cpuFunctionOf(kind.base)(call).message() ==
+          "attention arguments: q: dtype: calls of kind " + kind.name() + " take bf16, fp16 or fp32, not e4m3");
 }

@@ -220,7 +220,8 @@ TEST_CASE("k and v of e4m3 beside another q have scales of sequences and kv head
 
 TEST_CASE("scales in host memory are finite and above 0, signs are 1 or -1, other numbers anything") {
   const float good[] = {0x1p-126f, 1, 3e38f}, signs[] = {1, -1, 1};
-  const KindRole &scale = *Kind().find(Role::descaleV), &rotation = *Kind{KindBase::quantize}.find(Role::rotation);
+  const KindRole &scale = *Kind().find(Role::descaleV),
+                 &rotation = *Kind{KindBase::quantizeRotated}.find(Role::rotation);
   CHECK(checkNumbers(scale, good, 3).isOk());
   CHECK(checkNumbers(rotation, signs, 3).isOk());
   const auto refusal = [](const KindRole &role, float bad) {

@@ -122,9 +122,10 @@ TEST_CASE("device files include what they use") {
     MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
     return;
   }
-  const Beginning kernels[] = {{{"forward", "sm_90a"}}, {{"backward", "sm_90a"}},        {{"forward", "sm_80"}},
-                               {{"backward", "sm_80"}}, {{"row_dot", "sm_80"}},          {{"decode", "sm_80"}},
-                               {{"quantize", "sm_89"}}, {{"cascade", "sm_80", "causal"}}};
+  const Beginning kernels[] = {
+      {{"forward", "sm_90a"}}, {{"backward", "sm_90a"}},        {{"forward", "sm_80"}},
+      {{"backward", "sm_80"}}, {{"row_dot", "sm_80"}},          {{"decode", "sm_80"}},
+      {{"quantize", "sm_89"}}, {{"quantize_rotated", "sm_89"}}, {{"cascade", "sm_80", "causal"}}};
   for (const EmbeddedFile &file : skeletonSources()) {
     Status status;
     for (const Beginning &kernel : kernels)

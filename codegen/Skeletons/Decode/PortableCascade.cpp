@@ -12,47 +12,13 @@
 #include "codegen/Skeletons/Decode/decode_layout.cuh"
 #include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
-#include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "codegen/Skeletons/Shared/Sibling.h"
 #include "runtime/Core/LaunchPlan.h"
 
 namespace heddle {
 namespace {
 
 using Symbol = LaunchSymbol;
-
-/// The fields of decode, under the name of this skeleton.
-struct CascadeConfig : DecodeConfig {
-  CascadeConfig() = default;
-  CascadeConfig(const KernelConfig &config) { readFields(config, *this); }
-  CascadeConfig(const DecodeConfig &config) : DecodeConfig(config) {}
-  operator KernelConfig() const { return writeFields(*this); }
-  KernelConfig ofDecode() const { return DecodeConfig::operator KernelConfig(); }
-
-  static const FieldsOf<CascadeConfig> &fields() {
-    static const FieldsOf<CascadeConfig> list = [] {
-      FieldsOf<CascadeConfig> own = {"portable_cascade", {}};
-      for (const FieldOf<DecodeConfig> &field : DecodeConfig::fields().list)
-        own.list.push_back({field.name, field.member, field.least, field.most, field.names});
-      return own;
-    }();
-    return list;
-  }
-};
-
-KernelRequest ofDecode(KernelRequest request) {
-  request.kind = {KindBase::decode};
-  return request;
-}
-
-SmemLayout layoutOf(const KernelRequest &request, const CascadeConfig &config) {
-  return portableDecodeSkeleton().planSmem(request, config.ofDecode());
-}
-
-std::optional<std::string> whyNotDecode(const KernelRequest &request, const KernelConfig &config) {
-  const std::optional<Rejection> why =
-      portableDecodeSkeleton().whyInfeasible(ofDecode(request), CascadeConfig(config).ofDecode());
-  return why ? std::optional(why->constraint + ": " + why->reason) : std::nullopt;
-}
 
 LaunchExpr atLeastOne(const LaunchExpr &size) { return LaunchExpr::apply(LaunchExpr::Op::max, {size, 1}); }
 
@@ -78,46 +44,21 @@ KernelLaunch besideDecode(const LaunchPlan &plan, const KernelLaunch &decode, co
   return launch;
 }
 
-class PortableCascade final : public Family<CascadeConfig, KindBase::cascade, AsyncCopies, layoutOf> {
+class PortableCascade final : public Sibling<KindBase::cascade, portableDecodeSkeleton> {
 public:
-  Status checkRequest(const KernelRequest &request) const override;
-  std::vector<Knob> knobs(const KernelRequest &request) const override {
-    return portableDecodeSkeleton().knobs(ofDecode(request));
-  }
-  const std::vector<Constraint> &constraints() const override {
-    static const std::vector<Constraint> list = {{"ranges", "every field lies in its range", checkRanges},
-                                                 {"decode", "those of portable_decode", whyNotDecode}};
-    return list;
-  }
-  KernelConfig defaultConfig(const KernelRequest &request) const override {
-    return ofCascade(portableDecodeSkeleton().defaultConfig(ofDecode(request)));
-  }
-  std::vector<KernelConfig> fallbackConfigs(const KernelRequest &request) const override {
-    std::vector<KernelConfig> configs;
-    for (const KernelConfig &config : portableDecodeSkeleton().fallbackConfigs(ofDecode(request)))
-      configs.push_back(ofCascade(config));
-    return configs;
-  }
-  ScheduleFacts schedule(const KernelConfig &config) const override {
-    return portableDecodeSkeleton().schedule(CascadeConfig(config).ofDecode());
-  }
+  PortableCascade() : Sibling("portable_cascade") {}
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
-  std::string traits(const KernelRequest &request, const KernelConfig &config) const override {
-    return portableDecodeSkeleton().traits(request, CascadeConfig(config).ofDecode());
-  }
 
 protected:
+  Status checkRequest(const KernelRequest &request) const override;
   std::vector<KernelEntry> entries() const override {
     return {
         {"heddle_kernel", "Kernel"}, {"heddle_cascade_plan", "Kernel::Plan"}, {"heddle_cascade_join", "Kernel::Join"}};
   }
-
-private:
-  static KernelConfig ofCascade(const KernelConfig &config) { return CascadeConfig(DecodeConfig(config)); }
 };
 
 Status PortableCascade::checkRequest(const KernelRequest &request) const {
-  HEDDLE_TRY(portableDecodeSkeleton().appliesTo(ofDecode(request)));
+  HEDDLE_TRY(Sibling::checkRequest(request));
   const bool isOnOneLattice = request.variants.size() == 1 && request.variants.front().queryRate == 1 &&
                               request.variants.front().keyRates == std::vector<int64_t>{1};
   if (request.keepsByHead || !isOnOneLattice)
@@ -129,8 +70,8 @@ Status PortableCascade::checkRequest(const KernelRequest &request) const {
 
 // In front of the launches of decode those that find out what is shared, behind them those that join what was left.
 LaunchPlan PortableCascade::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
-  const CascadeConfig config(given);
-  LaunchPlan plan = portableDecodeSkeleton().planLaunch(request, config.ofDecode());
+  const DecodeConfig config(ofOther(given));
+  LaunchPlan plan = Sibling::planLaunch(request, given);
   for (WorkspaceRegion &region : plan.regions)
     region.first = region.last = 1;
   const LaunchExpr rows = mostRows() * Symbol::heads;
@@ -146,7 +87,7 @@ LaunchPlan PortableCascade::planLaunch(const KernelRequest &request, const Kerne
                last = besideDecode(plan, decode, "heddle_cascade_join", 2);
   first.grid[0] = 1;
   first.sharedBytes = decode::kControlBytes + config.threads() * 16;
-  last.grid[0] = ceilDiv(rows, CascadeConfig::kWarps);
+  last.grid[0] = ceilDiv(rows, DecodeConfig::kWarps);
   last.sharedBytes = 0;
   plan.launches.insert(plan.launches.begin(), first);
   plan.launches.push_back(last);

@@ -1,5 +1,6 @@
 // Owns what the quantize skeleton serves, its search space, constraints, workspace and launch: q, k and v as e4m3 with a
-// scale for each head, on every GPU. Change it together with quantize.cuh.
+// scale for each head, on every GPU; QuantizeRotated.cpp asks it for kernels that rotate rows of q and k first. Change it
+// together with quantize.cuh.
 #include "codegen/Skeletons/Quantize/quantize_layout.cuh"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
@@ -85,6 +86,8 @@ SmemLayout layoutOf(const KernelRequest &request, const QuantizeConfig &config) 
   return layout;
 }
 
+bool rotates(const KernelRequest &request) { return request.kind.find(Role::rotation); }
+
 struct QuantizedRole {
   Role from, to, descale;
   LaunchSymbol rows, heads;
@@ -149,10 +152,16 @@ KernelConfig Quantize::defaultConfig(const KernelRequest &request) const {
   return config;
 }
 
+// Rotated rows spill with four units where lanes of a whole warp have one, and on architectures behind Hopper: there fewer
+// units in more slots are as many bytes under way.
 std::vector<KernelConfig> Quantize::fallbackConfigs(const KernelRequest &request) const {
-  QuantizeConfig fallback = defaultConfig(request);
-  fallback.minBlocks = 1;
-  return {fallback};
+  const QuantizeConfig first = defaultConfig(request);
+  QuantizeConfig smaller = first, fewer = first;
+  smaller.units = first.units * 3 / 4, smaller.slots = first.slots * 4 / 3;
+  fewer.minBlocks = 1;
+  if (first.slots > 0 && smaller.units * 4 == first.units * 3)
+    return {smaller, fewer};
+  return {fewer};
 }
 
 KernelConfig Quantize::takenBack(KernelConfig given) const {
@@ -184,6 +193,8 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
   const PointerSource counters = plan.appendRegion("counters", words * int64_t(sizeof(uint32_t)));
   const PointerSource columns = plan.appendRegion("columns", columnWords * int64_t(sizeof(uint32_t)));
   KernelLaunch &launch = plan.launches.emplace_back();
+  if (rotates(request))
+    launch.appendPointer(Role::rotation);
   LaunchExpr pieces = 0, heads = 0, most = 0;
   for (const QuantizedRole &tensor : kRolesOfTensors) {
     const int64_t dim = tensor.from == Role::v ? request.valueDim : request.headDim;
@@ -209,8 +220,7 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
   launch.clears.push_back({counters, 0, words, 0});
   launch.clears.push_back({columns, 0, columnWords, 0});
   launch.clears.push_back({found, 0, pieceWords, 0});
-  for (const PointerSource &pointer :
-       {counters, columns, PointerSource(Role::kMean), dropped, found, PointerSource(Role::rotation)})
+  for (const PointerSource &pointer : {counters, columns, PointerSource(Role::kMean), dropped, found})
     launch.appendPointer(pointer);
   launch.appendI32(batch);
   launch.appendI32(pieces);
@@ -223,6 +233,7 @@ std::string Quantize::traits(const KernelRequest &request, const KernelConfig &g
   const QuantizeConfig config(given);
   TraitsPrinter printer(request, given);
   printer.constant("kConvertsE4m3", request.arch->features.hasFp8Mma);
+  printer.constant("kRotates", rotates(request));
   printer.smem(layoutOf(request, config));
   return printer.str();
 }

@@ -3,8 +3,8 @@
 //
 // Blocks take numbers from a counter, each of which is a piece of a head. Elements wait for their head in shared memory
 // (quantize_held.cuh), or are read a second time out of the second-level cache (quantize_twice.cuh). The largest magnitude
-// of a head does not depend on the order; so bits do not. Rows of q and k may be rotated where they become floats, when they
-// are measured and when they are converted (quantize_rotation.cuh).
+// of a head does not depend on the order; so bits do not. Where kernels rotate rows of q and k (quantize_rotated.cuh), they do
+// where these become floats, when they are measured and when they are converted (quantize_rotation.cuh).
 //
 // Traits, all `static constexpr int`:
 //   kWarps, kMinBlocks   warps of one block, blocks of one SM
@@ -13,6 +13,7 @@
 //   kSlots, kAhead       pieces of a block in shared memory, 0: none; of these, those under way
 //   kEvictFirst          1: what is read the second time and what is written need not stay in the cache
 //   kConvertsE4m3        1: there is an instruction that rounds to e4m3
+//   kRotates             1: rows of q and k are rotated
 //   kHeadDim, kValueDim  multiples of 16
 //   Element              of q, k and v
 //   kSmemControl         where the words lie that the threads of a block exchange
@@ -27,7 +28,7 @@
 namespace heddle {
 
 template <class Traits, class> struct Quantize : QuantizePieces<QuantizeUnits<Traits>> {
-  using Params = QuantizeParams;
+  using Params = QuantizeParams<Quantize>;
   static constexpr int kThreads = 32 * quantize::warpsOfBlock(Traits::kWarps, Traits::kSlots);
   static constexpr int kMinBlocks = Traits::kMinBlocks;
 

@@ -6,6 +6,7 @@
 
 #include "Ptx/memory.cuh"
 #include "Ptx/streams.cuh"
+#include "Quantize/quantize_params.cuh"
 #include "Quantize/quantize_pieces.cuh"
 #include "Quantize/quantize_rotation.cuh"
 #include "Quantize/quantize_units.cuh"
@@ -129,13 +130,15 @@ DEV void measureRotatedColumns(const PiecePlace<K> &place, const float *signs, c
 }
 
 template <class K, int Units>
-DEV void measureColumns(const QuantizeParams &p, const PiecePlace<K> &place, const Unit<K> (&units)[Units],
+DEV void measureColumns(const QuantizeParams<K> &p, const PiecePlace<K> &place, const Unit<K> (&units)[Units],
                         float *rows) {
-  if (const float *signs = signsOf(p, place))
-    return measureRotatedColumns(place, signs, units, rows);
-  measureColumn<Column::sum>(place, units, rows);
-  measureColumn<Column::largest>(place, units, rows);
-  measureColumn<Column::largestNegated>(place, units, rows);
+  if constexpr (K::kRotates) {
+    measureRotatedColumns(place, p.rotation, units, rows);
+  } else {
+    measureColumn<Column::sum>(place, units, rows);
+    measureColumn<Column::largest>(place, units, rows);
+    measureColumn<Column::largestNegated>(place, units, rows);
+  }
 }
 
 // When all pieces of the head have been added: its means, and the largest magnitude of what is left of it.

@@ -1,9 +1,10 @@
 // What blocks tell each other of a head: magnitudes that they have found, and when all are known. Traits:
-// kWarps, and what quantize_columns.cuh does.
+// kWarps, kRotates, and what quantize_columns.cuh does.
 #pragma once
 
 #include "Ptx/warp.cuh"
 #include "Quantize/quantize_columns.cuh"
+#include "Quantize/quantize_params.cuh"
 #include "Quantize/quantize_pieces.cuh"
 #include "Quantize/quantize_rotation.cuh"
 #include "Quantize/quantize_rows.cuh"
@@ -27,9 +28,17 @@ template <class K> struct Piece {
   float largest[K::kWarps]; // by each warp
 };
 
-template <class K> DEV void measure(const QuantizeParams &p, const Unit<K> (&units)[K::kUnits], Piece<K> &piece) {
-  const float *signs = signsOf(p, piece.place);
-  const float largest = signs ? largestRotated<K>(signs, units) : largestOf<K>(units);
+// In the units of this thread, of what is converted.
+template <class K>
+DEV float largestOfThread(const QuantizeParams<K> &p, const PiecePlace<K> &place, const Unit<K> (&units)[K::kUnits]) {
+  if constexpr (K::kRotates)
+    if (!place.isOfValues)
+      return largestRotated<K>(p.rotation, units);
+  return largestOf<K>(units);
+}
+
+template <class K> DEV void measure(const QuantizeParams<K> &p, const Unit<K> (&units)[K::kUnits], Piece<K> &piece) {
+  const float largest = largestOfThread(p, piece.place, units);
   const int32_t bits = ptx::largestOfWarp(__float_as_int(largest)); // bits ascend with numbers from 0 on
   if (threadIdx.x % 32 == 0)
     piece.largest[threadIdx.x / 32] = __int_as_float(bits);

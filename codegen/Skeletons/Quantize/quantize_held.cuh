@@ -124,14 +124,14 @@ struct Dropped {
   }
 };
 
-template <class K> DEV void fill(const QuantizeParams &p, Piece<K> &piece, int32_t number, int32_t slot) {
+template <class K> DEV void fill(const QuantizeParams<K> &p, Piece<K> &piece, int32_t number, int32_t slot) {
   piece.place = placeOf<K>(p, number);
   piece.number = number;
   piece.slot = slot;
 }
 
 template <class K>
-DEV void convertDropped(const QuantizeParams &p, Piece<K> *pieces, Dropped &dropped, KnownFactor<K> &known) {
+DEV void convertDropped(const QuantizeParams<K> &p, Piece<K> *pieces, Dropped &dropped, KnownFactor<K> &known) {
   const int32_t thread = static_cast<int32_t>(threadIdx.x);
   for (int turn = 0;; turn ^= 1) {
     Piece<K> &piece = pieces[turn];
@@ -166,7 +166,7 @@ template <int Held, class K> DEV Step stepOf(const Piece<K> *pieces, Queue &unde
 }
 
 template <class K, int Slots, int Ahead>
-DEV void walkHeld(const QuantizeParams &p, unsigned char *control, uint32_t slots, float *columnRows) {
+DEV void walkHeld(const QuantizeParams<K> &p, unsigned char *control, uint32_t slots, float *columnRows) {
   constexpr int kHeld = Slots - Ahead, kPieces = quantize::piecesHere(Slots); // one more is filled, one still read
   static_assert(kPieces <= 16 && Ahead >= 1 && kHeld >= 1, "numbers of four bits");
   static_assert(kPieces * sizeof(Piece<K>) <= quantize::controlBytes(K::kWarps, Slots),

@@ -15,13 +15,18 @@ struct QuantizedTensor {
   int32_t firstPiece, firstHead; // those of tensors before it count
 };
 
-struct QuantizeParams {
+// Of kernels that rotate rows of q and k: a sign for each of their columns.
+template <bool Rotates> struct RotationField {
+  const float *rotation;
+};
+template <> struct RotationField<false> {};
+
+template <class K> struct QuantizeParams : RotationField<K::kRotates != 0> {
   QuantizedTensor tensors[3];
   uint32_t *counters, *columns; // zero
   float *kMean;                 // [batch, heads of k, kHeadDim]; null: k is not smoothed
   int32_t *dropped;             // a word of each piece
   uint32_t *found;              // the same; zero
-  const float *rotation;        // a sign for each column of q and k; null: these are not rotated
   int32_t batch, pieces;        // of all tensors
   int32_t lead;                 // a piece is converted so many numbers after its magnitudes are asked for
 };

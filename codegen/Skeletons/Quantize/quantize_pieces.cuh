@@ -1,5 +1,6 @@
 // Where a piece lies: rows of one head that a block takes at a time. Pieces are numbered tensor by tensor, kHeads
-// heads by kHeads heads, and of these in turn. Traits: kHeadDim, kValueDim, kWarps, kUnits, kHeads.
+// heads by kHeads heads, and of these in turn. Traits: kHeadDim, kValueDim, kWarps, kUnits, kHeads,
+// kRotates.
 #pragma once
 
 #include "Quantize/quantize_layout.cuh"
@@ -55,7 +56,7 @@ template <class K> struct PiecePlace {
   int32_t lastOfHeads; // the highest number of a piece of the heads that are numbered in turn with this one
 };
 
-template <class K> DEV PiecePlace<K> placeOf(const QuantizeParams &p, int32_t number) {
+template <class K> DEV PiecePlace<K> placeOf(const QuantizeParams<K> &p, int32_t number) {
   PiecePlace<K> place = {};
   if (number < 0 || number >= p.pieces)
     return place;

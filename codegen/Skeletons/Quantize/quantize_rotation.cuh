@@ -12,7 +12,6 @@
 
 #include "Ptx/memory.cuh"
 #include "Quantize/quantize_layout.cuh"
-#include "Quantize/quantize_params.cuh"
 #include "Quantize/quantize_pieces.cuh"
 #include "Quantize/quantize_units.cuh"
 
@@ -28,11 +27,6 @@ template <class K> struct Rotation {
   static constexpr float kFactor = inverseRoot(kTogether);
   static_assert(kLanes >= 2 && kLanes <= 32, "lanes of one warp have other units of a row");
 };
-
-// Null: nothing is rotated. Rows of v never are.
-template <class K> DEV const float *signsOf(const QuantizeParams &p, const PiecePlace<K> &place) {
-  return place.isOfValues ? nullptr : p.rotation;
-}
 
 // Of the columns of a thread's units.
 template <class K, int Dim> DEV void loadSigns(const UnitPlace<K, Dim> &own, const float *signs, UnitValues &values) {

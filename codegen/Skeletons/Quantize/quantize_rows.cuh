@@ -1,8 +1,10 @@
-// Rows of a piece between memory and registers. Traits: kWarps, kUnits, kHeadDim, kValueDim, kEvictFirst.
+// Rows of a piece between memory and registers. Traits: kWarps, kUnits, kHeadDim, kValueDim, kEvictFirst,
+// kRotates.
 #pragma once
 
 #include "Ptx/memory.cuh"
 #include "Ptx/streams.cuh"
+#include "Quantize/quantize_params.cuh"
 #include "Quantize/quantize_pieces.cuh"
 #include "Quantize/quantize_rotation.cuh"
 #include "Quantize/quantize_units.cuh"
@@ -96,10 +98,14 @@ template <bool IsLast, class K> DEV void load(const PiecePlace<K> &place, Unit<K
 }
 
 template <class K>
-DEV void store(const QuantizeParams &p, const PiecePlace<K> &place, const Unit<K> (&units)[K::kUnits], float factor) {
-  if (const float *signs = signsOf(p, place))
-    storeRotated(place, signs, units, factor);
-  else if (place.mean)
+DEV void store(const QuantizeParams<K> &p, const PiecePlace<K> &place, const Unit<K> (&units)[K::kUnits],
+               float factor) {
+  if constexpr (K::kRotates) {
+    if (place.isOfValues)
+      storeRows<K::kValueDim, false>(place, units, factor);
+    else
+      storeRotated(place, p.rotation, units, factor);
+  } else if (place.mean)
     storeRows<K::kHeadDim, true>(place, units, factor);
   else if (K::kDimsDiffer && place.isOfValues)
     storeRows<K::kValueDim, false>(place, units, factor);

@@ -18,7 +18,7 @@ template <class K> struct Turn {
 };
 constexpr int kTurns = 3;
 
-template <class K> DEV void takeTurn(const QuantizeParams &p, Turn<K> &turn) {
+template <class K> DEV void takeTurn(const QuantizeParams<K> &p, Turn<K> &turn) {
   const int32_t number = static_cast<int32_t>(ptx::addGlobal(p.counters, 1));
   turn.measured.place = placeOf<K>(p, number);
   turn.converted.place = placeOf<K>(p, number - p.lead);
@@ -30,7 +30,7 @@ template <class K> DEV void publishCounted(const Piece<K> &piece) {
   ptx::addRelease(piece.place.counters + 1, 1);
 }
 
-template <class K> DEV void walkTwice(const QuantizeParams &p, unsigned char *control, float *columnRows) {
+template <class K> DEV void walkTwice(const QuantizeParams<K> &p, unsigned char *control, float *columnRows) {
   static_assert(kTurns * sizeof(Turn<K>) <= quantize::controlBytes(K::kWarps, 0), "quantize_layout.cuh reserves it");
   Turn<K> *const turns = reinterpret_cast<Turn<K> *>(control);
   if (threadIdx.x == kTaker)

@@ -36,7 +36,7 @@ class QuantizeSpec(NamedTuple):
 
     @property
     def kind(self):
-        return _kinds.kinds()["quantize"]
+        return _kinds.kinds()["quantize" if self.rotation is None else "quantize_rotated"]
 
     def given(self):
         """Tensors, by role."""

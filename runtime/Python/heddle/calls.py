@@ -190,7 +190,7 @@ def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool =
 
 
 def random_signs(head_dim: int, seed: int = 0, device=None):
-    """For `rotation` of heddle.quantize: fp32 [head_dim], each 1 or -1, as `heddle make-inputs --with=rotation --seed=N` has them."""
+    """For `rotation` of heddle.quantize: fp32 [head_dim], each 1 or -1, as `heddle make-inputs --kind=quantize_rotated --seed=N` has them."""
     import torch
     return torch.tensor(_quantize.signs(head_dim, seed), dtype=torch.float32, device=device)
 
