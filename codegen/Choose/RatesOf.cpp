@@ -106,6 +106,12 @@ std::string whyNoPages(attn::PatternOp pattern) {
   return {};
 }
 
+std::vector<int64_t> wholesOf(attn::PatternOp pattern) {
+  const std::optional<unsigned> queries = pattern.getWholeArgument(attn::WholeAxis::Queries),
+                                keys = pattern.getWholeArgument(attn::WholeAxis::Keys);
+  return queries && keys ? std::vector<int64_t>{*queries, *keys} : std::vector<int64_t>();
+}
+
 PatternRates ratesOf(const AnalysedPattern &analysed) {
   attn::PatternOp pattern = analysed.pattern;
   const attn::PatternAnalysis &analysis = analysed.analysis;
@@ -120,6 +126,7 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
   rates.gradients = gradientsOf(pattern);
   rates.bounds = argumentBounds(pattern);
   rates.qOrigin = originRuleOf(pattern);
+  rates.wholes = wholesOf(pattern);
   rates.grain = attn::grainOf(analysis);
   rates.bandedGrain = attn::bandedGrainOf(analysis).grain;
   rates.transposedGrain = attn::grainOf(analysis, attn::Direction::Transposed);

@@ -30,6 +30,9 @@ std::vector<ArgumentBound> argumentBounds(attn::PatternOp pattern);
 /// Why sequences in pages, each of a length of its own, cannot share the tensors of a pattern; empty: they can.
 std::string whyNoPages(attn::PatternOp pattern);
 
+/// Of a pattern of parts, the arguments that say where queries and keys of the whole end; else none.
+std::vector<int64_t> wholesOf(attn::PatternOp pattern);
+
 PatternRates ratesOf(const AnalysedPattern &analysed);
 
 // Owns the questions that defaults depend on: equal tiles may be dealt out in any order, others want the longest first;

@@ -27,12 +27,26 @@ void dropScales(PlanService &serves, const CallElements &elements) {
 
 } // namespace
 
+// Calls of one whole have none of what parts of sequences have; bounds of what each sequence says are asked by nobody here.
+static void settleParts(PlanService &serves, const KernelRequest &request) {
+  const auto isOfParts = [&](Role role) { return serves.kind->find(role)->presence == Presence::part; };
+  const auto readsWhole = [&](const ArgumentBound &bound) {
+    return std::any_of(request.wholes.begin(), request.wholes.end(),
+                       [&](int64_t argument) { return bound.argumentsRead() >> argument & 1; });
+  };
+  if (request.hasPartsOfSequences())
+    serves.bounds.erase(std::remove_if(serves.bounds.begin(), serves.bounds.end(), readsWhole), serves.bounds.end());
+  else
+    serves.roles.erase(std::remove_if(serves.roles.begin(), serves.roles.end(), isOfParts), serves.roles.end());
+}
+
 LaunchPlan planFor(const KernelRequest &request, int64_t keyOriginStep) {
   LaunchPlan plan{PlanService(request.kind)};
   plan.serves.qOrigin = request.qOrigin;
   plan.serves.keyOriginStep = keyOriginStep;
   plan.serves.bounds = request.bounds;
   dropScales(plan.serves, request.elements);
+  settleParts(plan.serves, request);
   return plan;
 }
 
@@ -113,6 +127,9 @@ void appendRuntimeSizes(KernelLaunch &launch, const KernelRequest &request) {
   for (const OperandSlot &operand : request.operands)
     if (!operand.hasLength)
       words[size_t(operand.argument)] = 0;
+  if (request.hasPartsOfSequences())
+    for (int64_t argument : request.wholes)
+      words[size_t(argument)] = 0;
   if (words.empty())
     words.push_back(0);
   for (LaunchExpr &word : words)

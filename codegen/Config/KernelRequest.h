@@ -29,6 +29,9 @@ struct KernelRequest : PatternRates, CallShape {
   /// unless these are CallElements::hasScaledKeys() and the kernel takes that.
   Status checkTypes(ElementSet served = &ElementTraits::isPacked, bool takesScaledKeys = false) const;
 
+  /// Each sequence of a call says where its part stands, and what the words of `wholes` are.
+  bool hasPartsOfSequences() const { return !wholes.empty() && kind.hasPartsOfSequences(); }
+
   /// Those of kind.gradientsOf, which validate() has found among the pattern's.
   std::vector<GradientSlot> wantedGradients() const;
 

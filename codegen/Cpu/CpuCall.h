@@ -27,6 +27,8 @@ struct CpuCall {
   int32_t qOrigin = 0, kOrigin = 0;
   float scale = 1.0f;
   std::vector<int32_t> params; ///< the pattern's run-time sizes; of a tensor, its length
+  /// Those of a pattern of parts that say where the whole ends; else none. Of kind decode each sequence has words of its own.
+  std::vector<int64_t> wholes;
   /// The pattern's tensors, in the order of PatternInfo::operands; row-major, of the extents that its ops say.
   std::vector<const void *> operands;
   /// What a backward call writes beside its roles: the gradient of a number or tensor of the pattern, in fp32, row-major.

@@ -100,6 +100,16 @@ void giveKeys(const CpuCall &call, int32_t table, CpuCall &own) {
   }
 }
 
+// Where a part of a sequence stands: the first key of it and, behind the last position of the whole, its end.
+void givePositions(const CpuCall &call, CpuCall &own) {
+  const int32_t *origins = call.as<int32_t>(Role::kOrigins), *wholes = call.as<int32_t>(Role::wholeK);
+  own.kOrigin = origins ? origins[own.sequence] : 0;
+  const int32_t whole = wholes ? wholes[own.sequence] : own.kOrigin + own.seqlenK;
+  own.qOrigin = whole - own.seqlenQ;
+  for (int64_t argument : call.wholes)
+    own.params[size_t(argument)] = whole;
+}
+
 // One sequence: a forward call on its lengths, positions and tensors.
 CpuCall sequenceOf(const CpuCall &call, int32_t sequence, int32_t table) {
   const int32_t *offsets = call.as<int32_t>(Role::cuSeqlensQ);
@@ -109,7 +119,7 @@ CpuCall sequenceOf(const CpuCall &call, int32_t sequence, int32_t table) {
   own.batch = 1;
   own.seqlenQ = offsets ? offsets[sequence + 1] - offsets[sequence] : call.seqlenQ;
   giveKeys(call, table, own);
-  own.qOrigin = own.seqlenK - own.seqlenQ;
+  givePositions(call, own);
   own.blockM = std::clamp(own.seqlenQ, 1, call.blockM);
   own.lseRows = call.seqlenQ;
   for (Role role : {Role::q, Role::out}) {
@@ -132,6 +142,9 @@ Status forEachSequence(const CpuCall &call, const std::function<Status(const Cpu
 }
 
 Status decodeOnCpu(const CpuCall &call) {
+  for (Role role : {Role::kOrigins, Role::wholeK})
+    if (call.as<int32_t>(role) && call.wholes.empty())
+      return badPart(role, call.pattern->info().name);
   HEDDLE_TRY(forEachSequence(call, [](const CpuCall &own) { return PageCheck(own).check(); }));
   return forEachSequence(call, [](const CpuCall &own) { return runAttention(own).status(); });
 }

@@ -202,6 +202,7 @@ static Status checkSequencesOf(AttentionInputs &inputs) {
   args.cu_seqlens_q = integersOf(Role::cuSeqlensQ), args.cu_seqlens_k = integersOf(Role::cuSeqlensK);
   args.kv_indptr = integersOf(Role::kvIndptr), args.kv_indices = integersOf(Role::kvIndices);
   args.kv_last_page_len = integersOf(Role::kvLastPageLen), args.shared_k = integersOf(Role::sharedK);
+  args.k_origins = integersOf(Role::kOrigins), args.whole_k = integersOf(Role::wholeK);
   giveSizes(inputs.kind, [&sizes](RoleExtent size) { return sizes.of(size); }, args);
   LaunchSymbols symbols;
   for (const SizeSpec &size : kSizes)

@@ -69,9 +69,7 @@ void CompiledPattern::describe() {
   origin = originRuleOf(pattern);
   bounds = argumentBounds(pattern);
   noPages = whyNoPages(pattern);
-  for (attn::WholeAxis axis : {attn::WholeAxis::Queries, attn::WholeAxis::Keys})
-    if (const std::optional<unsigned> argument = pattern.getWholeArgument(axis))
-      wholeArguments.push_back(*argument);
+  wholeArguments = wholesOf(pattern);
   facts.takes_q_origin = origin == QOriginRule::given;
   facts.name = keep(pattern.getSymName().str());
   facts.text = keep(file->text());
@@ -84,6 +82,7 @@ void CompiledPattern::describe() {
     argument.id = int32_t(i);
     argument.kind = isTensor ? HEDDLE_OPERAND_POINTER : isNumber ? HEDDLE_OPERAND_FLOAT : HEDDLE_OPERAND_INT;
     argument.takes_length = isTensor && attn::lengthDimension(pattern, i).has_value();
+    argument.of_whole = llvm::is_contained(wholeArguments, int64_t(i));
     argument.name = keep(pattern.getParameterName(i).str());
     argument.type = keep(typeText(pattern.getArgumentTypes()[i]));
     argument.doc = keep(pattern.getParameterDoc(i).str());
@@ -131,7 +130,7 @@ Result<int64_t> CompiledPattern::wordOf(const heddle_operand &operand) const {
 }
 
 Result<std::vector<int64_t>> CompiledPattern::parameters(const heddle_operand *operands, uint64_t count,
-                                                         bool needsLengths) {
+                                                         bool needsLengths, std::optional<int64_t> whole) {
   if (count > 0 && !operands)
     return Status::invalidArgument("operands: expected an address, got null");
   std::vector<std::optional<int64_t>> given(described.size());
@@ -140,6 +139,9 @@ Result<std::vector<int64_t>> CompiledPattern::parameters(const heddle_operand *o
       HEDDLE_ASSIGN(const int64_t word, wordOf(operands[i]));
       given[size_t(operands[i].id)] = word;
     }
+  for (int64_t argument : wholeArguments)
+    if (std::optional<int64_t> &word = given[size_t(argument)]; !word)
+      word = whole;
   std::lock_guard<std::mutex> lock(mutex);
   HEDDLE_ASSIGN(std::vector<int64_t> words, bindWords(file->pattern(), given));
   for (const heddle_pattern_argument &argument : described) {
@@ -158,7 +160,7 @@ int64_t CompiledPattern::queryOrigin(int64_t given, int64_t seqlenQ, int64_t seq
   return origin == QOriginRule::start ? 0 : origin == QOriginRule::end ? seqlenK - seqlenQ : given;
 }
 
-OperandNumbers CompiledPattern::operandNumbers() const {
+OperandNumbers CompiledPattern::operandNumbers(const Kind &kind) const {
   OperandNumbers numbers;
   for (const heddle_pattern_argument &argument : described) {
     const uint64_t bit = uint64_t(1) << argument.id;
@@ -167,6 +169,11 @@ OperandNumbers CompiledPattern::operandNumbers() const {
     numbers.sizes |= !isTensor || argument.takes_length ? bit : 0;
     numbers.neededSizes |= argument.takes_length || (!isTensor && !argument.has_default) ? bit : 0;
   }
+  if (kind.hasPartsOfSequences())
+    for (int64_t argument : wholeArguments) {
+      numbers.sizes &= ~(uint64_t(1) << argument);
+      numbers.neededSizes &= numbers.sizes;
+    }
   numbers.neededPointers = numbers.pointers;
   return numbers;
 }

@@ -36,16 +36,17 @@ public:
   const std::vector<heddle_pattern_argument> &arguments() const { return described; }
 
   /// Words of all arguments (ProblemShape::parameters): defaults, and what the caller gives. invalidArgument names the
-  /// argument that is unknown, missing, of another kind or out of bounds.
-  Result<std::vector<int64_t>> parameters(const heddle_operand *operands, uint64_t count, bool needsLengths);
+  /// argument that is unknown, missing, of another kind or out of bounds. `whole`: where the whole ends, if nobody says it.
+  Result<std::vector<int64_t>> parameters(const heddle_operand *operands, uint64_t count, bool needsLengths,
+                                          std::optional<int64_t> whole = {});
   /// Position of query 0 of a call.
   int64_t queryOrigin(int64_t given, int64_t seqlenQ, int64_t seqlenK) const;
   QOriginRule originRule() const { return origin; }
   /// Arguments that say where the whole ends, of which calls are parts.
   const std::vector<int64_t> &wholes() const { return wholeArguments; }
 
-  /// What a call gives the arguments: those that it must give are tensors, lengths, and sizes without a default.
-  OperandNumbers operandNumbers() const;
+  /// What a call of the kind gives the arguments: those that it must give are tensors, lengths, and sizes without a default.
+  OperandNumbers operandNumbers(const Kind &kind) const;
   /// What sizes and lengths must be, with the names of arguments in the message.
   Status checkWords(const LaunchSymbols &symbols) const;
   /// unsupported: sequences of different lengths cannot share its tensors.

@@ -118,8 +118,11 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
     question.kernel.queries = rows;
   question.problem = sizesOf(problem);
   if (question.hasSizes) { // without them a size without a default needs no value
+    std::optional<int64_t> whole;
+    if (question.kernel.kind.hasPartsOfSequences())
+      whole = std::max(problem.seqlen_q, problem.seqlen_k);
     HEDDLE_ASSIGN(question.problem.parameters,
-                  pattern.pattern->parameters(problem.operands, problem.operand_count, /*needsLengths=*/false));
+                  pattern.pattern->parameters(problem.operands, problem.operand_count, /*needsLengths=*/false, whole));
   }
   return question;
 }

@@ -159,7 +159,7 @@ void EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepare
     return; // the other one was sooner
   isPreferredFiled = isPreferredFiled || which == Made::preferred;
   Status status = publishDefault(*own, record, question.kernel.queries);
-  if (status.isOk())
+  if (status.isOk() && question.pattern->wholes().empty()) // a part is called as its whole, whose the name is
     status = publishName(*own, prepared, prepared.name);
   if (!status.isOk())
     record.note += (record.note.empty() ? "" : "; ") + ("not filed: " + status.message());

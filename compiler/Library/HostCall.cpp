@@ -73,6 +73,7 @@ private:
     call.adds = rules.kind->adds;
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
+    HEDDLE_TRY(checkParts());
     call.setSizes([this](RoleExtent extent) { return symbols[symbolOf(extent)]; });
     for (const KindRole &role : rules.kind->roles()) {
       call.give(role.role, addressOf(args, role.role));
@@ -81,6 +82,13 @@ private:
       const heddle_tensor &tensor = tensorOf(args, role.role);
       call.stride[size_t(role.role)] = CpuStrides{tensor.stride[0], tensor.stride[1], tensor.stride[2]};
     }
+    return {};
+  }
+
+  Status checkParts() const {
+    for (const KindRole &known : *rules.roles)
+      if (known.presence == Presence::part && addressOf(args, known.role) && pattern.wholes().empty())
+        return badPart(known.role, pattern.info().name);
     return {};
   }
 
@@ -94,10 +102,13 @@ private:
   }
 
   Status readOperands() {
-    const OperandNumbers numbers = pattern.operandNumbers();
+    const OperandNumbers numbers = pattern.operandNumbers(*rules.kind);
     GivenOperands given;
     HEDDLE_TRY(checkOperands(numbers, args, rules, hasWork(), given));
-    HEDDLE_ASSIGN(words, pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true));
+    std::optional<int64_t> whole; // of the longest sequence; each has its own
+    if (rules.kind->hasPartsOfSequences())
+      call.wholes = pattern.wholes(), whole = call.seqlenK;
+    HEDDLE_ASSIGN(words, pattern.parameters(args.operands, args.operand_count, /*needsLengths=*/true, whole));
     symbols.params = words.data();
     symbols.paramCount = int64_t(words.size());
     HEDDLE_TRY(rules.kind->hasPages() ? pattern.checkPages() : pattern.checkWords(symbols));
@@ -114,7 +125,9 @@ private:
     return forEachSequence(call, [this](const CpuCall &own) {
       LaunchSymbols its = symbols;
       its[LaunchSymbol::seqlenQ] = own.seqlenQ, its[LaunchSymbol::seqlenK] = own.seqlenK;
-      its[LaunchSymbol::qOrigin] = own.qOrigin;
+      its[LaunchSymbol::qOrigin] = own.qOrigin, its[LaunchSymbol::kOrigin] = own.kOrigin;
+      const std::vector<int64_t> itsWords(own.params.begin(), own.params.end());
+      its.params = itsWords.data();
       HEDDLE_TRY(pattern.checkWords(its));
       return pattern.checkIntegers(own);
     });
@@ -137,7 +150,7 @@ private:
   MorePlaces morePlaces() const {
     MorePlaces more;
     size_t operand = 0;
-    for (uint64_t left = hasWork() ? pattern.operandNumbers().pointers : 0; left; left &= left - 1) {
+    for (uint64_t left = hasWork() ? pattern.operandNumbers(*rules.kind).pointers : 0; left; left &= left - 1) {
       const int number = __builtin_ctzll(left);
       more.addOperand({number, call.operands[operand++], pattern.bytesOf(number, call)});
     }

@@ -44,7 +44,7 @@ typedef struct heddle_pattern_argument {
   int32_t kind;         /* heddle_operand_kind: POINTER for a tensor, INT for a size, FLOAT for a number */
   int32_t has_default;  /* of a size or a number; a launch must be given every value all the same */
   int32_t takes_length; /* 1: a tensor whose length a call gives as well, as operand of kind INT with the same id */
-  int32_t reserved;
+  int32_t of_whole;     /* 1: where the whole ends, of which calls are parts; no operand of kind "decode" (whole_k) */
   const char *name;
   const char *type;                           /* as MLIR spells it: "i32", "f32", "memref<?xi32>" */
   const char *doc;                            /* attn.doc; "" if none */
@@ -65,7 +65,8 @@ HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *patte
                                                      heddle_pattern_argument *argument);
 /* The pattern whose calls are parts of one call of `pattern`, of as many queries as keys: q_origin and k_origin are given
  * per call, and two more arguments, "whole_queries" and "whole_keys", say where the positions of the whole end. What a
- * part keeps is what the whole keeps of its pairs. A pattern of parts gives itself. UNSUPPORTED, with the reason: calls
+ * part keeps is what the whole keeps of its pairs. Of kind "decode" each sequence is a part, and says these by k_origins and
+ * whole_k. A pattern of parts gives itself. UNSUPPORTED, with the reason: calls
  * cannot be parts (a bias with an entry for each pair, offsets of documents that count rows). */
 HEDDLE_API heddle_status heddle_pattern_part(const heddle_pattern *pattern, heddle_pattern **part);
 /* Promise 12. Work in the background keeps what it needs (promise 9). */

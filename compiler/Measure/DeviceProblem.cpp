@@ -63,7 +63,12 @@ static heddle_operand pointerOperand(size_t argument, const void *address) {
 
 Status DeviceProblem::bindArguments(const PatternFile &file, const ProblemShape &shape) {
   attn::PatternOp pattern = file.pattern();
+  const std::optional<unsigned> queries = pattern.getWholeArgument(attn::WholeAxis::Queries),
+                                keys = pattern.getWholeArgument(attn::WholeAxis::Keys);
+  const bool hasParts = kind.hasPartsOfSequences() && queries && keys; // which say where the whole ends
   for (unsigned i = 0; i < shape.parameters.size(); ++i) {
+    if (hasParts && (i == *queries || i == *keys))
+      continue;
     const bool isTensor = i < pattern.getNumArguments() && pattern.isOperand(i);
     if (!isTensor || attn::lengthDimension(pattern, i))
       operands.push_back(sizeOperand(i, shape.parameters[i]));

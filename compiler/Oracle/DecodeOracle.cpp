@@ -47,6 +47,18 @@ public:
     return pages ? (pages - 1) * inputs.sizes.pageSize + int64_t(inputs.kvLastPageLen.get(sequence.number)) : 0;
   }
 
+  /// What its keys here are of: where they begin, and where the whole ends, whose last positions its rows are.
+  void giveParts(const Sequence &sequence, attn::PatternOp pattern, Problem &problem) const {
+    problem.kOrigin = inputs.isGiven(Role::kOrigins) ? int64_t(inputs.kOrigins.get(sequence.number)) : 0;
+    const int64_t whole =
+        inputs.isGiven(Role::wholeK) ? int64_t(inputs.wholeK.get(sequence.number)) : problem.kOrigin + problem.seqlenK;
+    problem.qOrigin = whole - sequence.rows;
+    const std::optional<unsigned> queries = pattern.getWholeArgument(attn::WholeAxis::Queries),
+                                  keys = pattern.getWholeArgument(attn::WholeAxis::Keys);
+    if (inputs.kind.hasPartsOfSequences() && queries && keys)
+      problem.parameters[*queries] = problem.parameters[*keys] = whole;
+  }
+
   /// Rows and keys by their numbers in the sequence.
   InputRows rowsOf(const Sequence &sequence, int64_t table) const {
     AttentionSizes sizes = inputs.sizes;
@@ -113,7 +125,7 @@ public:
     for (const auto &[list, sequence] : known) {
       Problem problem = call.problem;
       problem.seqlenQ = sequence.rows, problem.seqlenK = sequences.keysOf(sequence, list.second);
-      problem.qOrigin = problem.seqlenK - sequence.rows, problem.kOrigin = 0;
+      sequences.giveParts(sequence, call.pattern, problem);
       const AttentionOracle definition(call.pattern, problem, sequences.rowsOf(sequence, list.second), call.scale);
       parts.push_back(
           {sequence, forwardReference(definition, rowsOf[list], call.outDType.value_or(call.inputs.dtype()))});

@@ -13,8 +13,13 @@ static int64_t floorOf(int64_t a, int64_t b) {
 }
 static int64_t remainder(int64_t a, int64_t b) { return a - floorOf(a, b) * b; }
 
-PatternOracle::PatternOracle(attn::PatternOp pattern, Problem problem)
-    : pattern(pattern), problem(std::move(problem)) {}
+PatternOracle::PatternOracle(attn::PatternOp pattern, Problem problem) : pattern(pattern), problem(std::move(problem)) {
+  const Problem &p = this->problem;
+  const std::optional<unsigned> queries = pattern.getWholeArgument(attn::WholeAxis::Queries),
+                                keys = pattern.getWholeArgument(attn::WholeAxis::Keys);
+  extentQ = queries ? p.parameters[*queries] : p.qOrigin + p.seqlenQ;
+  extentK = keys ? p.parameters[*keys] : p.kOrigin + p.seqlenK;
+}
 
 static bool isUnion(attn::SoftmaxOp softmax) { return softmax.getCombine() == attn::Combine::set_union; }
 
@@ -30,13 +35,7 @@ unsigned PatternOracle::branchCount() const {
 }
 
 bool PatternOracle::keeps(unsigned branch, int64_t head, int64_t i, int64_t j, int64_t batch) const {
-  Local at{problem.qOrigin + i,
-           problem.kOrigin + j,
-           problem.qOrigin + problem.seqlenQ,
-           problem.kOrigin + problem.seqlenK,
-           batch,
-           head,
-           0};
+  Local at{problem.qOrigin + i, problem.kOrigin + j, extentQ, extentK, batch, head, 0};
   attn::SoftmaxOp softmax = pattern.getSoftmax();
   if (!isUnion(softmax))
     return evaluate(softmax.getBranches()[branch], at);

@@ -52,6 +52,7 @@ private:
 
   mutable attn::PatternOp pattern;
   Problem problem;
+  int64_t extentQ, extentK; ///< where positions end: those of the call, or of the whole that it is a part of
 };
 
 /// The value of a predicate's region, found by folding one op after the other on constants.

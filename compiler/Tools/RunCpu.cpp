@@ -1,3 +1,4 @@
+#include "codegen/Choose/RatesOf.h"
 #include "codegen/Cpu/CpuKinds.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Tools/Messages.h"
@@ -66,6 +67,8 @@ CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
     if (tensor)
       cpu.operands.push_back(tensor.address());
   cpu.params.assign(call.shape.parameters.begin(), call.shape.parameters.end());
+  if (call.inputs.kind.hasPartsOfSequences())
+    cpu.wholes = wholesOf(call.file.pattern());
   return cpu;
 }
 

@@ -97,7 +97,9 @@ constexpr int kSizeCount = int(RoleExtent::one);
   ROLE(kvIndptr, kv_indptr, offsets, i32, sequences, one, one, one)                                                    \
   ROLE(kvIndices, kv_indices, array, i32, maxPages, one, one, one)                                                     \
   ROLE(kvLastPageLen, kv_last_page_len, array, i32, sequences, one, one, one)                                          \
-  ROLE(sharedK, shared_k, array, i32, sequences, one, one, one)
+  ROLE(sharedK, shared_k, array, i32, sequences, one, one, one)                                                        \
+  ROLE(kOrigins, k_origins, array, i32, sequences, one, one, one)                                                      \
+  ROLE(wholeK, whole_k, array, i32, sequences, one, one, one)
 
 enum class Role : uint8_t {
 #define HEDDLE_ROLE_NAME(identifier, ...) identifier,
@@ -133,8 +135,9 @@ constexpr const RoleSpec &specOf(Role role) { return kRoles[int(role)]; }
 enum class Access : uint8_t { read = 1, write = 2, both = 3 };
 constexpr bool includes(Access access, Access wanted) { return (int(access) & int(wanted)) == int(wanted); }
 // together: all roles of the kind that are `together` in one form are given, or none of them. optional: given or not.
-// scale: likewise where elements of the tensor that it is of (scaledBy) are scaled, and nowhere else.
-enum class Presence : uint8_t { required, together, optional, scale };
+// scale: likewise where elements of the tensor that it is of (scaledBy) are scaled, and nowhere else. part: likewise where the
+// pattern is one of parts of a whole (attn.whole), and nowhere else.
+enum class Presence : uint8_t { required, together, optional, scale, part };
 
 // Where the rows of a tensor of keys lie: behind each other in a batch element, or in pages of any order, of which ragged
 // rows are one. An array of those in pages is of sequences.
@@ -185,6 +188,7 @@ constexpr Role scaledBy(Role scale) {
        {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
        {Role::dV, Access::write})                                                                                      \
   KIND(decode, decode, HEDDLE_KEYS_IN_PAGES, {Role::cuSeqlensK, Access::read, Presence::together, 2},                  \
+       {Role::kOrigins, Access::read, Presence::part}, {Role::wholeK, Access::read, Presence::part},                   \
        {Role::out, Access::write}, {Role::lse, Access::write},                                                         \
        {Role::descaleK, Access::read, Presence::scale, 0, Rows::inPages},                                              \
        {Role::descaleV, Access::read, Presence::scale, 0, Rows::inPages})                                              \
@@ -237,6 +241,8 @@ struct Kind {
   bool isBackward() const { return find(Role::dK) != nullptr; }
   // Keys lie in pages, or in ragged rows. Sequences have lengths of their own, and their queries are their last positions.
   bool hasPages() const { return find(Role::pageTable) != nullptr; }
+  // Calls of a pattern of parts say of each sequence where its part stands; else where the whole ends is the same for all.
+  bool hasPartsOfSequences() const { return find(Role::wholeK) != nullptr; }
   // k and v may be scaled where q is not (CallElements::hasScaledKeys).
   bool takesScaledKeys() const;
   Walk walk() const { return isBackward() ? Walk::both : Walk::queries; }

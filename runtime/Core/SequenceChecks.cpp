@@ -44,7 +44,11 @@ Status checkTables(const heddle_attention_args &args, LaunchSymbols &symbols) {
   symbols[LaunchSymbol::tables] = std::max(args.tables, 1);
   if (!args.seqused_k && symbols[LaunchSymbol::sequences] != 0)
     return badArguments("seqused_k: expected the lengths of sequences beside page_table, got null");
-  return args.shared_k ? checkOneTable(args, "shared_k") : Status();
+  for (const auto &[name, beside] :
+       {std::pair("shared_k", args.shared_k), {"k_origins", args.k_origins}, {"whole_k", args.whole_k}})
+    if (beside)
+      HEDDLE_TRY(checkOneTable(args, name));
+  return {};
 }
 
 Status checkPages(const heddle_attention_args &args, LaunchSymbols &symbols) {
@@ -115,6 +119,10 @@ int64_t keysOfOffsets(const heddle_attention_args &args, const LaunchSymbols &sy
   return pages ? (pages - 1) * symbols[LaunchSymbol::pageSize] + args.kv_last_page_len[i] : 0;
 }
 
+int64_t keysOf(const heddle_attention_args &args, const LaunchSymbols &symbols, int64_t i) {
+  return args.seqused_k ? args.seqused_k[i] : keysOfOffsets(args, symbols, i);
+}
+
 Status checkUsed(const heddle_attention_args &args, const LaunchSymbols &symbols) {
   const int32_t *lengths = args.seqused_k;
   const char *offsets = args.cu_seqlens_k ? "cu_seqlens_k" : "kv_indptr";
@@ -178,7 +186,7 @@ Status checkSamePages(const heddle_attention_args &args, const LaunchSymbols &sy
 Status checkShared(const heddle_attention_args &args, const LaunchSymbols &symbols) {
   int64_t before = 0;
   for (int64_t i = 0; i < symbols[LaunchSymbol::sequences]; ++i) {
-    const int64_t keys = args.seqused_k ? args.seqused_k[i] : keysOfOffsets(args, symbols, i);
+    const int64_t keys = keysOf(args, symbols, i);
     const int64_t most = std::min(before, keys), shared = args.shared_k[i];
     if (shared < 0 || shared > most)
       return badSize(("shared_k: sequence " + num(i)).c_str(),
@@ -187,6 +195,23 @@ Status checkShared(const heddle_attention_args &args, const LaunchSymbols &symbo
     if (i)
       HEDDLE_TRY(checkSamePages(args, symbols, i));
     before = keys;
+  }
+  return {};
+}
+
+// Where parts of sequences stand; the lengths are right.
+Status checkParts(const heddle_attention_args &args, const LaunchSymbols &symbols) {
+  for (int64_t i = 0; (args.k_origins || args.whole_k) && i < symbols[LaunchSymbol::sequences]; ++i) {
+    const int64_t keys = keysOf(args, symbols, i), origin = args.k_origins ? args.k_origins[i] : 0;
+    const std::string sequence = ": sequence " + num(i);
+    if (origin < 0 || origin > kFarthestPosition - keys)
+      return badSize(("k_origins" + sequence).c_str(),
+                     "0 to " + num(kFarthestPosition - keys) + " before " + num(keys) +
+                         " keys, as positions lie below 2^30",
+                     origin);
+    if (args.whole_k && (args.whole_k[i] < origin + keys || args.whole_k[i] > kFarthestPosition))
+      return badSize(("whole_k" + sequence).c_str(), num(origin + keys) + ", where its part ends, to 2^30",
+                     args.whole_k[i]);
   }
   return {};
 }
@@ -201,7 +226,13 @@ Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_atte
   if (args.cu_seqlens_q)
     HEDDLE_TRY(checkOffsets("cu_seqlens_q", args.cu_seqlens_q, sequences, symbols[LaunchSymbol::seqlenQ]));
   HEDDLE_TRY(checkKeys(args, symbols));
+  HEDDLE_TRY(checkParts(args, symbols));
   return args.shared_k && sequences ? checkShared(args, symbols) : Status();
+}
+
+Status badPart(Role role, const std::string &pattern) {
+  return badArguments(std::string(specOf(role).name) + ": expected null, as calls of pattern '" + pattern +
+                      "' are no parts; heddle_pattern_part makes the one whose calls are");
 }
 
 static std::string nameOf(const TablePlace &place) {

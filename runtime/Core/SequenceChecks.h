@@ -16,6 +16,8 @@ Status checkSequences(const std::vector<KindRole> &roles, const heddle_attention
 // where they are read.
 Status checkSequenceValues(const std::vector<KindRole> &roles, const heddle_attention_args &args,
                            const LaunchSymbols &symbols);
+// Of a call that has the role (Presence::part), of a pattern of that name whose calls are no parts of a whole.
+Status badPart(Role role, const std::string &pattern);
 // Whose table it is.
 struct TablePlace {
   int64_t sequence;

@@ -64,7 +64,7 @@ std::string roleText(const KindRole &known) {
   constexpr const char *forms[] = {"tensor", "array", "offsets"},
                        *elements[] = {"q", "k", "v", "out", "fp32", "i32", "e4m3"};
   constexpr const char *accesses[] = {"", "read", "write", "both"},
-                       *presences[] = {"required", "together", "optional", "scale"};
+                       *presences[] = {"required", "together", "optional", "scale", "part"};
   const RoleSpec role = specOf(known);
   const auto nameOf = [](RoleExtent size) { return quoted(launchSymbolName(symbolOf(size)).c_str()); };
   return Object()

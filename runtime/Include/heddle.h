@@ -202,6 +202,13 @@ typedef struct heddle_attention_args {
    * neighbours that share them. A number is the caller's word; beyond the keys of both it is cut, and calls on the processors
    * look at it and at the tables. */
   const int32_t *shared_k;
+  /* Kind "decode" of a pattern of parts (heddle_pattern_part), null elsewhere: k and v hold a part of each sequence, the
+   * keys at k_origins[s] and on (null: 0) of a whole of whole_k[s] keys (null: the part ends with it), [sequences] each.
+   * The queries are the last positions of the whole, and the sizes of the whole, which are no operands here, are
+   * whole_k[s]. A part may have no keys: out 0, lse -inf. Parts of kind "decode_fp32_out" and their lse make one call
+   * over the keys of all of them. Not beside `tables`. Numbers are the caller's word, as lengths are: what is below 0 is 0,
+   * what is beyond 2^30 is cut, and a whole ends where its part does or behind it. */
+  const int32_t *k_origins, *whole_k;
 } heddle_attention_args;
 
 typedef struct heddle_store heddle_store;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Caches in pages, lists of pages for each kv head, keys in rows, tables behind each other, keys that sequences share, caches of e4m3: results of heddle.serve against fp64, graphs whose lengths and tables change (HEDDLE_REPLAYS of them, 10000),
+# Caches in pages, lists of pages for each kv head, keys in rows, tables behind each other, keys that sequences share, caches of e4m3, parts of caches: results of heddle.serve against fp64, graphs whose lengths and tables change (HEDDLE_REPLAYS of them, 10000),
 # the same bits in 1,000 runs. Needs a PyTorch for CUDA, and libheddle.so beside the folder of the binary or in HEDDLE_LIBRARY.
 # shellcheck disable=SC2317 # case by case
 . tests/device/long/cases.bash
@@ -32,5 +32,17 @@ fi
 if begins "keys that sequences share"; then
   check "keys that sequences share" 900 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
     "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_shared_keys.py
+fi
+if begins "parts of caches"; then
+  check "parts of caches" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
+    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_parts.py
+fi
+if begins "parts of caches over two ranks"; then
+  if "$python" -c "import torch; assert torch.cuda.device_count() > 1" 2>/dev/null; then
+    check "parts of caches over two ranks" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python NCCL_NVLS_ENABLE=0 \
+      "$python" -m torch.distributed.run --nproc-per-node=2 tests/python/device/test_parts.py
+  else
+    echo "skip parts of caches over two ranks: one GPU"
+  fi
 fi
 finish

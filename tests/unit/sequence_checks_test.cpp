@@ -307,3 +307,47 @@ TEST_CASE("what sequences share: as many keys as both have, in the same pages") 
   shared[1] = 16;
   CHECK(indexed.of({0, 2, 4, 4}, {16, 16, 0}) == "");
 }
+
+TEST_CASE("parts of sequences: arrays of sequences, not beside lists of kv heads, of kind decode alone") {
+  for (const auto field : {&heddle_attention_args::k_origins, &heddle_attention_args::whole_k}) {
+    const std::string name = field == &heddle_attention_args::k_origins ? "k_origins" : "whole_k";
+    Call call;
+    call.args.*field = static_cast<int32_t *>(at(0xe000000));
+    CHECK(call.refusal() == "");
+    call.args.tables = 2;
+    CHECK(call.refusal() == "attention arguments: tables: expected 0 beside " + name + ", got 2");
+    call.args.tables = 0, call.args.*field = static_cast<int32_t *>(at(0xe000002));
+    CHECK(call.refusal() == "attention arguments: " + name +
+                                ": address: expected device memory at a multiple of 4 bytes, got remainder 2");
+    Call cascade(KindBase::cascade);
+    cascade.args.*field = static_cast<int32_t *>(at(0xe000000));
+    CHECK(cascade.refusal() == "attention arguments: a call of kind cascade has no " + name + "; leave it zero");
+  }
+}
+
+TEST_CASE("where parts of sequences stand, in host memory: within the whole, which lies below 2^30") {
+  Call call;
+  REQUIRE(call.check().isOk());
+  const std::vector<int32_t> lengths = {0, 160, 7};
+  const auto refusal = [&](std::vector<int32_t> origins, std::vector<int32_t> wholes) {
+    call.args.seqused_k = lengths.data();
+    call.args.k_origins = origins.empty() ? nullptr : origins.data();
+    call.args.whole_k = wholes.empty() ? nullptr : wholes.data();
+    return checkSequenceValues(call.kind.roles(), call.args, call.symbols).message();
+  };
+  constexpr int32_t kMost = 1 << 30;
+  CHECK(refusal({0, 0, 0}, {}) == "");
+  CHECK(refusal({}, {0, 160, 7}) == "");
+  CHECK(refusal({kMost, kMost - 160, 3}, {kMost, kMost, 10}) == "");
+  CHECK(refusal({0, -1, 0}, {}) == "attention arguments: k_origins: sequence 1: expected 0 to 1073741664 before 160 "
+                                   "keys, as positions lie below 2^30, got -1");
+  CHECK(refusal({0, kMost - 159, 0}, {}) ==
+        "attention arguments: k_origins: sequence 1: expected 0 to 1073741664 before "
+        "160 keys, as positions lie below 2^30, got 1073741665");
+  CHECK(refusal({5, 0, 3}, {5, 160, 9}) ==
+        "attention arguments: whole_k: sequence 2: expected 10, where its part ends, to 2^30, got 9");
+  CHECK(refusal({}, {-1, 160, 7}) ==
+        "attention arguments: whole_k: sequence 0: expected 0, where its part ends, to 2^30, got -1");
+  CHECK(refusal({}, {0, 160, kMost + 1}) ==
+        "attention arguments: whole_k: sequence 2: expected 7, where its part ends, to 2^30, got 1073741825");
+}

@@ -161,6 +161,9 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   launch.clears.push_back({arrivals, 0, words, 0});
   appendOperands(launch, request);
   appendKeyScales(launch, request);
+  if (request.hasPartsOfSequences())
+    for (Role role : {Role::kOrigins, Role::wholeK})
+      launch.appendPointer(role);
   for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ,
                     Role::cuSeqlensK, Role::kvIndptr, Role::kvIndices, Role::kvLastPageLen})
     appendRole(launch, request.kind, role);
@@ -188,6 +191,9 @@ std::string PortableDecode::traits(const KernelRequest &request, const KernelCon
   printer.constant("kRowWarps", 1);
   printer.constant("kQueryInRegisters", 1);
   printer.constant("kPacksHeads", packsHeads(request));
+  const bool isPart = request.hasPartsOfSequences();
+  printer.constant("kWholeQueries", isPart ? request.wholes.front() : -1);
+  printer.constant("kWholeKeys", isPart ? request.wholes.back() : -1);
   printer.constant("kShares", request.kind.find(Role::sharedK) != nullptr);
   printer.smem(layoutOf(request, config));
   printRowBytes(printer, request);

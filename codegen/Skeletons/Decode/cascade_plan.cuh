@@ -15,7 +15,7 @@ template <class K> struct SharedKeys {
   DEV static SharedKeys none() { return {0, 0, 0, 0}; }
 
   DEV static SharedKeys of(const ParamsOf<K> &p, int32_t number) {
-    const Sequence sequence = Sequence::read(p, number, 0);
+    const Sequence<K> sequence = Sequence<K>::read(p, number, 0);
     SharedKeys keys = {sequence.rows, max(p.sharedK[number], 0), 0, 0};
     if (sequence.rows == 0 || sequence.rows * p.sharingHeads > max(cascade::kMostRows, p.sharingHeads))
       return none();
@@ -135,7 +135,7 @@ DEV void writeSequence(const ParamsOf<K> &p, int32_t number, const SharedKeys<K>
   if (group.end == group.begin)
     return;
   int32_t *const rows = p.sharing + cascade::firstRowWord(p.sequences) + state;
-  const Sequence sequence = Sequence::read(p, number, 0);
+  const Sequence<K> sequence = Sequence<K>::read(p, number, 0);
   const int32_t firstRow = sequence.batch * p.seqlenQ + sequence.firstRow;
   for (int32_t query = 0; query < sequence.rows; ++query)
     rows[query] = firstRow + query;

@@ -31,7 +31,7 @@ template <class K> struct Line : KeyShare<K> {
   using Share = KeyShare<K>;
   using Params = ParamsOf<K>;
 
-  Sequence sequence; // of a group: all its queries, with the keys that they share
+  Sequence<K> sequence; // of a group: all its queries, with the keys that they share
   int32_t head, variant, rate;
   int32_t rowsOfUnit;
   int32_t tilesOfClass;    // units of one class of rows and one kv head
@@ -99,7 +99,7 @@ template <class K> DEV Line<K> readLine(const ParamsOf<K> &p, int32_t number) {
     line.head = number % lines * (K::kPacksHeads ? p.sharingHeads : 1);
     kvHead = line.head / p.sharingHeads;
   }
-  line.sequence = Sequence::read(p, sequence, kvHead);
+  line.sequence = Sequence<K>::read(p, sequence, kvHead);
   const Context<K> context = line.sequence.context(p, line.head);
   line.variant = K::Pattern::variant(context);
   line.rate = K::Pattern::queryRate(line.variant);

@@ -7,7 +7,13 @@
 
 namespace heddle {
 
-template <class K> struct DecodeFields : OperandsOf<typename K::Pattern>, KeyScales<K> {
+// Of patterns of parts; null: keys begin at 0, and the whole ends where they do.
+template <class K, bool IsPart = K::kWholeKeys >= 0> struct PartFields {
+  const int32_t *kOrigins, *wholeK;
+};
+template <class K> struct PartFields<K, false> {};
+
+template <class K> struct DecodeFields : OperandsOf<typename K::Pattern>, KeyScales<K>, PartFields<K> {
   const void *q, *k, *v;
   void *out;
   float *lse;

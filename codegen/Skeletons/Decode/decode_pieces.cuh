@@ -151,10 +151,9 @@ template <class K> DEV int64_t workOfLine(const ParamsOf<K> &p, int32_t number, 
 }
 
 template <class K> DEV Line<K> lineOfLane(const Line<K> &own, int32_t lane) {
-  const Sequence &sequence = own.sequence;
   const auto of = [lane](int32_t word) { return __shfl_sync(kWholeWarp, word, lane); };
   return Line<K>{KeyShare<K>::ofLane(own, of),
-                 {of(sequence.number), of(sequence.batch), of(sequence.firstRow), of(sequence.rows), of(sequence.keys)},
+                 Sequence<K>::ofLane(own.sequence, of),
                  of(own.head),
                  of(own.variant),
                  of(own.rate),

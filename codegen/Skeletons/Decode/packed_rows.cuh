@@ -10,7 +10,7 @@ namespace heddle {
 template <class K> struct Unit : KeyShare<K> {
   using Params = ParamsOf<K>;
 
-  Sequence sequence;
+  Sequence<K> sequence;
   int32_t variant, rate, rho;
   int32_t firstHead, kvHead, heads; // of the rows, side by side
   int32_t firstRow, rows;           // by their number in the class: packed rows, those that there are
@@ -42,7 +42,7 @@ template <class K> struct Unit : KeyShare<K> {
   // What the rows that there are span.
   DEV RowSpan span() const {
     const int32_t last = min(firstRow + (isTall ? decode::kGroups : 1) * decode::kRows, rows) - 1;
-    return {sequence.origin() + indexOf(firstRow), sequence.origin() + indexOf(last)};
+    return {sequence.qOrigin() + indexOf(firstRow), sequence.qOrigin() + indexOf(last)};
   }
 };
 

@@ -16,6 +16,7 @@
 //   kPacksHeads          1: the heads that share keys keep the same pairs, and are packed into the same rows
 //   kRescaleThreshold    0: rescale after every tile; n: only when a score exceeds row_max by n in log2
 //   kBlockM, kRowWarps, kQueryInRegisters      16, 1 and 1: where rows of a warp lie, this file says
+//   kWholeQueries, kWholeKeys    of a pattern of parts, its arguments that say where the whole ends; else -1
 //   kHeadDim, kValueDim  multiples of 32
 //   Element              of q, k and v, two in a register; kElementBytes, kMmaStep, kLargestExponent are its numbers
 //   OutElement           of q, and of out unless kOutFloat32; another one than Element where k and v are e4m3

@@ -16,7 +16,7 @@ template <class K, bool AreOfGroups = (K::kShares && K::Pattern::kHasScore)> str
 template <class K> struct RowContexts<K, true> {
   using Params = ParamsOf<K>;
 
-  Sequence of[2];
+  Sequence<K> of[2];
   int32_t first[2]; // query of the unit with which it begins
 
   DEV RowContexts(const Params &p, const Unit<K> &unit, const PackedRow (&row)[2]) {
@@ -28,18 +28,18 @@ template <class K> struct RowContexts<K, true> {
     }
   }
   DEV int32_t position(const Context<K> &, int32_t half, int32_t index) const {
-    return of[half].origin() + index - first[half];
+    return of[half].qOrigin() + index - first[half];
   }
   DEV void give(Context<K> &context, int32_t half) const {
     context.batch = of[half].number;
     context.seqlenQ = of[half].rows;
     context.seqlenK = of[half].keys;
-    context.qOrigin = of[half].origin();
+    context.qOrigin = of[half].qOrigin();
   }
 
 private:
   // The sequence of query `index` of a group.
-  DEV void find(const Params &p, const Sequence &group, int32_t index, int32_t half) {
+  DEV void find(const Params &p, const Sequence<K> &group, int32_t index, int32_t half) {
     int32_t number = group.number;
     if (!p.cuSeqlensQ) {
       const int32_t behind = static_cast<uint32_t>(index) / static_cast<uint32_t>(p.seqlenQ);
@@ -52,7 +52,7 @@ private:
           number += step;
       first[half] = p.cuSeqlensQ[number] - group.firstRow;
     }
-    of[half] = Sequence::read(p, number, 0);
+    of[half] = Sequence<K>::read(p, number, 0);
   }
 };
 

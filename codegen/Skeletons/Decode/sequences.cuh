@@ -1,4 +1,4 @@
-// What is read of a sequence: where its rows and keys lie and how many they are. Lengths and offsets are the caller's word;
+// What is read of a sequence: where its rows and keys lie, how many they are and where they stand. Lengths and offsets are the caller's word;
 // what they say beyond the tensors is cut. Keys in rows are those of one page, of which each sequence has a part.
 #pragma once
 
@@ -53,33 +53,76 @@ template <class Params> DEV int32_t keysOf(const Params &p, int32_t sequence, in
   return p.sequsedK ? min(max(p.sequsedK[listOf(p, sequence, kvHead)], 0), keys) : keys;
 }
 
-struct Sequence {
+// Where the keys of a sequence stand, in kernels of patterns of parts (kWholeKeys): those at hand are part of a whole, which
+// ends at `whole`. In other kernels all keys are at hand, and nothing here adds anything.
+template <class K, bool IsPart = K::kWholeKeys >= 0> struct KeyPlace {
+  int32_t first, whole;
+
+  DEV static KeyPlace read(const ParamsOf<K> &p, int32_t sequence, int32_t keys) {
+    KeyPlace place;
+    place.first = p.kOrigins ? min(max(p.kOrigins[sequence], 0), decode::kMostKeys - keys) : 0;
+    place.whole = place.first + keys;
+    if (p.wholeK)
+      place.whole = min(max(p.wholeK[sequence], place.whole), decode::kMostKeys);
+    return place;
+  }
+  template <class OfLane> DEV static KeyPlace ofLane(const KeyPlace &own, const OfLane &of) {
+    return {of(own.first), of(own.whole)};
+  }
+
+  DEV int32_t origin() const { return first; }
+  DEV int32_t end(int32_t) const { return whole; }
+  DEV void giveWhole(Context<K> &context) const {
+    context.param[K::kWholeQueries] = whole;
+    context.param[K::kWholeKeys] = whole;
+  }
+};
+
+template <class K> struct KeyPlace<K, false> {
+  DEV static KeyPlace read(const ParamsOf<K> &, int32_t, int32_t) { return {}; }
+  template <class OfLane> DEV static KeyPlace ofLane(const KeyPlace &, const OfLane &) { return {}; }
+
+  DEV int32_t origin() const { return 0; }
+  DEV int32_t end(int32_t keys) const { return keys; }
+  DEV void giveWhole(Context<K> &) const {}
+};
+
+template <class K> struct Sequence : KeyPlace<K> {
+  using Params = ParamsOf<K>;
+  using Place = KeyPlace<K>;
+
   int32_t number, batch, firstRow, rows, keys;
 
   // As a kv head sees it.
-  template <class Params> DEV static Sequence read(const Params &p, int32_t number, int32_t kvHead) {
-    Sequence sequence = {number, number, 0, p.seqlenQ, 0};
+  DEV static Sequence read(const Params &p, int32_t number, int32_t kvHead) {
+    Sequence sequence = {{}, number, number, 0, p.seqlenQ, 0};
     if (p.cuSeqlensQ) {
       sequence.batch = 0;
       const OffsetSpan span(p.cuSeqlensQ, number, p.seqlenQ);
       sequence.firstRow = span.first, sequence.rows = span.count;
     }
     sequence.keys = keysOf(p, number, kvHead);
+    static_cast<Place &>(sequence) = Place::read(p, number, sequence.keys);
     return sequence;
   }
+  template <class OfLane> DEV static Sequence ofLane(const Sequence &own, const OfLane &of) {
+    return {Place::ofLane(own, of), of(own.number), of(own.batch), of(own.firstRow), of(own.rows), of(own.keys)};
+  }
 
-  DEV int32_t origin() const { return keys - rows; }
+  // Of its queries, the last positions, the first one's.
+  DEV int32_t qOrigin() const { return this->end(keys) - rows; }
 
-  template <class Params> DEV Context<Params> context(const Params &p, int32_t head) const {
-    Context<Params> context;
+  DEV Context<K> context(const Params &p, int32_t head) const {
+    Context<K> context;
     context.batch = number;
     context.head = head;
     context.heads = p.heads;
     context.seqlenQ = rows;
     context.seqlenK = keys;
-    context.qOrigin = origin();
-    context.kOrigin = 0;
+    context.qOrigin = qOrigin();
+    context.kOrigin = this->origin();
     giveArguments(context, p);
+    this->giveWhole(context);
     return context;
   }
 };

@@ -90,7 +90,7 @@ struct RowPlace {
 };
 
 // Of a query by its number in a sequence, or in a group, whose sequences follow each other.
-template <class K> DEV RowPlace placeOf(const ParamsOf<K> &p, const Sequence &sequence, int32_t index) {
+template <class K> DEV RowPlace placeOf(const ParamsOf<K> &p, const Sequence<K> &sequence, int32_t index) {
   RowPlace place = {sequence.batch, sequence.firstRow + index};
   if (K::kShares && !p.cuSeqlensQ && index >= p.seqlenQ) {
     const int32_t sequences = static_cast<uint32_t>(index) / static_cast<uint32_t>(p.seqlenQ);

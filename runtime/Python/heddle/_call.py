@@ -46,7 +46,7 @@ class Inputs(NamedTuple):
 
 def inputs_of(spec, view, kind):
     """Checked against each other. `view` makes one of a tensor and its name."""
-    values, tensors = call_values(spec.pattern, spec.arguments)
+    values, tensors = call_values(spec.pattern, spec.arguments, kind.has_parts)
     given = spec.given()
     inputs = Inputs(kind, {}, {}, {}, values)
     for role in kind.read:
@@ -204,10 +204,13 @@ def check_operand(pattern, argument, view, inputs):
         raise InvalidArgumentError(f"{name}: expected a row-major tensor, got strides {list(view.stride)} of {list(view.shape)}")
 
 
-def call_values(pattern, given):
-    """Values of all sizes and numbers of the pattern, checked, and its tensors: those of the call over those of the pattern."""
+def call_values(pattern, given, has_parts=False):
+    """Values of all sizes and numbers of the pattern, checked, and its tensors: those of the call over those of the pattern. `has_parts`: without
+    those of the whole."""
     tensors, values = {}, {}
     for name, value in given.items():
+        if has_parts and pattern.argument(name).of_whole:
+            raise InvalidArgumentError(f"pattern {pattern.name}: {name}: each sequence says it (whole_k), got a value for all of them")
         if pattern.argument(name).kind == "tensor":
             tensors[name] = value
         else:
@@ -216,7 +219,7 @@ def call_values(pattern, given):
         if argument.kind == "tensor":
             if argument.name not in tensors:
                 raise InvalidArgumentError(f"pattern {pattern.name}: {argument.name}: expected a tensor ({argument.type}), none is given")
-        elif argument.name not in values:
+        elif argument.name not in values and not (has_parts and argument.of_whole):
             value = pattern.default_of(argument)
             if value is None:
                 raise InvalidArgumentError(f"pattern {pattern.name}: {argument.name}: expected a value, it has no default")

@@ -22,6 +22,7 @@ class Argument:
     max: Optional[Union[int, float]] = None
     takes_length: bool = False
     doc: str = ""
+    of_whole: bool = False  # where the whole ends, of which calls are parts
 
 
 _START = re.compile(r"\battn\.pattern\s+@([A-Za-z_][\w$.]*)\s*\(")
@@ -69,6 +70,7 @@ def _argument(number, text):
     cast = {"size": int, "number": float}.get(kind)
     given = dict(_ATTRIBUTE.findall(attributes or ""))
     doc = given.pop("attn.doc", '""')[1:-1].replace('\\"', '"')
+    name, of_whole = given.pop("attn.name", f'"{name}"')[1:-1], given.pop("attn.whole", None) is not None
     try:
         values = {key: cast(value.split(":")[0]) for key, value in given.items()} if cast else {}
     except ValueError:
@@ -76,7 +78,7 @@ def _argument(number, text):
     if kind == "tensor" and not _MEMREF.match(type):
         raise InvalidArgumentError(f"pattern: argument {name}: expected i32, f32 or a type such as memref<?x?xi32>, got {type}")
     return Argument(number, name, kind, type, values.get("attn.default"), values.get("attn.min", 0 if kind == "size" else None),
-                    values.get("attn.max"), kind == "tensor" and has_length(type), doc)
+                    values.get("attn.max"), kind == "tensor" and has_length(type), doc, of_whole)
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,6 @@ def from_library(raw):
     if raw.kind == S.OPERAND_POINTER:
         return Argument(raw.id, name, "tensor", type, takes_length=bool(raw.takes_length), doc=doc)
     if raw.kind == S.OPERAND_INT:
-        return Argument(raw.id, name, "size", type, raw.default_int if raw.has_default else None, raw.min_int, doc=doc)
+        return Argument(raw.id, name, "size", type, raw.default_int if raw.has_default else None, raw.min_int, doc=doc, of_whole=bool(raw.of_whole))
     return Argument(raw.id, name, "number", type, raw.default_float if raw.has_default else None, _finite(raw.min_float), _finite(raw.max_float),
                     doc=doc)

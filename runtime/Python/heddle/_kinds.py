@@ -53,6 +53,11 @@ class Kind(NamedTuple):
         """Keys lie in pages or in rows with offsets, and sequences have lengths of their own."""
         return any(role.name == "page_table" for role in self.roles)
 
+    @property
+    def has_parts(self):
+        """Sequences may be parts of a whole, which each of them says for itself."""
+        return any(role.name == "whole_k" for role in self.roles)
+
     def writes(self, name):
         return any(role.name == name and role.is_written for role in self.roles)
 

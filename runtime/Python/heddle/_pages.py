@@ -2,12 +2,12 @@
 from typing import Any, NamedTuple, Optional, Tuple
 
 from . import _direct, _kinds, patterns
-from ._options import with_numbers
-from .patterns import Pattern
+from ._options import bad, with_numbers
 
 
 # Tensors that say which queries and keys are those of which sequence, by role.
-INTEGERS = ("page_table", "seqused_k", "cu_seqlens_q", "cu_seqlens_k", "kv_indptr", "kv_indices", "kv_last_page_len", "shared_k")
+INTEGERS = ("page_table", "seqused_k", "cu_seqlens_q", "cu_seqlens_k", "kv_indptr", "kv_indices", "kv_last_page_len", "shared_k",
+            "k_origins", "whole_k")
 
 
 class PagesSpec(NamedTuple):
@@ -33,6 +33,8 @@ class PagesSpec(NamedTuple):
     kv_indices: Any = None
     kv_last_page_len: Any = None
     shared_k: Any = None
+    k_origins: Any = None
+    whole_k: Any = None
 
     @property
     def name(self):
@@ -41,6 +43,15 @@ class PagesSpec(NamedTuple):
     @property
     def kind(self):
         return _kinds.kinds()["decode" if self.shared_k is None else "cascade"]
+
+    def settled(self):
+        """With a Pattern: where sequences are parts of a whole, the one whose calls are parts."""
+        pattern = patterns.resolved(self.pattern)
+        if self.k_origins is not None or self.whole_k is not None:
+            if self.shared_k is not None:
+                raise bad("shared_k: expected None beside k_origins and whole_k")
+            pattern = patterns.part_of(pattern)
+        return self if pattern is self.pattern else self._replace(pattern=pattern)
 
     def integers(self):
         """In the order of INTEGERS."""
@@ -55,14 +66,13 @@ class PagesSpec(NamedTuple):
     def refuse_unclear(self, **others):
         """Of the pattern: `others` are what the call takes beside these."""
         seqused_k = {} if self.name == "paged_attention" else dict(seqused_k=self.seqused_k)
-        options = dict(cu_seqlens_q=self.cu_seqlens_q, **seqused_k, shared_k=self.shared_k, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream,
+        options = dict(cu_seqlens_q=self.cu_seqlens_q, **seqused_k, shared_k=self.shared_k, k_origins=self.k_origins, whole_k=self.whole_k, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream,
                        descale=self.descale, **others)
         self.pattern.refuse_unclear(self.name, [name for name, value in options.items() if value is not None])
 
 
 def attention(spec, return_lse):
-    if type(spec.pattern) is not Pattern:
-        spec = spec._replace(pattern=patterns.resolved(spec.pattern))
+    spec = spec.settled()
     if spec.pattern.also_of_calls:
         spec.refuse_unclear(return_lse=return_lse or None)
     spec = with_numbers(spec)

@@ -6,7 +6,7 @@ import zlib
 
 import torch
 
-from . import calls
+from . import calls, patterns
 from .errors import InvalidArgumentError, UnavailableError, UnsupportedError
 
 
@@ -23,7 +23,7 @@ class Meeting:
             everything = torch.stack(self._given)
             self._barrier.wait()
         except threading.BrokenBarrierError:
-            raise UnavailableError(f"decode: rank {rank} waits for ranks that did not come") from None
+            raise UnavailableError(f"keys of a group: rank {rank} waits for ranks that did not come") from None
         return everything
 
 
@@ -51,9 +51,14 @@ def checked_ranges(ranges, group, rows):
     return ranges
 
 
-def refuse_sink(part):
+def part_of(pattern, group, what):
+    """The pattern of a rank's call."""
+    if group.meeting is None:
+        raise UnsupportedError(f"{what}: the group carries messages of calls alone: take Group.of or Group.local")
+    part = patterns.part_of(pattern)
     if re.search(r"attn\.softmax[^\n]* sink %", part.text):
-        raise UnsupportedError("decode: the pattern has a sink, which every rank's part would add: give all keys to one rank")
+        raise UnsupportedError(f"{what}: the pattern has a sink, which every rank's part would add: give all keys to one rank")
+    return part
 
 
 def own_part(q, k, v, part, first, q_origin, total, scale, arguments):
@@ -79,15 +84,48 @@ def merged(outs, lses):
     return out, most + torch.log(weight)
 
 
-def exchanged(out, lse, words, group):
-    """Those of all ranks, in one message of each. `words`: what must be alike."""
-    word = torch.tensor([zlib.crc32(repr(words).encode()) & 0x7fffff], dtype=torch.float32, device=out.device)  # exact in fp32
-    everything = group.meeting.gather(group.rank, torch.cat((out.flatten(), lse.flatten(), word)))
-    outs = everything[:, :out.numel()].unflatten(1, out.shape)
-    lses = everything[:, out.numel():-1].unflatten(1, lse.shape)
-    same = everything[:, -1] == word
-    if out.device.type == "cpu" and not bool(same.all()):
-        others = [rank for rank, each in enumerate(same.tolist()) if not each]
-        raise InvalidArgumentError(f"decode: the ranks of a group disagree: ranks {others} come with something else than rank {group.rank}: pattern, keys, "
+def are_wholes(parts):
+    """Of each sequence: the parts of ranks have each of its keys once. `parts` [ranks, 3, sequences]: first keys, how many, and all of the whole."""
+    firsts, counts, wholes = parts.long().unbind(1)
+    order = torch.argsort(torch.where(counts == 0, wholes, firsts), dim=0, stable=True)  # a part without keys is anywhere
+    firsts, counts = (each.gather(0, order) for each in (firsts, counts))
+    ends = counts.cumsum(0)
+    return ((counts == 0) | (firsts == ends - counts)).all(0) & (ends[-1] == wholes).all(0)
+
+
+def refuse_parts(parts):
+    """In host memory."""
+    for sequence in torch.nonzero(~are_wholes(parts)).flatten().tolist():
+        firsts, counts, wholes = parts[..., sequence].unbind(1)
+        if not bool((wholes == wholes[0]).all()):
+            raise InvalidArgumentError(f"paged_attention: whole_k: sequence {sequence}: expected one number on all ranks, got {wholes.tolist()}")
+        got = ", ".join(f"{first} to {first + count}" for first, count in zip(firsts.tolist(), counts.tolist()))
+        raise InvalidArgumentError(f"paged_attention: k_origins: sequence {sequence}: expected each of its {int(wholes[0])} keys in the part of one rank, "
+                                   f"got {got}")
+
+
+def refuse_others(same, group):
+    """In host memory."""
+    if not bool(same.all()):
+        ranks = [rank for rank, each in enumerate(same.flatten().tolist()) if not each]
+        raise InvalidArgumentError(f"the ranks of a group disagree: ranks {ranks} come with something else than rank {group.rank}: pattern, keys, "
                                    "position of the queries, scale or sizes")
-    return torch.where(same.all(), outs, torch.nan), lses  # on a GPU nobody waits to be told
+
+
+def exchanged(out, lse, words, group, parts=None):
+    """Those of all ranks, in one message of each. `words`: what must be alike; `parts`: int32 [3, sequences], of are_wholes."""
+    word = torch.full((1,), zlib.crc32(repr(words).encode()) & 0x7fffff, dtype=torch.float32, device=out.device)  # exact in fp32
+    pieces = [out.flatten(), lse.flatten(), word]
+    if parts is not None:
+        pieces.append(parts.view(torch.float32).flatten())  # their bits
+    everything = group.meeting.gather(group.rank, torch.cat(pieces))
+    outs, lses, others, *bits = everything.split([piece.numel() for piece in pieces], 1)
+    of_ranks = bits[0].contiguous().view(torch.int32).unflatten(1, parts.shape) if bits else None
+    if out.device.type == "cpu":
+        refuse_others(others == word, group)
+        if bits:
+            refuse_parts(of_ranks)
+    is_right = (others == word).all()
+    if bits:
+        is_right = is_right & are_wholes(of_ranks).all()
+    return torch.where(is_right, outs, torch.nan).unflatten(1, out.shape), lses.unflatten(1, lse.shape)  # on a GPU nobody waits to be told

@@ -17,7 +17,7 @@ def paged_op(*given, **named):
     made = _torch_op.pattern_of(node)
     q, k, v, *integers = (each if each is None else each.detach() for each in node[:3 + len(INTEGERS)])
     spec = PagesSpec(q, k, v, pattern=made, scale=node.scale, arguments=_torch_op.arguments_of(node, made), **dict(zip(INTEGERS, integers)))
-    return _torch_pages.attention(spec, True)
+    return _torch_pages.attention(spec.settled(), True)
 
 
 @paged_op.register_fake

@@ -14,12 +14,12 @@ from typing import Any, Optional, Sequence, Tuple
 
 import torch
 
-from . import _call, _carrier, _elements, _engine, _library, _shares, _split_keys, _torch, patterns
+from . import _call, _carrier, _elements, _engine, _library, _shares, _split_keys, _torch, patterns, serve
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
 
-__all__ = ["Calls", "Group", "Plan", "attention", "decode", "plan"]
+__all__ = ["Calls", "Group", "Plan", "attention", "decode", "paged_attention", "plan"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Plan:
         lines = [line.split() for line in self.text.splitlines()]
         self.layout = [[tuple(map(int, word.split(":"))) for word in words[1:]] for words in lines if words[:1] == ["rank"]]
         self.head_ranks = next((int(words[1]) for words in lines if words[:1] == ["teams"]), 1)
-        self.part = _part_of(pattern)
+        self.part = patterns.part_of(pattern)
 
     def rows(self, rank: int) -> int:
         """How many rows a rank has."""
@@ -85,16 +85,6 @@ class Plan:
 
     def __del__(self):
         _library.library().close("group_plan", self.handle)
-
-
-def _part_of(pattern):
-    loaded = _library.compiler_library("a call over ranks")
-    handle = loaded.opened("heddle_pattern_part", pattern.handle)
-    info = S.sized(S.PatternInfo)
-    loaded.call("heddle_pattern_get_info", handle, C.byref(info))
-    part = Pattern(info.text.decode(), values=pattern.values)
-    loaded.close("pattern", handle)
-    return part
 
 
 def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int] = None, layout: str = "contiguous", form: str = "auto",
@@ -136,7 +126,6 @@ class Group:
     def __init__(self, handle, rank: int, ranks: int, device: Optional[int], carrier=None, meeting=None):
         self.handle, self.rank, self.ranks, self.device, self._carrier, self.meeting = handle, rank, ranks, device, carrier, meeting
         self.shares = {}  # of calls with the sizes of earlier ones
-        self.parts = {}  # patterns of parts, by those of calls to decode
 
     @staticmethod
     def of(process_group=None, device: "Optional[int | str]" = None, limit: float = 0) -> "Group":
@@ -248,17 +237,39 @@ def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q
     merged in the order of ranks. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits.
     UnsupportedError: a pattern with a sink, and those whose calls cannot be parts. No gradients.
     """
-    if group.meeting is None:
-        raise UnsupportedError("decode: the group carries messages of calls alone: take Group.of or Group.local")
     pattern = patterns.resolved(pattern)
-    part = group.parts.get(pattern)
-    if part is None:
-        part = group.parts[pattern] = _part_of(pattern)
-        _split_keys.refuse_sink(part)
+    part = _split_keys.part_of(pattern, group, "decode")
     ranges = _split_keys.checked_ranges(keys, group, k.shape[1])
     total = ranges[-1][1]
     origin = total - q.shape[1] if q_origin is None else q_origin
     out, lse = _split_keys.own_part(q, k, v, part, ranges[group.rank][0], origin, total, scale, arguments)
     words = pattern.digest, ranges, origin, scale, tuple(q.shape), tuple(v.shape[2:]), str(q.dtype)
     out, lse = _split_keys.merged(*_split_keys.exchanged(out, lse, words, group))
+    return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)
+
+
+@torch.no_grad()
+def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern, group: Group, *, k_origins, whole_k, cu_seqlens_q=None,
+                    scale: Optional[float] = None, return_lse: bool = False, descale: Optional[Tuple[Any, Any]] = None, **arguments: Any):
+    """heddle.serve.paged_attention of sequences whose keys lie in the caches of all ranks, a part of each sequence on each: one call over all keys,
+    with the same bits on every rank.
+
+    q, cu_seqlens_q  as there, alike on all ranks; the queries of a sequence are its last positions
+    k_cache, v_cache, page_table, seqused_k, descale
+                     the rank's own: its part of each sequence, maybe none (seqused_k[s] is 0)
+    k_origins        int32 [sequences]: position of the first key of the part
+    whole_k          int32 [sequences]: the keys of each sequence, on all ranks together, alike on all of them
+
+    Parts lie in any order, and each key of a sequence in one of them. Each rank computes its part into fp32; parts are exchanged once,
+    4 (value_dim + 1) bytes for each head of a query from every rank to all, and merged in the order of ranks. Ranks that come with something else,
+    or parts that are not the whole: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits. UnsupportedError as of `decode`.
+    """
+    pattern = patterns.resolved(pattern)
+    part = _split_keys.part_of(pattern, group, "paged_attention")
+    out = torch.empty(*q.shape[:3], v_cache.shape[3], dtype=torch.float32, device=q.device)
+    lse = torch.empty(q.shape[0], q.shape[2], q.shape[1], dtype=torch.float32, device=q.device)
+    serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, part, cu_seqlens_q=cu_seqlens_q, k_origins=k_origins, whole_k=whole_k,
+                          scale=scale, out=out, lse=lse, descale=descale, **arguments)
+    words = pattern.key, scale, tuple(q.shape), tuple(v_cache.shape[2:]), str(q.dtype), tuple(whole_k.shape)
+    out, lse = _split_keys.merged(*_split_keys.exchanged(out, lse, words, group, torch.stack((k_origins, seqused_k, whole_k))))
     return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)

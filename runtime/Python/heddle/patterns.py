@@ -21,7 +21,7 @@ Argument = _header.Argument
 
 # What calls take by these names is not given to the pattern.
 _OF_CALLS = frozenset(("q", "k", "v", "pattern", "scale", "return_lse", "out", "lse", "q_origin", "k_origin", "carry", "stream", "budget", "wait",
-                       "strategy", "d_lse", "gradients_of", "backward", "add_to", "deterministic", "precision"))
+                       "strategy", "d_lse", "gradients_of", "backward", "add_to", "deterministic", "precision", "k_origins", "whole_k"))
 
 
 class Pattern:
@@ -380,5 +380,21 @@ def resolved(what) -> Pattern:
     return _of_words(what)
 
 
+def _made_part(whole):
+    loaded = _library.compiler_library("a call on parts of a whole")
+    handle = loaded.opened("heddle_pattern_part", whole.handle)
+    info = S.sized(S.PatternInfo)
+    loaded.call("heddle_pattern_get_info", handle, C.byref(info))
+    part = Pattern(info.text.decode(), values=whole.values)
+    loaded.close("pattern", handle)
+    return part
+
+
+def part_of(whole: Pattern) -> Pattern:
+    """The pattern whose calls are parts of one of `whole`; itself, if its calls are."""
+    return whole if any(each.of_whole for each in whole.arguments) else _of_parts(whole)
+
+
+_of_parts = _Kept(_made_part, most_bytes=128 << 20)
 _of_name = _Kept(library, most_bytes=128 << 20)
 _of_words = _Kept(pattern, most_bytes=128 << 20)

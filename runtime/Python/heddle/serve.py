@@ -19,7 +19,7 @@ Scales = Optional[Tuple[Any, Any]]
 
 
 def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: PatternLike, *, cu_seqlens_q=None, shared_k=None,
-                    scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
+                    k_origins=None, whole_k=None, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
                     **arguments: Any):
     """Attention of each sequence's queries over exactly the keys of its own that the pattern keeps.
 
@@ -34,6 +34,10 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     cu_seqlens_q  int32 [sequences + 1]: the queries of sequence s are rows cu_seqlens_q[s] to cu_seqlens_q[s + 1] of q
     shared_k      int32 [sequences]: how many of its first keys a sequence has in the same pages as the one before it, the first one 0. Results are
                   those without it, within rounding; on a GPU such keys are read once for neighbours that share them
+    k_origins, whole_k
+                  int32 [sequences], each: the keys at hand are a part of each sequence, those at k_origins[s] and on of whole_k[s] keys, whose last
+                  positions the queries are; None: 0, and where the part ends. Results are those of the part: with out= in fp32 and lse, parts make one
+                  call (heddle.distributed.paged_attention). Not beside shared_k and lists of each kv head
     pattern       as in heddle.attention. The queries of a sequence are its last positions, whatever the pattern says of q_origin
     descale       what elements of k_cache and v_cache of e4m3 are multiplied by: two fp32 tensors [sequences, kv_heads] of positive numbers, or None
                   for 1
@@ -45,11 +49,11 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     offsets and the pages that are read are checked; on a GPU they are the caller's word.
     """
     return _attention(PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments,
-                                descale=descale, shared_k=shared_k), return_lse)
+                                descale=descale, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k), return_lse)
 
 
 def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_len, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, shared_k=None,
-                      scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
+                      k_origins=None, whole_k=None, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
                       **arguments: Any):
     """paged_attention whose tables lie behind each other, as FlashInfer has them.
 
@@ -60,11 +64,11 @@ def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_l
     All else is as in paged_attention.
     """
     return _attention(PagesSpec(q, k_cache, v_cache, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, kv_indptr=kv_indptr,
-                                kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, descale=descale), return_lse)
+                                kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, descale=descale), return_lse)
 
 
-def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, scale: Optional[float] = None,
-                     return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None, **arguments: Any):
+def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, k_origins=None, whole_k=None,
+                     scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None, **arguments: Any):
     """paged_attention without pages: the keys of a sequence lie behind each other.
 
     k, v          [1, rows, kv_heads, dim], rows of all sequences
@@ -73,7 +77,7 @@ def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_
     All else is as in paged_attention.
     """
     return _attention(PagesSpec(q, k, v, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k,
-                                descale=descale), return_lse)
+                                k_origins=k_origins, whole_k=whole_k, descale=descale), return_lse)
 
 
 def _attention(spec, return_lse):

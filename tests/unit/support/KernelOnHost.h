@@ -34,6 +34,7 @@ struct Kernel {
   bool ofArguments = false; ///< all that have gradients
   Precision precision = Precision::exact;
   std::optional<DType> keys = {}; ///< of k and v; nothing: dtype
+  std::optional<DType> out = {};  ///< nothing: dtype, of forward kernels fp32
 };
 
 inline std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
@@ -51,8 +52,8 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   shape.valueDim = kernel.valueDim;
   // Out of forward kernels is fp32, so that others continue from it.
   const bool isForward = kernel.kind == kForward;
-  shape.elements = CallElements(kernel.dtype, isForward ? DType::fp32 : kernel.dtype, kernel.precision)
-                       .withKeys(kernel.keys.value_or(kernel.dtype));
+  const DType out = kernel.out.value_or(isForward ? DType::fp32 : kernel.dtype);
+  shape.elements = CallElements(kernel.dtype, out, kernel.precision).withKeys(kernel.keys.value_or(kernel.dtype));
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
   const std::string direction = isForward                ? std::string("_forward")
                                 : kernel.kind.hasPages() ? "_" + kernel.kind.name()

@@ -5,6 +5,7 @@
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
 #define HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
 
+#include "codegen/Choose/RatesOf.h"
 #include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/SequenceTensors.h"
 #include "support/KernelOnHost.h"
@@ -28,7 +29,11 @@ struct PagedShape {
   Keys lie = Keys::pages;
   std::optional<DType> cached = {}; ///< the type of k and v, where it is not that of q
 
-  CallElements elements() const { return CallElements(dtype).withKeys(cached.value_or(dtype)); }
+  CallElements elements() const { return CallElements(dtype, outDType()).withKeys(cached.value_or(dtype)); }
+  std::vector<int> origins = {}, wholes = {}; ///< of a pattern of parts; empty: not given
+  std::optional<DType> out = {};
+  bool hasRowsForKeys = false; ///< lists of the pattern are of as many queries as keys
+  DType outDType() const { return out.value_or(dtype); }
   std::vector<int> shared = {}; ///< keys in the same pages as those of the sequence before; empty: of kind decode
 
   const Kind &kind() const { return shared.empty() ? kDecode : kCascade; }
@@ -55,8 +60,11 @@ struct PagedCall {
     const int64_t count = int64_t(asked.rows.size());
     const int most = *std::max_element(asked.rows.begin(), asked.rows.end());
     shape.batch = count, shape.heads = asked.heads, shape.kvHeads = asked.kvHeads;
-    shape.seqlenQ = std::max(most, 1), shape.seqlenK = std::max(1, mostKeys());
+    shape.seqlenK = std::max(1, mostKeys()), shape.seqlenQ = asked.hasRowsForKeys ? shape.seqlenK : std::max(most, 1);
     shape.parameters = sizesFrom(*file, 3);
+    for (int64_t argument : wholesOf(file->pattern())) // of the longest one
+      shape.parameters[size_t(argument)] = std::accumulate(asked.wholes.begin(), asked.wholes.end(), mostKeys(),
+                                                           [](int a, int b) { return std::max(a, b); });
     for (unsigned i = 0; i < file->pattern().getNumArguments(); ++i)
       if (file->pattern().isRealParameter(i))
         shape.parameters[i] = file->pattern().getParameterDefault(i).value_or(0);
@@ -73,7 +81,7 @@ struct PagedCall {
   oracle::KindCall kindCall() const {
     oracle::Problem problem;
     problem.heads = asked.heads, problem.parameters = shape.parameters, problem.operands = shape.operands;
-    return {file->pattern(), problem, inputs, scale};
+    return {file->pattern(), problem, inputs, scale, asked.outDType()};
   }
 
   /// What is not written stays NaN.
@@ -95,10 +103,11 @@ struct PagedCall {
     setSizes(inputs.sizes, call);
     call.scale = float(scale);
     giveArguments(call);
+    call.wholes = wholesOf(file->pattern());
     return call;
   }
   RoleTensors onCpu() const {
-    RoleTensors results = resultsBefore(asked.dtype);
+    RoleTensors results = resultsBefore(asked.outDType());
     const Status status = cpuFunctionOf(asked.kind().base)(cpuCall(results));
     REQUIRE_MESSAGE(status.isOk(), status.message());
     return results;
@@ -219,6 +228,9 @@ private:
     asked.isInRows() ? makeRows() : makePages();
     if (!asked.shared.empty())
       inputs.sharedK = integers({int64_t(asked.shared.size())}, asked.shared);
+    for (const auto &[role, given] : {std::pair(Role::kOrigins, asked.origins), {Role::wholeK, asked.wholes}})
+      if (!given.empty())
+        inputs.of(role) = integers({int64_t(given.size())}, given);
     if (asked.lie == Keys::indices)
       makeIndices();
     else if (asked.lie != Keys::rows)
