@@ -65,7 +65,8 @@ HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *patte
                                                      heddle_pattern_argument *argument);
 /* The pattern whose calls are parts of one call of `pattern`, of as many queries as keys: q_origin and k_origin are given
  * per call, and two more arguments, "whole_queries" and "whole_keys", say where the positions of the whole end. What a
- * part keeps is what the whole keeps of its pairs. A pattern of parts gives itself. UNSUPPORTED, with the reason: calls
+ * part keeps is what the whole keeps of its pairs. Of kind "decode" each sequence is a part, and says these by k_origins and
+ * whole_k. A pattern of parts gives itself. UNSUPPORTED, with the reason: calls
  * cannot be parts (a bias with an entry for each pair, offsets of documents that count rows). */
 HEDDLE_API heddle_status heddle_pattern_part(const heddle_pattern *pattern, heddle_pattern **part);
 /* Promise 12. Work in the background keeps what it needs (promise 9). */

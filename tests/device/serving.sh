@@ -27,7 +27,7 @@ if begins "lists of pages and keys in rows"; then
 fi
 if begins "caches of e4m3"; then
   check "caches of e4m3" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
-    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_e4m3_cache.py
+    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_quantized_caches.py
 fi
 if begins "keys that sequences share"; then
   check "keys that sequences share" 900 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
@@ -35,12 +35,12 @@ if begins "keys that sequences share"; then
 fi
 if begins "parts of caches"; then
   check "parts of caches" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
-    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_parts.py
+    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_cache_parts.py
 fi
 if begins "parts of caches over two ranks"; then
   if "$python" -c "import torch; assert torch.cuda.device_count() > 1" 2>/dev/null; then
     check "parts of caches over two ranks" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python NCCL_NVLS_ENABLE=0 \
-      "$python" -m torch.distributed.run --nproc-per-node=2 tests/python/device/test_parts.py
+      "$python" -m torch.distributed.run --nproc-per-node=2 tests/python/device/test_cache_parts.py
   else
     echo "skip parts of caches over two ranks: one GPU"
   fi

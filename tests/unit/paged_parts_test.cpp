@@ -203,8 +203,13 @@ TEST_CASE("one to four ranks, groups of heads, odd pages, sequences of one key a
 }
 
 TEST_CASE("relative scores and tensors of the pattern are those of positions in the whole") {
-  const Compiled whole(fileOf(kernelOf("relative_bias"))), part(fileOf(kernelOf(partOf(*whole.file).value())));
-  Ranks(whole, part, shapeOf({3, 2}, {130, 130}, 4, 2, 16), 3).check(onCpu);
+  for (const char *name : {"relative_bias", "block_csr", "document"}) {
+    INFO(name);
+    const Compiled whole(fileOf(kernelOf(name))), part(fileOf(kernelOf(partOf(*whole.file).value())));
+    PagedShape shape = shapeOf({3, 2}, {130, 130}, 4, 2, 16);
+    shape.hasRowsForKeys = true;
+    Ranks(whole, part, shape, 3).check(onCpu);
+  }
 }
 
 TEST_CASE("without where parts stand a pattern of parts is that of the whole, bit by bit") {

@@ -32,6 +32,7 @@ struct PagedShape {
   CallElements elements() const { return CallElements(dtype, outDType()).withKeys(cached.value_or(dtype)); }
   std::vector<int> origins = {}, wholes = {}; ///< of a pattern of parts; empty: not given
   std::optional<DType> out = {};
+  bool hasRowsForKeys = false; ///< lists of the pattern are of as many queries as keys
   DType outDType() const { return out.value_or(dtype); }
   std::vector<int> shared = {}; ///< keys in the same pages as those of the sequence before; empty: of kind decode
 
@@ -59,7 +60,7 @@ struct PagedCall {
     const int64_t count = int64_t(asked.rows.size());
     const int most = *std::max_element(asked.rows.begin(), asked.rows.end());
     shape.batch = count, shape.heads = asked.heads, shape.kvHeads = asked.kvHeads;
-    shape.seqlenQ = std::max(most, 1), shape.seqlenK = std::max(1, mostKeys());
+    shape.seqlenK = std::max(1, mostKeys()), shape.seqlenQ = asked.hasRowsForKeys ? shape.seqlenK : std::max(most, 1);
     shape.parameters = sizesFrom(*file, 3);
     for (int64_t argument : wholesOf(file->pattern())) // of the longest one
       shape.parameters[size_t(argument)] = std::accumulate(asked.wholes.begin(), asked.wholes.end(), mostKeys(),

@@ -1,5 +1,5 @@
 """Caches in pages whose sequences lie on several ranks: each computes its part in fp32, in CUDA graphs too, and parts make one call. As a program
-it is one of several processes, over NCCL with a GPU each, else over gloo: python -m torch.distributed.run --nproc-per-node=2 test_parts.py."""
+it is one of several processes, over NCCL with a GPU each, else over gloo: python -m torch.distributed.run --nproc-per-node=2 test_cache_parts.py."""
 import os
 import sys
 
