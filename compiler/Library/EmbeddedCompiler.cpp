@@ -145,6 +145,8 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
                                     : which == Made::anyKeyOrigin
                                         ? compileVariant(withoutBlocks(*prepared), question.kernel, "")
                                         : compileVariant(*prepared, question.kernel, "");
+  if (!variant && which == Made::provisional) // no default compiles as it is, but what comes behind it may
+    variant = compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());
   if (own && which != Made::anyKeyOrigin)
     file(variant->record, *prepared, question, which);
