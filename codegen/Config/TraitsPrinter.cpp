@@ -23,18 +23,22 @@ void TraitsPrinter::array(std::string_view name, const std::vector<int64_t> &val
   body += "  static constexpr int " + std::string(name) + "[" + std::to_string(values.size()) + "] = {" + list + "};\n";
 }
 
-void TraitsPrinter::request(const KernelRequest &request) {
-  constant("kHeadDim", request.headDim);
-  constant("kValueDim", request.valueDim);
+ProductTraits ProductTraits::of(const KernelRequest &request) {
   const ElementTraits &element = request.productElement();
   const bool isRounded = request.elements.precision == Precision::tf32;
-  body += std::string("  using Element = heddle::") + (isRounded ? "Tf32" : element.deviceName) + ";\n";
+  return {isRounded ? "Tf32" : element.deviceName, element.bytes, element.mmaStep, element.largestExponent()};
+}
+
+void TraitsPrinter::request(const KernelRequest &request, const ProductTraits &product) {
+  constant("kHeadDim", request.headDim);
+  constant("kValueDim", request.valueDim);
+  body += "  using Element = heddle::" + std::string(product.deviceName) + ";\n";
   const bool isFloat = request.elements.out == kAccumulator;
   const DType out = isFloat ? CallElements::outOf(request.elements.q) : request.elements.out;
   body += std::string("  using OutElement = heddle::") + traitsOf(out).deviceName + ";\n";
-  constant("kElementBytes", element.bytes);
-  constant("kMmaStep", element.mmaStep);
-  constant("kLargestExponent", element.largestExponent());
+  constant("kElementBytes", product.bytes);
+  constant("kMmaStep", product.mmaStep);
+  constant("kLargestExponent", product.largestExponent);
   constant("kOutFloat32", isFloat);
 }
 

@@ -13,12 +13,23 @@ class KernelConfig;
 struct KernelRequest;
 class SmemLayout;
 
+/// What products are of: a struct of codegen/Skeletons/Shared/elements.cuh, and its numbers.
+struct ProductTraits {
+  std::string_view deviceName;
+  int64_t bytes, mmaStep, largestExponent;
+
+  /// The elements of the request, or what it says of them.
+  static ProductTraits of(const KernelRequest &request);
+};
+
 class TraitsPrinter {
 public:
   TraitsPrinter() = default;
   /// Begins with what is asked for and what was chosen.
-  TraitsPrinter(const KernelRequest &request, const KernelConfig &config) {
-    this->request(request);
+  TraitsPrinter(const KernelRequest &request, const KernelConfig &config)
+      : TraitsPrinter(request, config, ProductTraits::of(request)) {}
+  TraitsPrinter(const KernelRequest &request, const KernelConfig &config, const ProductTraits &product) {
+    this->request(request, product);
     this->config(config);
   }
 
@@ -29,7 +40,7 @@ public:
   void array(std::string_view name, const std::vector<int64_t> &values);
 
   /// kHeadDim, kValueDim, the type Element with its numbers, and kOutFloat32 (0 or 1).
-  void request(const KernelRequest &request);
+  void request(const KernelRequest &request, const ProductTraits &product);
   /// Every numeric field of the configuration in device spelling.
   void config(const KernelConfig &config);
   /// For every region x its offset kSmemX, its bytes per stage kSmemStageBytesX; and kSmemBytes.

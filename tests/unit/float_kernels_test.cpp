@@ -24,12 +24,17 @@ Kernel forwardOf(const std::string &pattern, int64_t headDim = 64, int64_t value
   return kernel;
 }
 
-/// By Hopper's kernel, which multiplies tf32 and no other floats.
+/// By Hopper's kernel, which multiplies numbers of tf32, or pairs of fp16.
 Kernel hopperOf(const std::string &pattern, int64_t headDim = 64, int64_t valueDim = 64,
-                const std::string &changes = "") {
-  Kernel kernel = forwardOf(pattern, headDim, valueDim, Precision::tf32, changes);
+                const std::string &changes = "", Precision precision = Precision::tf32) {
+  Kernel kernel = forwardOf(pattern, headDim, valueDim, precision, changes);
   kernel.arch = kHopper;
   return kernel;
+}
+
+Kernel exactOf(const std::string &pattern, int64_t headDim = 64, int64_t valueDim = 64,
+               const std::string &changes = "") {
+  return hopperOf(pattern, headDim, valueDim, changes, Precision::exact);
 }
 
 /// A kernel and a pattern of which calls are made.
@@ -156,6 +161,61 @@ TEST_CASE("tf32 by Hopper's kernel: a mean of ones is 1, as the weights are summ
   const RoleTensors results = forward.run(call);
   for (int64_t i = 0; i < results.out.elements(); ++i)
     REQUIRE(results.out.get(i) == 1);
+}
+
+TEST_CASE("exact by Hopper's kernel: lengths, groups of heads, batches") {
+  check(exactOf("causal"), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
+}
+
+TEST_CASE("exact by Hopper's kernel: head dims are multiples of 8, those of values apart") {
+  check(exactOf("causal", 128, 128), {sizesOf(100, 200, 2, 1)});
+  check(exactOf("causal", 40, 24), {sizesOf(50, 70, 2, 2)});
+  check(exactOf("full", 8, 120), {sizesOf(30, 150, 2, 2)});
+  if (takesAll())
+    check(exactOf("full", 96, 72), {sizesOf(70, 70, 2, 2)});
+}
+
+TEST_CASE("exact by Hopper's kernel: tiles, rings of one slot, blocks that share parts") {
+  check(exactOf("causal", 64, 64, ",block_m=192,block_n=64,stages=2"), {sizesOf(250, 300, 2, 1)});
+  check(exactOf("causal", 64, 72, ",block_m=64,block_n=48,stages=1,turn_taking=0"), {sizesOf(70, 130, 1, 1)});
+}
+
+TEST_CASE("exact by Hopper's kernel: rows have digits of their own, however large others are") {
+  const Forward forward(exactOf("causal"));
+  for (Role role : {Role::q, Role::k, Role::v}) {
+    INFO(std::string(specOf(role).name));
+    Call call = forward.call(sizesOf(150, 150, 1, 1));
+    HostTensor &tensor = call.inputs.of(role);
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      tensor.set(i, std::ldexp(tensor.get(i), role == Role::v ? int(i / 64 % 5) * 20 - 60 : int(i / 64 % 5) * 20 - 80));
+    const oracle::KindReport report = oracle::verifyCall(call.kindCall(), forward.run(call), 150);
+    for (const oracle::RoleReport &result : report.roles)
+      CHECK(result.maxError <= result.allowedError);
+  }
+}
+
+TEST_CASE("exact by Hopper's kernel: what a row does not keep is of any size") {
+  const Forward forward(exactOf("causal"));
+  Call call = forward.call(sizesOf(100, 100, 1, 1));
+  const RoleTensors before = forward.run(call);
+  for (int64_t i = 90 * 64; i < 100 * 64; ++i) {
+    call.inputs.k.set(i, 1e30f * call.inputs.k.get(i));
+    call.inputs.v.set(i, 1e30f * call.inputs.v.get(i));
+  }
+  const RoleTensors after = forward.run(call);
+  for (int64_t i = 0; i < 90 * 64; ++i)
+    REQUIRE(after.out.get(i) == before.out.get(i));
+}
+
+TEST_CASE("exact by Hopper's kernel: the library's patterns") {
+  std::vector<std::string> patterns = {"document", "longnet", "softcap", "sink", "block_csr"};
+  if (takesAll()) {
+    patterns.clear();
+    for (const std::string &path : libraryPatterns())
+      patterns.push_back(std::filesystem::path(path).stem().string());
+  }
+  for (const std::string &pattern : patterns)
+    check(exactOf(pattern), {pattern == "tree_decode" ? sizesOf(16, 150, 2, 1) : sizesOf(150, 150, 4, 2)});
 }
 
 TEST_CASE("tf32 by Hopper's kernel: the library's patterns") {

@@ -397,8 +397,11 @@ TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever p
   const Compiled compiledPattern(loaded(test::places().patterns + "/causal.mlir"));
   AttentionSizes sizes = sizesOf(rows, rows, 1, 1);
   sizes.headDim = sizes.valueDim = 64;
+  Kernel tf32{"causal", 64, 64, DType::fp32, "", kHopper};
+  tf32.precision = Precision::tf32;
   for (Kernel kernel : {Kernel{"causal"}, Kernel{"causal", 64, 64, DType::bf16, ",softmax=1", kHopper},
-                        Kernel{"causal", 64, 64, DType::fp16, ",softmax=0", kHopper}}) {
+                        Kernel{"causal", 64, 64, DType::fp16, ",softmax=0", kHopper}, tf32,
+                        Kernel{"causal", 64, 64, DType::fp32, "", kHopper}}) {
     kernel.kind = kForward;
     const std::unique_ptr<HostKernel> compiledKernel = compiled(kernel, *compiledPattern.file);
     for (Role role : {Role::q, Role::k}) {

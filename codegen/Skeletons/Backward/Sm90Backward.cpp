@@ -152,7 +152,7 @@ private:
   }
 
 protected:
-  std::vector<KernelEntry> entries() const override { return backwardEntries(); }
+  std::vector<KernelEntry> entries(const KernelRequest &) const override { return backwardEntries(); }
   Status checkRequest(const KernelRequest &request) const override {
     HEDDLE_TRY(request.checkTypes());
     if (request.elements.out != request.elements.q)

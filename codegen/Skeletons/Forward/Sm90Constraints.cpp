@@ -1,4 +1,5 @@
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
+#include "codegen/Skeletons/Forward/Sm90Pairs.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Skeletons/Shared/BlockLimits.h"
@@ -30,26 +31,30 @@ int64_t registersAtLaunch(const GpuArch &arch, const Sm90Config &config) {
 
 int64_t sm90Warps(int64_t blockM) { return blockM / kWarpRows + kProducerWarps; }
 
-int64_t sm90KeyStep(const KernelRequest &request) { return std::max<int64_t>(kKeyStep, request.element().mmaStep); }
+int64_t sm90KeyStep(const KernelRequest &request) {
+  return std::max<int64_t>(kKeyStep, sm90Tiles(request).product.mmaStep);
+}
 
-int64_t sm90OutputDim(const KernelRequest &request) { return request.valueDim + sumColumns(request.element().bytes); }
+int64_t sm90OutputDim(const KernelRequest &request) { return request.valueDim + sumColumns(sm90Tiles(request).bytes); }
 
 bool sm90CanSplit(const KernelRequest &request) { return request.valueDim <= kLargestSplitValueDim; }
 
 SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
   SmemLayout layout(kTileAlignment);
   layout.append("barriers", kBarrierBytes);
-  const int64_t bytes = request.element().bytes;
-  layout.append("q", tileBytes(config.blockM, request.headDim, bytes), config.queryStages);
-  layout.append("k", tileBytes(config.blockN, request.headDim, bytes), config.stages);
+  const auto [headDim, valueDim, bytes, product] = sm90Tiles(request);
+  layout.append("q", tileBytes(config.blockM, headDim, bytes), config.queryStages);
+  layout.append("k", tileBytes(config.blockN, headDim, bytes), config.stages);
   const bool areTurned = areTurnedOver(bytes);
-  const int64_t arriving = tileBytes(config.blockN, request.valueDim, bytes);
+  const int64_t arriving = tileBytes(config.blockN, valueDim, bytes);
   layout.append("v", areTurned ? turnedBytes(config.blockN, request.valueDim, bytes) : arriving,
                 valueStages(config.stages, bytes));
   if (areTurned)
     layout.append("raw", arriving, rawStages(bytes));
-  if (request.elements.q == DType::fp32)
+  if (sharesOnes(bytes))
     layout.append("ones", kOnesBytes);
+  if (sm90MakesPairs(request))
+    layout.append("factors", config.blockN * kKeyFactorBytes, config.stages);
   if (config.flushTiles)
     layout.append("totals", totalBytes(config.blockM, request.valueDim));
   if (request.searchesLists)
@@ -66,10 +71,12 @@ int64_t sm90ConsumerRegisters(const GpuArch &arch, const Sm90Config &config) {
 
 namespace {
 
-// Scores of a tile, the packed weights of the one before, the output, softmax state and addresses.
+// Scores of a tile, the packed weights of the one before, the output, softmax state and addresses. Of pairs the product of a
+// tile with the values is apart from the output, and comes after the scores.
 int64_t leastConsumerRegisters(const KernelRequest &request, const Sm90Config &config) {
-  const int64_t weights = config.blockN * request.element().bytes / 8;
-  return config.blockN / 2 + weights + roundUp(sm90OutputDim(request), kHeadDimStep) / 2 + kStateRegisters;
+  const int64_t scores = config.blockN / 2, weights = config.blockN * request.element().bytes / 8;
+  const int64_t output = roundUp(sm90OutputDim(request), kHeadDimStep) / 2;
+  return (sm90MakesPairs(request) ? std::max(scores, output) : scores) + weights + output + kStateRegisters;
 }
 
 Reason checkQueryTile(const KernelRequest &, const Sm90Config &config) {
@@ -139,6 +146,8 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
     return std::nullopt;
   if (request.element().largestExponent() < kFloatExponent)
     return std::string("anchored weights need the range of fp32, not that of ") + dtypeName(request.elements.q);
+  if (sm90MakesPairs(request))
+    return std::string("weights of exact products are brought into the range of fp16, which takes their maximum");
   if (areTurnedOver(request.element().bytes)) // whose barriers take the words in which items are marked
     return std::string("values of ") + dtypeName(request.elements.q) +
            " are turned over, and there is no room to mark what must be computed again";
@@ -187,6 +196,8 @@ Reason checkTurns(const KernelRequest &, const Sm90Config &config) {
 Reason checkPasses(const KernelRequest &request, const Sm90Config &config) {
   if (!config.chainedMib || request.passes.empty())
     return checkChained(request, config);
+  if (sm90MakesPairs(request))
+    return std::string("every pass of every round would make the pairs of all floats again");
   int64_t need = 0;
   for (size_t i = 0; i < request.passes.size(); ++i)
     need += roundUp(tensorMapParamBytes(request.passRequest(i)), kParamAlignment);

@@ -4,6 +4,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
+#include "codegen/Skeletons/Forward/Sm90Pairs.h"
 #include "runtime/Core/KernelRecord.h"
 
 #include <algorithm>
@@ -75,6 +76,7 @@ bool always(const Asked &) { return true; }
 bool isPlain(const Asked &asked) { return asked.isPlain(); }
 bool isScaled(const Asked &asked) { return asked.request.element().isScaled(); }
 bool isOfFloats(const Asked &asked) { return asked.request.elements.q == DType::fp32; }
+bool makesPairs(const Asked &asked) { return sm90MakesPairs(asked.request); }
 bool hasShortRows(const Asked &asked) { return asked.hasShortRows; }
 bool isOfFew(const Asked &asked) { return asked.balance.queries > 0 && asked.balance.queries <= kConsumerRows; }
 
@@ -142,6 +144,9 @@ constexpr Rule kRules[] = {
     {128, [](const Asked &asked) { return isOfFloats(asked) && asked.hasShortRows; }, {{{&C::turnTaking, 0}}}},
     {128, [](const Asked &asked) { return isOfFloats(asked) && isOfFew(asked); }, Tiles{64, 64, 2, 1, 0, 40}},
     {kAny, isOfFloats, {{{&C::softmax, kSoftmaxOnline}}}},
+    // Pairs: beside the output there is the product of a tile, and weights are pairs, too.
+    {128, makesPairs, Tiles{128, 64, 2, 1, 1, 40}},
+    {64, makesPairs, Tiles{128, 128, 2, 1, 1, 40}},
     {kAny,
      [](const Asked &asked) { return asked.mayBeCut; },
      {{{&C::grid, kGridStride}, {&C::splitLast, 1}, {&C::softmax, kSoftmaxOnline}}}},

@@ -12,6 +12,7 @@
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Skeletons/Shared/WarpgroupShapes.h"
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
+#include "codegen/Skeletons/Forward/Sm90Pairs.h"
 
 #include <algorithm>
 
@@ -37,12 +38,13 @@ LaunchExpr gridBlocks(const KernelRequest &request, const Sm90Config &config) {
   return config.grid == kGridTile ? items : min(units, residentBlocks(config));
 }
 
-PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const KernelRequest &request,
-                            const Sm90Config &config) {
+/// For the last launch.
+PointerSource planWorkspace(LaunchPlan &plan, const KernelRequest &request, const Sm90Config &config) {
   constexpr int64_t kWordBytes = 4;
+  const int64_t number = int64_t(plan.launches.size()) - 1;
   const bool hasSplits = config.splitLast || config.splitTiles, isDynamic = config.grid == kGridDynamic;
   if (!hasSplits && !isDynamic)
-    return plan.appendRegion("schedule", 0);
+    return plan.appendRegion("schedule", 0, number, number);
   const bool keepsChain = isDynamic && config.softmax == kSoftmaxAnchored;
   const int64_t cleared = hasSplits ? workspace::kStates : workspace::kNextItem + 1;
   LaunchExpr bytes = (keepsChain && !hasSplits ? workspace::kChain : cleared) * kWordBytes;
@@ -53,8 +55,8 @@ PointerSource planWorkspace(LaunchPlan &plan, KernelLaunch &launch, const Kernel
   }
   if (keepsChain)
     bytes = bytes + workItems(request, config) * LaunchExpr(kWordBytes);
-  const PointerSource region = plan.appendRegion("schedule", std::move(bytes));
-  launch.clears.push_back({region, 0, cleared, 0});
+  const PointerSource region = plan.appendRegion("schedule", std::move(bytes), number, number);
+  plan.launches.back().clears.push_back({region, 0, cleared, 0});
   return region;
 }
 
@@ -70,24 +72,33 @@ public:
   ScheduleFacts schedule(const KernelConfig &config) const override { return sm90Schedule(config); }
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
+  std::vector<KernelEntry> entries(const KernelRequest &request) const override;
 };
 
+std::vector<KernelEntry> Sm90Forward::entries(const KernelRequest &request) const {
+  std::vector<KernelEntry> entries = Skeleton::entries(request);
+  if (sm90MakesPairs(request))
+    entries.insert(entries.begin(), pairRowsEntry());
+  return entries;
+}
+
 Status Sm90Forward::checkRequest(const KernelRequest &request) const {
-  const bool isTf32 = request.elements.precision == Precision::tf32;
-  if (request.elements.q == DType::fp32 && !isTf32)
-    return Status::unsupported("serves fp32 with products of tf32, not exact ones");
   HEDDLE_TRY(request.checkTypes(&ElementTraits::isComputed));
+  const bool areFloats = request.elements.q == DType::fp32, makesPairs = sm90MakesPairs(request);
+  if (makesPairs && request.balance.queries > 0 && request.balance.queries <= kConsumerRows)
+    return Status::unsupported("makes pairs of all keys for exact products, which so few queries do not pay for");
   // Strides of tensor maps are multiples of 16 bytes, and a product has at most 256 columns, a multiple of 8.
   constexpr int64_t kStrideBytes = 16, kMostFloats = 128; // of which two tiles of keys and of values fit
   const int64_t step = std::max<int64_t>(kStrideBytes / request.element().bytes, kHeadDimStep);
   const int64_t columns = kMaxHeadDim - (sm90OutputDim(request) - request.valueDim);
-  const int64_t most = isTf32 ? kMostFloats : columns / step * step;
+  const int64_t most = areFloats ? kMostFloats : columns / step * step;
   for (int64_t dim : {request.headDim, request.valueDim})
     if (dim % step != 0 || dim > most)
       return Status::unsupported(
           "serves head dims that are multiples of " + number(step) + " up to " + number(most) + ", not " + number(dim) +
           (request.element().isPacked() ? "" : " of " + std::string(dtypeName(request.elements.q))));
-  if (const int64_t bytes = tensorMapParamBytes(request); bytes > kMaxParamBytes)
+  const std::optional<PairedOperands> pairs = makesPairs ? std::optional(PairedOperands()) : std::nullopt;
+  if (const int64_t bytes = tensorMapParamBytes(request, pairs); bytes > kMaxParamBytes)
     return Status::unsupported("the pattern's rates need " + number(MapRates::of(request.variants).mapCount()) +
                                " tensor maps, with " + number(request.paramCount) + " run-time sizes " + number(bytes) +
                                " B of parameters, a launch takes " + number(kMaxParamBytes) + " B");
@@ -198,30 +209,35 @@ KernelConfig Sm90Forward::takenBack(KernelConfig given) const {
 LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const Sm90Config config(given);
   LaunchPlan plan = planFor(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
+  const std::optional<PairedOperands> pairs =
+      sm90MakesPairs(request) ? std::optional(appendPairRows(plan, request)) : std::nullopt;
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = gridBlocks(request, config);
   launch.block = config.threads();
   launch.sharedBytes = sm90Smem(request, config).totalBytes();
-  appendTensorMapParams(launch, request, config, planWorkspace(plan, launch, request, config));
+  appendTensorMapParams(launch, request, config, planWorkspace(plan, request, config), pairs);
   return plan;
 }
 
 std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig &config) const {
   const MapRates rates = MapRates::of(request.variants);
-  TraitsPrinter printer(request, config);
+  const Sm90Tiles tiles = sm90Tiles(request);
+  TraitsPrinter printer(request, config, tiles.product);
   printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
   const SmemLayout smem = sm90Smem(request, config);
   printer.smem(smem);
-  for (const char *region : {"raw", "totals", "ones"}) // of values that are turned over
+  for (const char *region : {"raw", "totals", "ones", "factors"}) // of values that are turned over, and of pairs
     if (!smem.find(region))
       printer.noSmem(region);
+  if (sm90MakesPairs(request))
+    printPairRows(printer, request);
   printer.constant("kMapsPerRate", rates.mapsPerRate());
   printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));
   printer.array("kQueryRates", rates.query);
   printer.array("kKeyRates", rates.key);
   const int64_t output = sm90OutputDim(request);
-  if (request.elements.q == DType::fp32) // whose sums are products of their own
+  if (sharesOnes(tiles.bytes)) // sums are products of their own
     return printer.str() + warpgroupShapes({config.valueOf("block_n"), request.valueDim, output - request.valueDim});
   return printer.str() + warpgroupShapes({config.valueOf("block_n"), output});
 }

@@ -5,6 +5,7 @@
 #include "Forward/forward_rows.cuh"
 #include "Forward/score_chain.cuh"
 #include "Forward/score_mask.cuh"
+#include "Forward/sm90_pair_steps.cuh"
 #include "Forward/sm90_softmax.cuh"
 #include "Forward/sm90_split_kv.cuh"
 #include "Forward/sm90_totals.cuh"
@@ -124,6 +125,7 @@ private:
     if (Pattern::kHasSink && beginsRows(flags))
       startFromSink(rows, Pattern::sink(contextOf(ownItem())));
     scales.find(p, *this);
+    pairs.begin(p, LaneRows<K>(p, ownItem()));
     if (p.carryLse && beginsRows(flags))
       continueFromCarry(rows, p, LaneRows<K>(p, ownItem()), scales.ofValues(p, *this));
     if (Values::kSumTiles > 0)
@@ -177,12 +179,26 @@ private:
         flags = skipTile();
       if (!isNeededNext(flags))
         return;
+      flags = walkRun();
+    }
+  }
+
+  DEV int32_t walkRun() {
+    int32_t flags;
+    if constexpr (K::kArePairs) {
+#pragma unroll 1
+      do {
+        flags = firstStep();
+        lastOutput();
+      } while (isNeededNext(flags));
+    } else {
       flags = firstStep();
 #pragma unroll 1
       while (isNeededNext(flags))
         flags = step();
       lastOutput();
     }
+    return flags;
   }
 
   DEV bool isSkippedNext(int32_t flags) const { return hasBit(flags, flag::kNextExists) && !isNeededNext(flags); }
@@ -207,14 +223,14 @@ private:
     const KeyTileHeader<K> tile(keys.slot());
     ptx::waitMma<0>();
     ptx::pin(scores[0]);
-    releaseKeys();
+    readScores(scores);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     RowValues<K> factor;
     if (admit(rows, scores, weightScale<K>(scaleLog2()), factor))
       scaleOutput(rows, factor);
     scoresToWeights(rows, scores, weightScale<K>(scaleLog2()));
-    packWeights<K>(weights, scores);
+    takeWeights(scores);
     return tile.following;
   }
 
@@ -228,7 +244,7 @@ private:
     const KeyTileHeader<K> tile(keys.slot());
     ptx::waitMma<1>();
     ptx::pin(scores[0]);
-    releaseKeys();
+    readScores(scores);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     bool hasMoved = false;
@@ -238,10 +254,8 @@ private:
       hasMoved = moveAnchor(rows, factor);
     scoresToWeights(rows, scores, weightScale<K>(scaleLog2()));
     ptx::pin(scores[0]);
-    ptx::waitMma<0>();
-    ptx::pin(rows.out[0]);
-    releaseValues();
-    packWeights<K>(weights, scores);
+    endOutput();
+    takeWeights(scores);
     if (hasMoved)
       scaleOutput(rows, factor);
     return tile.following;
@@ -260,15 +274,34 @@ private:
       totals.makeRoom(rows);
     values.waitFull();
     ptx::fenceMma();
-    startOutput<K>(rows.out, weights, valueAddress());
+    pairs.startOutput(rows, weights, valueAddress());
     ptx::commitMma();
+  }
+
+  DEV void endOutput() {
+    ptx::waitMma<0>();
+    ptx::pin(pairs.sums(rows)[0]);
+    releaseValues();
+    pairs.add(rows);
   }
 
   DEV void lastOutput() {
     beginOutput();
-    ptx::waitMma<0>();
-    ptx::pin(rows.out[0]);
-    releaseValues();
+    endOutput();
+  }
+
+  // The product of q and k has arrived. What pairs are to be multiplied by lies beside the keys, for their weights too.
+  DEV void readScores(Scores<K> &scores) {
+    pairs.scaleScores(scores, keys.slot());
+    if (!K::kArePairs)
+      releaseKeys();
+  }
+
+  DEV void takeWeights(Scores<K> &scores) {
+    pairs.scaleWeights(scores, keys.slot());
+    packWeights<K>(weights, scores);
+    if (K::kArePairs)
+      releaseKeys();
   }
 
   DEV void releaseKeys() {
@@ -320,6 +353,7 @@ private:
   bool isExact;
   bool sharesTiles;
   ItemScales<K, K::kIsScaled> scales;
+  PairSteps<K, K::kArePairs> pairs;
   Totals<K> totals;
 };
 

@@ -30,11 +30,13 @@
 //   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_bits.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
-//   kSmemRaw, kSmemTotals, kSmemOnes   values that are to be turned over, totals of the output, rows of ones of floats; no
-//                        bytes where there are none
+//   kSmemRaw, kSmemTotals, kSmemOnes, kSmemFactors   values that are to be turned over, totals of the output, rows of ones of
+//                        floats, factors of keys of pairs; no bytes where there are none
+//   kPairLanes, kPairRows   of pairs: of the launch before (pair_rows.cuh)
 // and the macro HEDDLE_WARPGROUP_SHAPES with kBlockN and kOutputTiles * 8 columns (Ptx/warpgroup_mma.cuh).
 #pragma once
 
+#include "Forward/pair_rows.cuh"
 #include "Forward/sm90_consumer.cuh"
 #include "Forward/sm90_loader.cuh"
 #include "Forward/sm90_planner.cuh"
@@ -51,6 +53,7 @@ struct Sm90Forward
   using K = Sm90Forward;
   using Pattern = P;
   using Params = Sm90ForwardParams<K>;
+  using PairRows = heddle::PairRows<K>;
 
   DEV static void run(const Params &p) {
     if (!placesAreRight())

@@ -71,8 +71,10 @@ private:
     const uint32_t full = keys.full();
     keys.acquire();
     storeRecord(K::tileHeader(keys.slot()), TileHeader{tile.firstKey, flags});
-    ptx::arriveExpecting(full, K::kKeyTileBytes);
-    copyColumns<K::kHeadDim>(K::kKeyTile + keys.slot() * K::kSmemStageBytesK, full, K::kKeyMaps, tile);
+    ptx::arriveExpecting(full, K::kKeyTileBytes + K::kKeyFactorTileBytes);
+    copyColumns<K::kTileHeadDim>(K::kKeyTile + keys.slot() * K::kSmemStageBytesK, full, K::kKeyMaps, tile);
+    if constexpr (K::kArePairs)
+      copyColumns<1>(K::keyFactors(keys.slot()), full, K::kFactorMaps, tile);
     keys.next();
   }
 
@@ -92,7 +94,7 @@ private:
     values.acquire();
     ArrivingValues::setEnd(values.slot(), false);
     ptx::arriveExpecting(full, K::kArrivingBytes);
-    copyColumns<K::kValueDim>(ArrivingValues::kTile + values.slot() * K::kArrivingBytes, full, K::kValueMaps, tile);
+    copyColumns<K::kTileValueDim>(ArrivingValues::kTile + values.slot() * K::kArrivingBytes, full, K::kValueMaps, tile);
     values.next();
   }
 
@@ -127,7 +129,7 @@ private:
     const int32_t map = mapOfClass<K>(rateSlot<QueryRates<K>>(rate), rate, residue, p.seqlenQ);
     const uint32_t to = K::kQueryTile + queries.slot() * K::kSmemStageBytesQ;
 #pragma unroll
-    for (int column = 0; column < columnsOf(K::kHeadDim, K::kElementBytes); ++column)
+    for (int column = 0; column < columnsOf(K::kTileHeadDim, K::kElementBytes); ++column)
       ptx::copyBox(to + column * K::kBlockM * kColumnRowBytes, &p.maps[K::kQueryMaps + map], full,
                    column * kColumnElements, row, residue, item.head, item.batch);
   }

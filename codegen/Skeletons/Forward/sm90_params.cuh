@@ -1,5 +1,5 @@
 // The parameter block of the sm90 forward kernel: its layout is described to the runtime by the slots of the launch
-// plan, change both together. Tensor maps come by operand (q, k, v), by distinct rate of that operand, and for each
+// plan, change both together. Tensor maps come by operand (q, k, v, factors of keys), by distinct rate of that operand, and for each
 // rate first the map of the rows that all residues have, then that of the residues below seqlen mod rate, which have
 // one row more (rate 1 everywhere: one map). Dimensions: dim, row number in its class, residue, head, batch.
 #pragma once
@@ -16,7 +16,8 @@ template <class Traits> struct ForwardMaps : Traits {
   static constexpr int kQueryMaps = 0;
   static constexpr int kKeyMaps = kQueryMaps + Traits::kQueryRateCount * Traits::kMapsPerRate;
   static constexpr int kValueMaps = kKeyMaps + Traits::kKeyRateCount * Traits::kMapsPerRate;
-  static constexpr int kMapCount = kValueMaps + Traits::kKeyRateCount * Traits::kMapsPerRate;
+  static constexpr int kFactorMaps = kValueMaps + Traits::kKeyRateCount * Traits::kMapsPerRate; // of pairs
+  static constexpr int kMapCount = kFactorMaps + (Traits::kArePairs ? Traits::kKeyRateCount * Traits::kMapsPerRate : 0);
 };
 
 // What elements are multiplied by, for each (batch, head) of q and (batch, kv head) of k and v; null: 1. Elements that
@@ -32,7 +33,17 @@ private:
   DEV static float at(const float *factors, int32_t place) { return factors ? factors[place] : 1.f; }
 };
 
-template <class K> struct Sm90ForwardParams : OperandsOf<typename K::Pattern>, PassRows<K>, Descales<K::kIsScaled> {
+// What pairs of each (batch, head, row) of q are to be multiplied by; that of k and v comes through maps.
+template <bool ArePairs> struct QueryFactors {};
+template <> struct QueryFactors<true> {
+  const float *queryFactors;
+};
+
+template <class K>
+struct Sm90ForwardParams : OperandsOf<typename K::Pattern>,
+                           PassRows<K>,
+                           Descales<K::kIsScaled>,
+                           QueryFactors<K::kArePairs> {
   TensorMap maps[K::kMapCount];
   void *out;
   float *lse;

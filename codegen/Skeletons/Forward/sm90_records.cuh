@@ -40,6 +40,12 @@ struct TileHeader {
   int32_t firstKey, flags;
 };
 
+// What the pairs of k and v of a key are to be multiplied by.
+struct KeyFactors {
+  float ofKey, ofValue, unused[2];
+};
+static_assert(sizeof(KeyFactors) == kKeyFactorBytes, "as pair_rows.cuh writes them");
+
 // A key tile on its way to the loader: number in its class, residue and tensor map of the class, first key.
 struct alignas(16) PlannedTile {
   int32_t number, place, firstKey, unused;

@@ -55,10 +55,16 @@ template <class Traits> struct ForwardTilePlaces : Traits {
   static constexpr uint32_t kTotals = kSharedBase + Traits::kSmemTotals; // of the output (sm90_totals.cuh)
   static constexpr uint32_t kOnes = Traits::Values::kOnes;
 
-  static constexpr int kQueryTileBytes = tileBytes(Traits::kBlockM, Traits::kHeadDim, Traits::kElementBytes);
-  static constexpr int kKeyTileBytes = tileBytes(Traits::kBlockN, Traits::kHeadDim, Traits::kElementBytes);
-  static constexpr int kArrivingBytes = tileBytes(Traits::kBlockN, Traits::kValueDim, Traits::kElementBytes);
+  static constexpr int kQueryTileBytes = tileBytes(Traits::kBlockM, Traits::kTileHeadDim, Traits::kElementBytes);
+  static constexpr int kKeyTileBytes = tileBytes(Traits::kBlockN, Traits::kTileHeadDim, Traits::kElementBytes);
+  static constexpr int kKeyFactorTileBytes = Traits::kArePairs ? Traits::kBlockN * kKeyFactorBytes : 0;
+  static constexpr int kArrivingBytes = tileBytes(Traits::kBlockN, Traits::kTileValueDim, Traits::kElementBytes);
   static constexpr int kConsumerTotalBytes = totalBytes(kConsumerRows, Traits::kValueDim);
+
+  // KeyFactors of the keys of a tile.
+  DEV static uint32_t keyFactors(int32_t slot) {
+    return kSharedBase + Traits::kSmemFactors + slot * Traits::kSmemStageBytesFactors;
+  }
 
 private:
   static constexpr bool kAreTurned = Traits::Values::kAreTurned;
@@ -68,7 +74,8 @@ private:
   static constexpr int kTotalBytes = Traits::kFlushTiles > 0 ? Traits::kConsumers *kConsumerTotalBytes : 0;
 
   static_assert(kQueryTileBytes == Traits::kSmemStageBytesQ && kKeyTileBytes == Traits::kSmemStageBytesK &&
-                    kValueTileBytes == Traits::kSmemStageBytesV && kRawTileBytes == Traits::kSmemStageBytesRaw,
+                    kValueTileBytes == Traits::kSmemStageBytesV && kRawTileBytes == Traits::kSmemStageBytesRaw &&
+                    kKeyFactorTileBytes <= Traits::kSmemStageBytesFactors,
                 "slots are planned as large as tiles");
   static_assert(areApart({{Traits::kSmemBarriers, sizeof(ForwardRecords)},
                           {Traits::kSmemQ, Traits::kQueryStages * kQueryTileBytes},
@@ -76,6 +83,7 @@ private:
                           {Traits::kSmemV, Traits::kValueStages * kValueTileBytes},
                           {Traits::kSmemRaw, Traits::kRawStages * kRawTileBytes},
                           {Traits::kSmemOnes, Traits::Values::kSumsApart ? kOnesBytes : 0},
+                          {Traits::kSmemFactors, Traits::kStages * Traits::kSmemStageBytesFactors},
                           {Traits::kSmemTotals, kTotalBytes}},
                          Traits::kSmemBytes),
                 "records and rings lie apart in the shared memory that is planned");

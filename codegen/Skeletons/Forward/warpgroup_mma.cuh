@@ -3,6 +3,7 @@
 // keys for each of their dimensions (sm90_transposer.cuh says in which order).
 #pragma once
 
+#include "Forward/float_pairs.cuh"
 #include "Ptx/warpgroup_mma.cuh"
 #include "Shared/elements.cuh"
 #include "Shared/row_stores.cuh"
@@ -24,6 +25,20 @@ template <class Traits> struct ArrivedValues {
   template <class E, int Steps, int Tiles>
   DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
     weights[0][n / 2][n % 2 * 2 + half] = E::pack(scores[0][n][2 * half], scores[0][n][2 * half + 1]);
+  }
+};
+
+// The same of pairs, the weights' too: big ones in the first tile of rows, small ones in the second.
+template <class Traits> struct PairedValues : ArrivedValues<Traits> {
+  DEV static uint64_t operand(uint32_t values, int step, int part) {
+    constexpr int kPartBytes =
+        pairedDim(Traits::kValueDim, kPairColumn) / 2 / kPairColumn * Traits::kBlockN * kColumnRowBytes;
+    return ArrivedValues<Traits>::operand(values + part * kPartBytes, step);
+  }
+  template <class E, int Steps, int Tiles>
+  DEV static void packWeights(uint32_t (&weights)[2][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
+    const int word = n % 2 * 2 + half;
+    splitPairs(scores[0][n][2 * half], scores[0][n][2 * half + 1], weights[0][n / 2][word], weights[1][n / 2][word]);
   }
 };
 
@@ -62,12 +77,12 @@ template <class Traits> struct TurnedFloats {
     return ptx::sharedOperand<0>(values, step / kStepsPerColumn * (Traits::kValueDim * kColumnRowBytes) +
                                              step % kStepsPerColumn * kMmaBytes);
   }
-  // Rounded by half of the lowest bit that counts. A weight that is NaN may become a number, its sum is NaN.
+  // Rounded by half of the lowest bit that counts; weights are not negative, and one that is NaN stays it.
   template <class E, int Steps, int Tiles>
   DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
 #pragma unroll
     for (int e = 0; e < 2; ++e)
-      weights[0][n][2 * e + half] = __float_as_uint(scores[0][n][2 * half + e]) + kHalfOfTf32;
+      weights[0][n][2 * e + half] = min(__float_as_uint(scores[0][n][2 * half + e]) + kHalfOfTf32, kNanBits);
   }
 };
 
@@ -80,10 +95,20 @@ template <class Traits> struct ValuesOf<Traits, E4m3> {
 template <class Traits> struct ValuesOf<Traits, Tf32> {
   using Type = TurnedFloats<Traits>;
 };
+template <class Traits> struct ValuesOf<Traits, FloatPair> {
+  using Type = PairedValues<Traits>;
+};
 
 // Shapes of the products of one warp of the warpgroup, and what it has of them.
 template <class Traits> struct WarpgroupProducts : Traits {
   using Values = typename ValuesOf<Traits, typename Traits::Element>::Type;
+
+  using Product = typename ProductElement<typename Traits::Element>::Type;
+
+  static constexpr bool kArePairs = ProductElement<typename Traits::Element>::kIsOfPairs;
+  static constexpr int kParts = kArePairs ? 2 : 1; // of an element: big and small
+  static constexpr int kTileHeadDim = kArePairs ? pairedDim(Traits::kHeadDim, kPairStep) : Traits::kHeadDim;
+  static constexpr int kTileValueDim = kArePairs ? pairedDim(Traits::kValueDim, kPairColumn) : Traits::kValueDim;
 
   static constexpr int kRowTiles = 1; // of 16 rows
   static constexpr int kChunkN = Traits::kBlockN;
@@ -94,25 +119,39 @@ template <class Traits> struct WarpgroupProducts : Traits {
   static constexpr int kOutputTiles = kValueTiles + Values::kSumTiles;
 
   using Scores = float[kRowTiles][kScoreTiles][4];
-  using Probabilities = uint32_t[kRowTiles][kKeySteps][4];
+  using Probabilities = uint32_t[kParts][kKeySteps][4];
   using Output = float[kRowTiles][kOutputTiles][4];
+};
+
+// The products that make up one of pairs, the small ones first, as sums are cut: big small, small big, big big. Elements
+// of one part have one product.
+template <class K> struct PartProducts {
+  static constexpr int kCount = K::kArePairs ? 3 : 1;
+  static constexpr int ofA(int product) { return product == 1; }
+  static constexpr int ofB(int product) { return K::kArePairs && product == 0; }
 };
 
 // Starts scores = Q K^T.
 template <class K> DEV void startScores(typename K::Scores &scores, uint32_t query, uint32_t keys) {
-  using Mma = ptx::WarpgroupMma<K::kBlockN, typename K::Element>;
+  using Mma = ptx::WarpgroupMma<K::kBlockN, typename K::Product>;
+  using Parts = PartProducts<K>;
   constexpr uint32_t kQueryColumn = K::kBlockM * kColumnRowBytes, kKeyColumn = K::kBlockN * kColumnRowBytes;
   constexpr int kStepsPerColumn = kColumnRowBytes / kMmaBytes;
 #pragma unroll
-  for (int step = 0; step < K::kHeadSteps; ++step) {
-    const uint32_t inColumn = step % kStepsPerColumn * kMmaBytes;
-    const uint64_t a = ptx::sharedOperand<0>(query, step / kStepsPerColumn * kQueryColumn + inColumn);
-    const uint64_t b = ptx::sharedOperand<0>(keys, step / kStepsPerColumn * kKeyColumn + inColumn);
-    if (step == 0)
-      Mma::template ofShared<false>(scores[0], a, b);
-    else
-      Mma::template ofShared<true>(scores[0], a, b);
-  }
+  for (int product = 0; product < Parts::kCount; ++product)
+#pragma unroll
+    for (int step = 0; step < K::kHeadSteps; ++step) {
+      const int ofQuery = Parts::ofA(product) * K::kHeadSteps + step,
+                ofKeys = Parts::ofB(product) * K::kHeadSteps + step;
+      const uint64_t a = ptx::sharedOperand<0>(query, ofQuery / kStepsPerColumn * kQueryColumn +
+                                                          ofQuery % kStepsPerColumn * kMmaBytes);
+      const uint64_t b =
+          ptx::sharedOperand<0>(keys, ofKeys / kStepsPerColumn * kKeyColumn + ofKeys % kStepsPerColumn * kMmaBytes);
+      if (product == 0 && step == 0)
+        Mma::template ofShared<false>(scores[0], a, b);
+      else
+        Mma::template ofShared<true>(scores[0], a, b);
+    }
 }
 
 // `Count` tiles of accumulators, from the first one on.
@@ -122,16 +161,34 @@ DEV float (&tilesFrom(float (&tiles)[Tiles][4], int first))
 
 // Starts out += P V.
 template <class K>
-DEV void startOutput(typename K::Output &out, const typename K::Probabilities &weights, uint32_t values) {
+DEV void addOutput(typename K::Output &out, const typename K::Probabilities &weights, uint32_t values) {
   constexpr int kSumsApart = K::Values::kSumsApart ? K::Values::kSumTiles : 0, kTiles = K::kOutputTiles - kSumsApart;
-  using Mma = ptx::WarpgroupMma<kTiles * 8, typename K::Element>;
+  using Mma = ptx::WarpgroupMma<kTiles * 8, typename K::Product>;
 #pragma unroll
   for (int step = 0; step < K::kKeySteps; ++step) {
     Mma::ofRegisters(tilesFrom<kTiles>(out[0], 0), weights[0][step], K::Values::operand(values, step));
     if constexpr (kSumsApart > 0)
-      ptx::WarpgroupMma<kSumsApart * 8, typename K::Element>::ofRegisters(
+      ptx::WarpgroupMma<kSumsApart * 8, typename K::Product>::ofRegisters(
           tilesFrom<kSumsApart>(out[0], kTiles), weights[0][step], ptx::sharedOperand<0>(K::Values::kOnes, 0));
   }
+}
+
+// Starts out = P V of pairs.
+template <class K>
+DEV void makeOutput(typename K::Output &out, const typename K::Probabilities &weights, uint32_t values) {
+  using Mma = ptx::WarpgroupMma<K::kOutputTiles * 8, typename K::Product>;
+  using Parts = PartProducts<K>;
+#pragma unroll
+  for (int product = 0; product < Parts::kCount; ++product)
+#pragma unroll
+    for (int step = 0; step < K::kKeySteps; ++step) {
+      const auto &a = weights[Parts::ofA(product)][step];
+      const uint64_t b = K::Values::operand(values, step, Parts::ofB(product));
+      if (product == 0 && step == 0)
+        Mma::template ofRegisters<false>(out[0], a, b);
+      else
+        Mma::template ofRegisters<true>(out[0], a, b);
+    }
 }
 
 } // namespace heddle

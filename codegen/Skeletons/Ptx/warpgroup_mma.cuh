@@ -59,11 +59,12 @@ template <int N, class Element> struct WarpgroupMma;
                    : __VA_ARGS__                                                                                       \
                    : "l"(a), "l"(b), "n"(Accumulate), "n"(AreTransposed));                                             \
     }                                                                                                                  \
+    template <bool Accumulate = true>                                                                                  \
     DEV static void ofRegisters(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b) {                            \
       asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                                     \
                    " {" LIST "}, {" P0 ", " P1 ", " P2 ", " P3 "}, " P4 ", " P5 ", 1, 1, 1;"                           \
                    : __VA_ARGS__                                                                                       \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1));                                      \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(Accumulate));                                      \
     }                                                                                                                  \
   };
 // The same of operands that lie along the summed dimension only, STEP of which one mma sums.

@@ -18,9 +18,9 @@ std::string Skeleton::deviceFile() const {
   return wanted.substr(1); // none: reported by the compiler
 }
 
-std::string Skeleton::kernels() const {
+std::string Skeleton::kernels(const KernelRequest &request) const {
   std::string text = "using Kernel = heddle::" + deviceConstantName(name()).substr(1) + "<KernelTraits, Pattern>;\n";
-  for (const auto &[name, type] : entries())
+  for (const auto &[name, type] : entries(request))
     text += "\nextern \"C\" __global__ void __launch_bounds__(" + type + "::kThreads, " + type + "::kMinBlocks)\n    " +
             name + "(const __grid_constant__ " + type + "::Params p) {\n  " + type + "::run(p);\n}\n";
   return text;

@@ -5,6 +5,7 @@
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Shared/sm90_layout.cuh"
 
+#include <optional>
 #include <set>
 
 namespace heddle {
@@ -15,33 +16,58 @@ using Symbol = LaunchSymbol;
 constexpr int64_t kBoxBytes = sm90::kColumnRowBytes;
 
 LaunchExpr strideBytes(const MapOperand &operand, StrideDim of, int64_t times = 1) {
-  return LaunchExpr(strideOf(operand.role, of)) * (times * dtypeBytes(operand.type));
+  const int64_t bytes = times * dtypeBytes(operand.type);
+  if (!operand.copy)
+    return LaunchExpr(strideOf(operand.role, of)) * bytes;
+  const LaunchExpr row(operand.dim * bytes);
+  if (of == StrideDim::row)
+    return row;
+  const LaunchExpr head = max(operand.rows, 1) * row;
+  return of == StrideDim::head ? head : head * operand.heads;
 }
 
 TensorMapSpec mapOf(const MapOperand &operand, int64_t rate, bool isLong) {
   const LaunchExpr rows = operand.rows;
   TensorMapSpec map;
-  map.source = operand.role;
+  map.source = operand.copy.value_or(operand.role);
   map.dtype = operand.type;
-  map.isTf32 = operand.type == DType::fp32; // products of warpgroups are of no other floats
-  map.swizzleBytes = kBoxBytes;
+  map.isTf32 = operand.type == DType::fp32 && !operand.copy; // products of warpgroups are of no other floats
+  // narrower rows, which no product reads, lie one behind the other
+  const int64_t rowBytes = operand.dim * dtypeBytes(operand.type);
+  const bool isNarrow = operand.copy && rowBytes < kBoxBytes / 2;
+  map.swizzleBytes = isNarrow ? 0 : kBoxBytes;
   map.dims = {operand.dim, max(isLong ? ceilDiv(rows, rate) : floorDiv(rows, rate), 1),
               isLong ? max(mod(rows, rate), 1) : LaunchExpr(rate), operand.heads, Symbol::batch};
   map.strideBytes = {strideBytes(operand, StrideDim::row, rate), strideBytes(operand, StrideDim::row),
                      strideBytes(operand, StrideDim::head), strideBytes(operand, StrideDim::batch)};
-  map.box = {kBoxBytes / dtypeBytes(operand.type), operand.boxRows, 1, 1, 1};
+  map.box = {isNarrow ? operand.dim : kBoxBytes / dtypeBytes(operand.type), operand.boxRows, 1, 1, 1};
   return map;
 }
 
-void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config) {
+void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
+                   const std::optional<PairedOperands> &pairs) {
   const MapRates rates = MapRates::of(request.variants);
   const int64_t perRate = rates.mapsPerRate();
-  const MapOperand q = {Role::q, request.elements.q, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
-  const MapOperand k = {Role::k, request.elements.k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
-  const MapOperand v = {Role::v, request.elements.v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
+  MapOperand q = {Role::q, request.elements.q, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
+  MapOperand k = {Role::k, request.elements.k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, config.blockN};
+  MapOperand v = {Role::v, request.elements.v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, config.blockN};
+  if (pairs) {
+    const auto toPairs = [](MapOperand &operand, const PointerSource &copy, int64_t step) {
+      operand.copy = copy, operand.type = DType::fp16, operand.dim = sm90::pairedDim<int64_t>(operand.dim, step);
+    };
+    toPairs(q, pairs->q, sm90::kPairStep);
+    toPairs(k, pairs->k, sm90::kPairStep);
+    toPairs(v, pairs->v, sm90::kPairColumn);
+  }
   appendTensorMaps(launch, q, rates.query, perRate);
   appendTensorMaps(launch, k, rates.key, perRate);
   appendTensorMaps(launch, v, rates.key, perRate);
+  if (pairs) {
+    MapOperand factors = k;
+    factors.copy = pairs->keyFactors, factors.type = kAccumulator;
+    factors.dim = sm90::kKeyFactorBytes / dtypeBytes(kAccumulator);
+    appendTensorMaps(launch, factors, rates.key, perRate);
+  }
 }
 
 } // namespace
@@ -83,13 +109,15 @@ LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config
 }
 
 void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
-                           const PointerSource &schedule) {
+                           const PointerSource &schedule, const std::optional<PairedOperands> &pairs) {
   appendOperands(launch, request);
   appendRowRange(launch, request);
   if (request.element().isScaled())
     for (Role factor : {Role::descaleQ, Role::descaleK, Role::descaleV})
       launch.appendPointer(factor);
-  appendAllMaps(launch, request, config);
+  if (pairs)
+    launch.appendPointer(pairs->queryFactors);
+  appendAllMaps(launch, request, config, pairs);
   for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::lse), PointerSource(Role::carryOut),
                                       PointerSource(Role::carryLse), schedule})
     launch.appendPointer(source);
@@ -100,9 +128,9 @@ void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, c
   appendRuntimeSizes(launch, request);
 }
 
-int64_t tensorMapParamBytes(const KernelRequest &request) {
+int64_t tensorMapParamBytes(const KernelRequest &request, const std::optional<PairedOperands> &pairs) {
   KernelLaunch launch;
-  appendTensorMapParams(launch, request, ForwardConfig(), PointerSource::region(0));
+  appendTensorMapParams(launch, request, ForwardConfig(), PointerSource::region(0), pairs);
   return launch.paramBytes;
 }
 

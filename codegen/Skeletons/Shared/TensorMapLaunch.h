@@ -10,6 +10,8 @@
 #include "codegen/Config/PatternRates.h"
 #include "runtime/Core/LaunchPlan.h"
 
+#include <optional>
+
 namespace heddle {
 
 struct ForwardConfig;
@@ -34,6 +36,12 @@ struct MapOperand {
   LaunchSymbol rows, heads;
   int64_t dim;
   int64_t boxRows;
+  std::optional<PointerSource> copy = {}; ///< of the tensor, in the workspace: [batch, head, row, dim]
+};
+
+/// Where q, k and v lie as pairs (Forward/Sm90Pairs.h), and what these are to be multiplied by.
+struct PairedOperands {
+  PointerSource q, k, v, queryFactors, keyFactors;
 };
 
 /// Appends the maps of a tensor: for each rate one, or two (`mapsPerRate`).
@@ -47,11 +55,11 @@ LaunchExpr workItems(const KernelRequest &request, const ForwardConfig &config);
 LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config);
 
 /// Appends maps and fields of the `KernelParams` of sm90_params.cuh to an empty launch; `schedule` is what its field
-/// workspace points to.
+/// workspace points to, and `pairs` what its maps name in the place of tensors of the call.
 void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
-                           const PointerSource &schedule);
+                           const PointerSource &schedule, const std::optional<PairedOperands> &pairs = {});
 
 /// Bytes of that parameter block, for every configuration.
-int64_t tensorMapParamBytes(const KernelRequest &request);
+int64_t tensorMapParamBytes(const KernelRequest &request, const std::optional<PairedOperands> &pairs = {});
 
 } // namespace heddle

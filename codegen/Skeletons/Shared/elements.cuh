@@ -56,7 +56,8 @@ struct E4m3 {
   DEV static uint32_t pack(float a, float b, float c, float d) { return ptx::packE4m3(a, b, c, d); }
 };
 
-constexpr uint32_t kHalfOfTf32 = 0x1000; // of the last place of a float's 11 bits
+constexpr uint32_t kHalfOfTf32 = 0x1000;  // of the last place of a float's 11 bits
+constexpr uint32_t kNanBits = 0x7fffffff; // the largest of those of a float without a sign
 
 // One fills a register. Products are those of tf32 numbers: of two for each operand, which have all its digits, or of
 // one, rounded (tf32_operands.cuh).
@@ -73,6 +74,21 @@ struct Fp32 : Float {
 struct Tf32 : Float {
   static constexpr bool kIsExact = false;
   DEV static float rounded(float value) { return __uint_as_float(ptx::roundTf32(value)); }
+};
+
+// A float as the sum of two numbers of fp16, times a power of two that its row has (Forward/float_pairs.cuh).
+struct FloatPair {
+  DEV static float rounded(float value) { return value; }
+};
+
+// What products are of.
+template <class E> struct ProductElement {
+  using Type = E;
+  static constexpr bool kIsOfPairs = false;
+};
+template <> struct ProductElement<FloatPair> {
+  using Type = Fp16;
+  static constexpr bool kIsOfPairs = true;
 };
 
 template <class Packed> DEV uint32_t pack(float low, float high) { return Packed::pack(low, high); }

@@ -15,6 +15,7 @@ struct Bf16;
 struct Fp16;
 struct Fp32;
 struct Tf32;
+struct FloatPair;
 struct E4m3;
 } // namespace heddle
 

@@ -47,12 +47,20 @@ template <class Int> constexpr Int tileBytes(Int rows, Int dim, Int elementBytes
   return columnsOf(dim, elementBytes) * rows * kColumnRowBytes;
 }
 
+// Floats whose products have all their digits lie there as pairs of fp16 (Forward/float_pairs.cuh): in each row all the big
+// ones, behind them all the small ones, each from a step of products on, of values from a column of 128 bytes on.
+constexpr int kPairStep = 16, kPairColumn = 64;
+template <class Int> constexpr Int pairedDim(Int dim, Int step) { return 2 * ((dim + step - 1) / step * step); }
+// What k and v of a key are to be multiplied by, and as much as a copy takes at least.
+constexpr int kKeyFactorBytes = 16;
+
 // Turned values have a row of keys for each of their dimensions. Products of the weights with rows of ones are the sums of
 // rows, behind the columns of the output; bytes have ones behind the values of each tile, floats for all tiles together.
 constexpr int kOnesRows = 8, kOnesBytes = kOnesRows * kColumnRowBytes;
 template <class Int> constexpr Int sumColumns(Int elementBytes) { return areTurnedOver(elementBytes) ? kOnesRows : 0; }
+template <class Int> constexpr bool sharesOnes(Int elementBytes) { return elementBytes == 4; }
 template <class Int> constexpr Int turnedBytes(Int keys, Int valueDim, Int elementBytes) {
-  return tileBytes(valueDim + (elementBytes == 1 ? kOnesRows : 0), keys, elementBytes);
+  return tileBytes(valueDim + (sharesOnes(elementBytes) ? 0 : kOnesRows), keys, elementBytes);
 }
 
 // Totals of the output of so many rows, and for each lane what they are relative to and their sums.

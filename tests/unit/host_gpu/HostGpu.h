@@ -58,7 +58,7 @@ struct Thread {
 
 // Threads that wait for each other, and what they exchange.
 struct Group {
-  unsigned arrived = 0, round = 0;
+  unsigned arrived = 0, round = 0, resumed = 0;
   uint32_t words[kLanes][8];
 };
 
@@ -103,13 +103,20 @@ inline void wait(Group &group, unsigned members) {
   while (group.round == round)
     letOthersRun();
 }
-// Who comes last lets the others go on in their order first: what its last lane releases no lane reads any more.
+// The last lane goes on behind the others: what it releases no lane reads any more.
 inline void waitForWarp() {
-  const unsigned round = warp().round;
-  arrive(warp(), kLanes);
+  Group &lanes = warp();
+  const unsigned round = lanes.round;
+  arrive(lanes, kLanes);
   do
     letOthersRun();
-  while (warp().round == round);
+  while (lanes.round == round);
+  ++lanes.resumed;
+  if (lane() < kLanes - 1)
+    return;
+  while (lanes.resumed < kLanes)
+    letOthersRun();
+  lanes.resumed = 0;
 }
 
 inline void enter(Arrival from) {

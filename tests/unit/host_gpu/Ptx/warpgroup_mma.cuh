@@ -67,7 +67,7 @@ template <int N, class Element> struct WarpgroupMma {
   template <bool Accumulate, bool AreTransposed = false> static void ofShared(Sum &d, uint64_t a, uint64_t b) {
     later<Accumulate, AreTransposed>(d, a, b);
   }
-  static void ofRegisters(Sum &d, const uint32_t (&a)[4], uint64_t b) {
+  template <bool Accumulate = true> static void ofRegisters(Sum &d, const uint32_t (&a)[4], uint64_t b) {
     auto &words = host_gpu::warp().words;
     const uint32_t lane = host_gpu::lane();
     for (int i = 0; i < 4; ++i)
@@ -78,7 +78,7 @@ template <int N, class Element> struct WarpgroupMma {
       for (int k = 0; k < kStep; ++k)
         rows.values[half][k] = In::ofRow(words + lane / 4 * 4, half, k);
     host_gpu::waitForWarp();
-    host_gpu::self().openMma.push_back([&d, rows, b] { multiply<true, kIsPacked>(d, rows, b); });
+    host_gpu::self().openMma.push_back([&d, rows, b] { multiply<Accumulate, kIsPacked>(d, rows, b); });
   }
 
 private:
