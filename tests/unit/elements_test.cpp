@@ -206,7 +206,7 @@ TEST_CASE("kernels compute with what has a struct of the device, and with nothin
       continue;
     CHECK(device.find("struct " + std::string(element.deviceName) + " ") != std::string::npos);
     TraitsPrinter printer;
-    printer.request(request);
+    printer.request(request, ProductTraits::of(request));
     CHECK(printer.str().find("using Element = heddle::" + std::string(element.deviceName) + ";") != std::string::npos);
     const DType out = element.isScaled() ? DType::bf16 : element.dtype;
     CHECK(printer.str().find("using OutElement = heddle::" + std::string(traitsOf(out).deviceName) + ";") !=
@@ -221,7 +221,7 @@ TEST_CASE("products have a precision where elements are fp32, and kernels of the
   CHECK(request.checkTypes(&ElementTraits::isComputed).isOk());
   CHECK(request.str().find("forward fp32 precision=tf32 ") == 0);
   TraitsPrinter printer;
-  printer.request(request);
+  printer.request(request, ProductTraits::of(request));
   CHECK(printer.str().find("using Element = heddle::Tf32;") != std::string::npos);
   CHECK(printer.str().find("kMmaStep = 8;") != std::string::npos);
   request.elements = CallElements(DType::bf16, DType::bf16, Precision::tf32);
@@ -234,7 +234,7 @@ TEST_CASE("out of e4m3 may be of other types, and keys of e4m3 beside another q 
     KernelRequest request;
     request.elements = elements;
     TraitsPrinter printer;
-    printer.request(request);
+    printer.request(request, ProductTraits::of(request));
     return printer.str();
   };
   CHECK(traitsOf(CallElements(DType::e4m3, DType::fp16)).find("OutElement = heddle::Fp16;") != std::string::npos);

@@ -72,11 +72,14 @@ int64_t sm90ConsumerRegisters(const GpuArch &arch, const Sm90Config &config) {
 namespace {
 
 // Scores of a tile, the packed weights of the one before, the output, softmax state and addresses. Of pairs the product of a
-// tile with the values is apart from the output, and comes after the scores.
+// tile with the values is apart from the output, and may come after the scores.
 int64_t leastConsumerRegisters(const KernelRequest &request, const Sm90Config &config) {
   const int64_t scores = config.blockN / 2, weights = config.blockN * request.element().bytes / 8;
   const int64_t output = roundUp(sm90OutputDim(request), kHeadDimStep) / 2;
-  return (sm90MakesPairs(request) ? std::max(scores, output) : scores) + weights + output + kStateRegisters;
+  const int64_t ofTile = !sm90MakesPairs(request)          ? scores
+                         : overlapsPairs(request.valueDim) ? scores + output
+                                                           : std::max(scores, output);
+  return ofTile + weights + output + kStateRegisters;
 }
 
 Reason checkQueryTile(const KernelRequest &, const Sm90Config &config) {

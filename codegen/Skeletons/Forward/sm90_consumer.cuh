@@ -183,9 +183,10 @@ private:
     }
   }
 
+  // Scores of a tile beside the output of the one before, or one after the other, as registers allow.
   DEV int32_t walkRun() {
     int32_t flags;
-    if constexpr (K::kArePairs) {
+    if constexpr (!K::kOverlapsTiles) {
 #pragma unroll 1
       do {
         flags = firstStep();

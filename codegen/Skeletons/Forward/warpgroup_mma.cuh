@@ -118,6 +118,9 @@ template <class Traits> struct WarpgroupProducts : Traits {
   static constexpr int kValueTiles = Traits::kValueDim / 8;
   static constexpr int kOutputTiles = kValueTiles + Values::kSumTiles;
 
+  // Of pairs a thread holds twice the output and twice the weights.
+  static constexpr bool kOverlapsTiles = !kArePairs || overlapsPairs(Traits::kValueDim);
+
   using Scores = float[kRowTiles][kScoreTiles][4];
   using Probabilities = uint32_t[kParts][kKeySteps][4];
   using Output = float[kRowTiles][kOutputTiles][4];

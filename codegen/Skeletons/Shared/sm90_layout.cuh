@@ -51,6 +51,8 @@ template <class Int> constexpr Int tileBytes(Int rows, Int dim, Int elementBytes
 // ones, behind them all the small ones, each from a step of products on, of values from a column of 128 bytes on.
 constexpr int kPairStep = 16, kPairColumn = 64;
 template <class Int> constexpr Int pairedDim(Int dim, Int step) { return 2 * ((dim + step - 1) / step * step); }
+// Of heads so wide scores of a tile and the output of the one before have room beside each other.
+template <class Int> constexpr bool overlapsPairs(Int valueDim) { return valueDim <= 64; }
 // What k and v of a key are to be multiplied by, and as much as a copy takes at least.
 constexpr int kKeyFactorBytes = 16;
 
