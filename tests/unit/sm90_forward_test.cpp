@@ -19,10 +19,14 @@ TEST_CASE("the skeleton serves Hopper, both half types and every multiple of 8 u
   CHECK(refusal(requestFor(64, 64)) == "");
   CHECK(refusal(requestFor(60, 64)) == "sm90_forward: serves head dims that are multiples of 8 up to 256, not 60");
   CHECK(refusal(requestFor(64, 264)) == "sm90_forward: serves head dims that are multiples of 8 up to 256, not 264");
-  CHECK(refusal(requestFor(64, 64, DType::fp32)) == "sm90_forward: serves fp32 with products of tf32, not exact ones");
+  CHECK(refusal(requestFor(64, 64, DType::fp32)) == "");
   CHECK(refusal(tf32RequestFor(64, 64)) == "");
   CHECK(refusal(tf32RequestFor(64, 136)) ==
         "sm90_forward: serves head dims that are multiples of 8 up to 128, not 136 of fp32");
+  KernelRequest few = requestFor(64, 64, DType::fp32);
+  few.balance.queries = 64;
+  CHECK(refusal(few) ==
+        "sm90_forward: makes pairs of all keys for exact products, which so few queries do not pay for");
   for (const GpuArch &arch : gpuArchs()) {
     KernelRequest request = requestFor(64, 64);
     request.arch = &arch;
@@ -58,6 +62,47 @@ TEST_CASE("the default for tf32 is feasible for every pair of head dims and kind
         if (!skeleton.isOk())
           FAIL_CHECK(request.str() << ": " << skeleton.status().message());
       }
+}
+
+TEST_CASE("the default for exact fp32 is feasible for every pair of head dims and kind of pattern") {
+  for (const std::vector<VariantRates> &variants : {std::vector<VariantRates>(1), kLattices})
+    for (int64_t headDim = 8; headDim <= 128; headDim += 8)
+      for (int64_t valueDim = 8; valueDim <= 128; valueDim += 8) {
+        KernelRequest request = requestFor(headDim, valueDim, DType::fp32);
+        request.variants = variants;
+        request.balance.hasLongRows = headDim % 16 == 0;
+        request.hasScores = headDim % 24 == 0;
+        request.searchesLists = valueDim % 24 == 0;
+        const auto skeleton = validateConfig(request, defaultFor(request));
+        if (!skeleton.isOk())
+          FAIL_CHECK(request.str() << ": " << skeleton.status().message());
+      }
+}
+
+TEST_CASE("exact fp32 is multiplied as pairs that a launch before makes in the workspace") {
+  const KernelRequest request = requestFor(40, 72, DType::fp32);
+  const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, defaultFor(request));
+  REQUIRE(plan.launches.size() == 2);
+  CHECK(plan.validate().isOk());
+  CHECK(plan.launches[0].entry == "heddle_pair_rows");
+  CHECK(plan.launches[1].entry == "heddle_kernel");
+  CHECK(plan.launches[1].tensorMaps.size() == 4);
+  for (const TensorMapSpec &map : plan.launches[1].tensorMaps) {
+    CHECK(map.source.kind == PointerSource::Kind::region);
+    CHECK(!map.isTf32);
+  }
+  LaunchSymbols symbols;
+  symbols[LaunchSymbol::batch] = 2, symbols[LaunchSymbol::heads] = 4, symbols[LaunchSymbol::kvHeads] = 2;
+  symbols[LaunchSymbol::seqlenQ] = 256, symbols[LaunchSymbol::seqlenK] = 512, symbols[LaunchSymbol::smCount] = 132;
+  const Result<WorkspaceLayout> layout = evaluateWorkspace(plan, symbols);
+  REQUIRE(layout.isOk());
+  const int64_t queries = 2 * 4 * 256, keys = 2 * 2 * 512;
+  const int64_t wanted[] = {queries * 96 * 2, keys * 96 * 2, keys * 256 * 2, queries * 4,
+                            keys * 16}; // of 48 and 128 columns
+  for (size_t region = 0; region < 5; ++region)
+    CHECK(layout->bytes[region] == wanted[region]);
+  CHECK(sm90ForwardSkeleton().kernels(request).find("heddle_pair_rows") != std::string::npos);
+  CHECK(sm90ForwardSkeleton().kernels(requestFor(40, 72)).find("heddle_pair_rows") == std::string::npos);
 }
 
 TEST_CASE("copies of floats round them to tf32, and those of other elements do not") {
