@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 
 namespace heddle {
@@ -11,7 +12,11 @@ namespace {
 
 using attn::GroupForm;
 
-constexpr int64_t kMostRanks = 64; ///< the text of a plan grows with their square
+constexpr int64_t kMostRanks =
+    64; ///< whose plans are all made; of more, plans of so many teams if they are no great work
+/// Of plans over more ranks, and over more teams, so that all forms of 1,024 ranks take about a second.
+constexpr int64_t kMostVisits = 4 << 10, kMostLaunchesOfRing = int64_t(1) << 16,
+                  kMostMeetingsOfGather = int64_t(1) << 18;
 
 constexpr const char *kExchange = "ulysses";
 
@@ -28,22 +33,35 @@ std::optional<GroupForm> formNamed(std::string_view name) {
   return std::nullopt;
 }
 
-/// Of one plan, both passes where gradients are asked for.
-GroupTime timeOf(const attn::GroupPlanRequest &request, const RingCall &call, bool withGradients) {
-  if (request.layout.ranks.size() > size_t(kMostRanks))
-    return {{}, {}, "of more than " + counted(kMostRanks, "rank") + " none is made"};
+std::string msText(double ms) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2f ms", ms);
+  return text;
+}
+
+/// What calls of a request are asked for: forward, and gradients where they count.
+std::vector<RingCall> passesOf(const RingCall &call, bool withGradients) {
+  std::vector<RingCall> passes = {call};
+  if (withGradients)
+    passes.emplace_back(call).kind = Kind{KindBase::backward};
+  return passes;
+}
+
+/// Of one plan, all passes.
+GroupTime timeOf(const attn::GroupPlanRequest &request, const std::vector<RingCall> &passes) {
   const Result<GroupPlan> plan = attn::makeGroupPlan(request);
   if (!plan)
     return {{}, {}, plan.status().message()};
-  GroupTime time = groupTime(*plan, call, request.analysis, request.sizes);
-  if (!withGradients || !time.ms)
-    return time;
-  RingCall backward = call;
-  backward.kind = Kind{KindBase::backward};
-  const GroupTime ofGradients = groupTime(*plan, backward, request.analysis, request.sizes);
-  if (!ofGradients.ms)
-    return ofGradients;
-  *time.ms += *ofGradients.ms;
+  GroupTime time;
+  for (const RingCall &call : passes) {
+    GroupTime ofPass = groupTime(*plan, call, request.analysis, request.sizes);
+    if (!ofPass.ms)
+      return ofPass;
+    if (time.ms)
+      *time.ms += *ofPass.ms;
+    else
+      time = std::move(ofPass);
+  }
   return time;
 }
 
@@ -52,28 +70,77 @@ std::vector<TeamForm> formsOf(const attn::GroupPlanRequest &request) {
   std::vector<TeamForm> forms = {{GroupForm::Gather}, {GroupForm::Ring}};
   if (ranks > 1)
     forms.push_back({GroupForm::Gather, ranks});
-  if (request.differsByHead.empty() && ranks <= kMostRanks)
+  if (request.differsByHead.empty())
     for (int64_t team : teamsOf(ranks, request.sizes.heads, request.kvHeads))
       for (const NamedForm &known : kForms)
         forms.push_back({known.form, team});
   return forms;
 }
 
-std::vector<GroupForecast> forecast(const attn::GroupPlanRequest &request, const RingCall &call, bool withGradients) {
-  std::vector<GroupForecast> forecasts;
-  for (const TeamForm &form : formsOf(request)) {
-    attn::GroupPlanRequest ofForm = request;
-    ofForm.form = form.form, ofForm.headRanks = form.headRanks;
-    forecasts.push_back(
-        {nameOf(form, int64_t(request.layout.ranks.size())), form, timeOf(ofForm, call, withGradients)});
+/// Makes plans of all forms of a request, those of few teams first, and no others than may be the best.
+class Forecaster {
+public:
+  Forecaster(const attn::GroupPlanRequest &request, const RingCall &call, bool withGradients)
+      : request(request), passes(passesOf(call, withGradients)), ranks(int64_t(request.layout.ranks.size())) {}
+
+  std::vector<GroupForecast> run() {
+    const std::vector<TeamForm> forms = formsOf(request);
+    std::vector<GroupForecast> forecasts;
+    for (const TeamForm &form : forms)
+      forecasts.push_back({nameOf(form, ranks), form, {}});
+    for (bool areFew : {true, false})
+      for (auto each = forecasts.rbegin(); each != forecasts.rend(); ++each) // more teams come before fewer
+        if (areFew == (ranks / each->as.headRanks <= kMostRanks))
+          add(*each);
+    return forecasts;
   }
-  return forecasts;
-}
+
+private:
+  void add(GroupForecast &forecast) {
+    attn::GroupPlanRequest ofForm = request;
+    ofForm.form = forecast.as.form, ofForm.headRanks = forecast.as.headRanks;
+    forecast.time.whyNot = ranks > kMostRanks ? whyNot(ofForm) : "";
+    if (!forecast.time.whyNot.empty())
+      return;
+    forecast.time = timeOf(ofForm, passes);
+    if (forecast.time.ms)
+      best = std::min(best.value_or(*forecast.time.ms), *forecast.time.ms);
+  }
+
+  /// "": the plan is worth being made.
+  std::string whyNot(const attn::GroupPlanRequest &ofForm) const {
+    if (const Status made = attn::checkPlanRequest(ofForm); !made.isOk())
+      return made.message();
+    if (attn::visitsOf(ofForm) > kMostVisits)
+      return "of more than " + counted(kMostRanks, "rank") + " with so many ranges and pieces none is made";
+    if (ranks / ofForm.headRanks <= kMostRanks)
+      return "";
+    const Result<attn::GroupBounds> bounds = attn::boundsOf(ofForm);
+    if (!bounds)
+      return bounds.status().message();
+    if (best) {
+      double least = 0;
+      for (const RingCall &call : passes)
+        least += leastMs(*bounds, call, request.analysis, request.sizes, ofForm.headRanks);
+      if (least > *best)
+        return "it takes at least " + msText(least) + ", another one less";
+    }
+    const int64_t most = ofForm.form == GroupForm::Ring ? kMostLaunchesOfRing : kMostMeetingsOfGather;
+    if (bounds->meetings > most)
+      return "of more than " + counted(most, ofForm.form == GroupForm::Ring ? "launch" : "message") + " none is made";
+    return "";
+  }
+
+  const attn::GroupPlanRequest &request;
+  const std::vector<RingCall> passes;
+  const int64_t ranks;
+  std::optional<double> best = {};
+};
 
 } // namespace
 
 std::vector<GroupForecast> forecastForms(const attn::GroupPlanRequest &request, const RingCall &call) {
-  return forecast(request, call, /*withGradients=*/false);
+  return Forecaster(request, call, /*withGradients=*/false).run();
 }
 
 const GroupForecast *bestOf(const std::vector<GroupForecast> &forecasts) {
@@ -125,7 +192,7 @@ std::vector<int64_t> teamsOf(int64_t ranks, int64_t heads, int64_t kvHeads) {
 FormChoice chooseForm(const attn::GroupPlanRequest &request, const RingCall &call, bool withGradients) {
   if (request.isPlacementFree)
     return {};
-  const std::vector<GroupForecast> forecasts = forecast(request, call, withGradients);
+  const std::vector<GroupForecast> forecasts = Forecaster(request, call, withGradients).run();
   const GroupForecast *best = bestOf(forecasts);
   return best ? FormChoice{best->as, best->time.ms} : FormChoice{};
 }

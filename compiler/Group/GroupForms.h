@@ -30,8 +30,8 @@ struct GroupForecast {
 /// Teams of more than one rank and less than all, as many as there can be of such a call.
 std::vector<int64_t> teamsOf(int64_t ranks, int64_t heads, int64_t kvHeads);
 
-/// What plans of the request take: gather, ring, ulysses, then mixes that there can be; its own form is not looked at. None
-/// has a time beyond 64 ranks.
+/// What plans of the request take: gather, ring, ulysses, then mixes that there can be; its own form is not looked at. Over more
+/// than 64 teams a plan whose bounds (GroupBounds.h) say that it cannot be the best is not made, nor one of very many launches.
 std::vector<GroupForecast> forecastForms(const attn::GroupPlanRequest &request, const RingCall &call);
 
 /// The one that takes least, of equal ones the first; null where no time is known.

@@ -305,4 +305,25 @@ GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::Pat
   return time;
 }
 
+double leastMs(const attn::GroupBounds &bounds, const RingCall &call, const attn::PatternAnalysis &analysis,
+               const attn::ProblemSizes &sizes, int64_t headRanks) {
+  const RingCall ofMember = call.ofTeams(headRanks);
+  attn::ProblemSizes sizesOfMember = sizes;
+  sizesOfMember.heads = ofMember.heads;
+  attn::PairCounter counter(analysis, sizesOfMember);
+  const double msOfPair =
+      double(call.batch) * double(call.kind.flopsOfPair(call.headDim, call.valueDim)) * 1e-9 / call.rates.tflops;
+  double most = 0;
+  for (const attn::TeamBounds &team : bounds.teams) {
+    double ms = double(team.launches - 1) * call.rates.launchUs * 1e-3;
+    for (const attn::IndexRange &rows : team.rows)
+      ms += double(counter.count(rows, {0, sizes.seqlenK}).value_or(0)) * msOfPair;
+    // All links of a rank at work at the same time.
+    const double gbps = call.rates.linkGBps + (call.rates.hostRanks > 0 ? call.rates.hostGBps : 0);
+    const double linkMs = double(team.asked * ofMember.bytesOfKey()) / (gbps * 1e6);
+    most = std::max({most, ms, linkMs});
+  }
+  return most;
+}
+
 } // namespace heddle

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "compiler/Group/HeadTimes.h"
+#include "dialect/Geometry/GroupBounds.h"
 #include "dialect/Geometry/PairCounter.h"
 #include "runtime/Core/GroupPlan.h"
 
@@ -45,5 +46,9 @@ struct GroupTime {
 /// those of all launches together.
 GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
                     const attn::ProblemSizes &sizes);
+
+/// No plan of such bounds, whose teams are of so many ranks, takes less; pairs that are unknown count as none.
+double leastMs(const attn::GroupBounds &bounds, const RingCall &call, const attn::PatternAnalysis &analysis,
+               const attn::ProblemSizes &sizes, int64_t headRanks);
 
 } // namespace heddle

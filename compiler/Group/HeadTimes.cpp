@@ -22,7 +22,14 @@ class HeadClock {
 public:
   HeadClock(const GroupPlan &plan, int32_t team, const RingCall &call)
       : plan(plan), call(call), first(team * plan.headRanks), layout(plan.layoutOfTeam(team)),
-        walks{plan.walkOfHeads(team, /*areKeys=*/false), plan.walkOfHeads(team, /*areKeys=*/true)} {}
+        walks{plan.walkOfHeads(team, /*areKeys=*/false), plan.walkOfHeads(team, /*areKeys=*/true)} {
+    for (int areKeys : {0, 1}) {
+      hops[areKeys].resize(size_t(plan.headRanks));
+      for (const Hop &hop : walks[areKeys].steps[0].hops)
+        for (const int32_t member : {hop.from, hop.to})
+          hops[areKeys][size_t(member)].push_back(&hop);
+    }
+  }
 
   HeadTimes timesOf(int32_t member) const {
     const HeadBytes bytes = bytesOf(call);
@@ -41,12 +48,12 @@ private:
       return;
     double leaves = 0, arrives = 0;
     LinkLoad load;
-    for (const Hop &hop : walks[areKeys].steps[0].hops) {
-      const double ofHop = double(hop.headRows() * bytes);
-      const bool isOfHost = call.rates.areOfHost(first + hop.from, first + hop.to);
-      if (hop.from == member)
+    for (const Hop *hop : hops[areKeys][size_t(member)]) {
+      const double ofHop = double(hop->headRows() * bytes);
+      const bool isOfHost = call.rates.areOfHost(first + hop->from, first + hop->to);
+      if (hop->from == member)
         load.send(isOfHost, ofHop), leaves += ofHop;
-      if (hop.to == member)
+      else
         load.receive(isOfHost, ofHop), arrives += ofHop;
     }
     const std::vector<RowRange> &rows = layout[size_t(member)];
@@ -63,7 +70,8 @@ private:
   const RingCall &call;
   const int32_t first; ///< rank
   const std::vector<std::vector<RowRange>> layout;
-  const GroupWalk walks[2]; ///< of queries, and of keys
+  const GroupWalk walks[2];                      ///< of queries, and of keys
+  std::vector<std::vector<const Hop *>> hops[2]; ///< of each member, likewise; none goes to where it comes from
 };
 
 } // namespace

@@ -16,6 +16,12 @@ public:
       : walk(walk), call(call), counter(std::move(counter)) {
     for (int32_t team = 0; team < plan.teams(); ++team)
       layout.push_back(plan.rowsOfTeam(team));
+    for (const std::vector<RowRange> &blocks : walk.blocks)
+      launches.emplace_back(blocks.size());
+    for (const GroupStep &step : walk.steps)
+      for (size_t rank = 0; rank < step.ranks.size(); ++rank)
+        for (const ShardLaunch &launch : step.ranks[rank].launches)
+          ++launches[rank][size_t(launch.rows)];
   }
 
   bool areKnown() const { return isKnown; }
@@ -44,7 +50,7 @@ public:
 
   /// Forward, a launch that does not end its block leaves out and lse in fp32.
   double carryMs(size_t rank, const ShardLaunch &launch, int64_t number) const {
-    if (call.kind.isBackward() || number + 1 == launchesOf(rank, launch.rows))
+    if (call.kind.isBackward() || number + 1 == launches[rank][size_t(launch.rows)])
       return 0;
     return memoryMs(partBytes(blockOf(rank, launch)));
   }
@@ -95,13 +101,6 @@ private:
   static constexpr int64_t kRowsOfTile = 128;
 
   double memoryMs(double bytes) const { return call.rates.memoryGBps > 0 ? bytes / (call.rates.memoryGBps * 1e6) : 0; }
-  int64_t launchesOf(size_t rank, int32_t block) const {
-    int64_t launches = 0;
-    for (const GroupStep &step : walk.steps)
-      for (const ShardLaunch &launch : step.ranks[rank].launches)
-        launches += launch.rows == block;
-    return launches;
-  }
   double pairs(const RowRange &rows, const RowRange &columns) {
     if (columns.size() == 0)
       return 0;
@@ -110,7 +109,8 @@ private:
     return static_cast<double>(kept.value_or(0));
   }
 
-  std::vector<std::vector<RowRange>> layout; ///< of the walk's ranks
+  std::vector<std::vector<RowRange>> layout;  ///< of the walk's ranks
+  std::vector<std::vector<int64_t>> launches; ///< by rank and block
   const GroupWalk &walk;
   const RingCall &call;
   attn::PairCounter counter;

@@ -98,7 +98,7 @@ typedef struct heddle_group_options {
    * 2 * ranks - 1 - r; "striped": stripes of 128 rows or more, in turn, "striped:16": of 16; or the ranges of every rank, "0:64,192:256;64:192": ranks by semicolons, BEGIN:END by commas */
   const char *layout;
   /* null or "auto": the form whose calls are predicted to be over first (docs/distributed.md), "gather" where nothing is
-   * known or more than 64 ranks are planned for; "gather": keys that a rank asks for come at once, before the rows that need them; "ring": one peer a step,
+   * known; "gather": keys that a rank asks for come at once, before the rows that need them; "ring": one peer a step,
    * in the memory of two steps; "ulysses": every rank computes all rows of some heads, where the ranks divide the heads, and
    * divide those of k and v or are a multiple of them, and the pattern is the same for every head; "ulysses4+gather" and
    * "ulysses4+ring": so within teams of 4 consecutive ranks, which divide the ranks, and between teams as the second word says */

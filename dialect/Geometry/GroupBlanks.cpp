@@ -7,6 +7,11 @@
 namespace heddle::attn {
 namespace {
 
+struct ByReceiver {
+  bool operator()(const Hop &hop, int32_t rank) const { return hop.to < rank; }
+  bool operator()(int32_t rank, const Hop &hop) const { return rank < hop.to; }
+};
+
 /// Columns of a window that are there in every head: the rank's own, and those that come.
 std::vector<RowRange> filledOf(const RowRange &window, const GroupStep &step, size_t rank,
                                const std::vector<IndexRange> &own, int64_t heads) {
@@ -18,10 +23,11 @@ std::vector<RowRange> filledOf(const RowRange &window, const GroupStep &step, si
   };
   for (const IndexRange &range : own)
     add(range.begin, range.end);
-  for (const Hop &hop : step.hops)
-    for (const HeadRows &part : hop.parts)
+  const auto hops = std::equal_range(step.hops.begin(), step.hops.end(), int32_t(rank), ByReceiver());
+  for (auto hop = hops.first; hop != hops.second; ++hop)
+    for (const HeadRows &part : hop->parts)
       for (const RowRun &run : part.rows)
-        if (hop.to == int32_t(rank) && part.heads == heads && run.last() + 1 - run.first == run.count)
+        if (part.heads == heads && run.last() + 1 - run.first == run.count)
           add(run.first, run.last() + 1);
   std::sort(filled.begin(), filled.end(), [](const RowRange &a, const RowRange &b) { return a.begin < b.begin; });
   return filled;

@@ -3,6 +3,8 @@
 #include "dialect/Geometry/TravelRuns.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 namespace heddle::attn {
 namespace {
@@ -26,6 +28,7 @@ template <class Holds> int64_t firstThat(int64_t begin, int64_t end, const Holds
 GroupBlocks::GroupBlocks(const GroupPlanRequest &request, Direction direction, WalkRules rules)
     : request(request), rules(rules), visitor(request.analysis, direction, request.sizes),
       heads(direction == Direction::Forward ? request.kvHeads : request.sizes.heads) {
+  findAlike();
   for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
     std::vector<GroupBlock> &ofRank = blocks.emplace_back();
     for (const IndexRange &range : ranges)
@@ -33,14 +36,29 @@ GroupBlocks::GroupBlocks(const GroupPlanRequest &request, Direction direction, W
   }
 }
 
+void GroupBlocks::findAlike() {
+  std::map<std::vector<int64_t>, int64_t> firstRows, firstColumns;
+  for (int64_t head = 0; head < request.sizes.heads; ++head)
+    rowsAlike.push_back(firstRows.try_emplace(visitor.headValues(head), head).first->second);
+  const int64_t ofColumn = request.sizes.heads / heads;
+  for (int64_t column = 0; column < heads; ++column) {
+    const auto begin = rowsAlike.begin() + column * ofColumn;
+    columnsAlike.push_back(firstColumns.try_emplace({begin, begin + ofColumn}, column).first->second);
+  }
+}
+
 void GroupBlocks::visit(GroupBlock &block) const {
   const int64_t ofColumn = request.sizes.heads / heads;
   RunsByClass all;
-  std::map<std::vector<int64_t>, std::vector<LatticeColumns>> visited; // heads of equal values are alike
+  std::map<int64_t, std::vector<LatticeColumns>> visited;
   for (int64_t column = 0; column < heads; ++column) {
+    if (const int64_t first = firstAlike(column); first < column) {
+      block.ofHeads.push_back(std::vector<LatticeColumns>(block.ofHeads[size_t(first)]));
+      continue;
+    }
     RunsByClass classes;
     for (int64_t head = column * ofColumn; head < (column + 1) * ofColumn; ++head) {
-      const auto [place, isNew] = visited.try_emplace(visitor.headValues(head));
+      const auto [place, isNew] = visited.try_emplace(rowsAlike[size_t(head)]);
       if (isNew)
         place->second = visitor.visit(head, block.rows, {0, request.sizes.seqlenQ}).columns;
       addColumns(classes, place->second);
@@ -126,17 +144,21 @@ int64_t GroupBlocks::askedBy(size_t rank, const std::vector<IndexRange> &rows) c
   for (const IndexRange &range : rows)
     if (range.begin < range.end)
       visit(visited.emplace_back(GroupBlock{range, /*isEarly=*/false}));
-  int64_t asked = 0;
+  std::vector<int64_t> ofHeads;
   for (int64_t head = 0; head < heads; ++head) {
+    if (const int64_t first = firstAlike(head); first < head) {
+      ofHeads.push_back(ofHeads[size_t(first)]);
+      continue;
+    }
     RunsByClass classes;
     for (const GroupBlock &block : visited)
       addColumns(classes, block.ofHeads[size_t(head)]);
     const ColumnCounts counts(latticeColumns(std::move(classes)));
-    asked += counts.in({0, request.sizes.seqlenQ});
+    ofHeads.push_back(counts.in({0, request.sizes.seqlenQ}));
     for (const IndexRange &own : rangesOf(rank))
-      asked -= counts.in(own);
+      ofHeads.back() -= counts.in(own);
   }
-  return asked;
+  return std::accumulate(ofHeads.begin(), ofHeads.end(), int64_t(0));
 }
 
 /// Rows at an end of the range without which the rank asks for less than half, if what travels of these rows is less than
@@ -160,8 +182,11 @@ IndexRange GroupBlocks::guestRows(size_t rank, const IndexRange &range) const {
     auto restOf = [&](int64_t rows) {
       return isFront ? IndexRange{range.begin + rows, range.end} : IndexRange{range.begin, range.end - rows};
     };
-    const int64_t rows = firstThat(1, most + 1, [&](int64_t rows) { return askedWithout(restOf(rows)) * 2 <= all; });
-    if (rows > most || (all - askedWithout(restOf(rows))) * kElementsOfColumn <= rows * ofRow)
+    auto isHalf = [&](int64_t rows) { return askedWithout(restOf(rows)) * 2 <= all; };
+    if (most < 1 || !isHalf(most))
+      continue;
+    const int64_t rows = firstThat(1, most, isHalf);
+    if ((all - askedWithout(restOf(rows))) * kElementsOfColumn <= rows * ofRow)
       continue;
     return isFront ? IndexRange{range.begin, range.begin + rows} : IndexRange{range.end - rows, range.end};
   }

@@ -8,6 +8,17 @@
 
 namespace heddle::attn {
 
+/// The same request over teams, of the heads of one member; of one team, whatever the form, a gather.
+struct TeamRequest {
+  /// What it refers to outlives this.
+  explicit TeamRequest(const GroupPlanRequest &whole);
+  TeamRequest(const TeamRequest &) = delete;
+
+  const ProblemSizes sizes;
+  const ShardLayout layout;
+  GroupPlanRequest request;
+};
+
 struct WalkRules {
   bool hasEarlyLaunches =
       true; ///< rows may meet their own rank's columns before the others are there, in another launch
@@ -44,16 +55,19 @@ public:
   bool hasEarly() const;
   bool hasGuests() const;
   int64_t columnHeads() const { return heads; }
+  /// The first head of columns of which every block keeps what it keeps of this one.
+  int64_t firstAlike(int64_t head) const { return columnsAlike[size_t(head)]; }
   /// The range of the rank's own that has all of these columns.
   std::optional<size_t> ownRangeOf(size_t rank, const std::vector<RowRange> &clusters) const;
   std::vector<RowRange> clustersOf(const std::vector<IndexRange> &hulls) const;
+  /// Columns of other ranks, summed over heads, that some of the rows keep.
+  int64_t askedBy(size_t rank, const std::vector<IndexRange> &rows) const;
 
 private:
+  void findAlike();
   void visit(GroupBlock &block) const;
   void cut(size_t rank);
   void cutRange(size_t rank, const IndexRange &range, bool hasGuests, std::vector<GroupBlock> &into) const;
-  /// Columns of other ranks, summed over heads, that some of the rows keep.
-  int64_t askedBy(size_t rank, const std::vector<IndexRange> &rows) const;
   IndexRange guestRows(size_t rank, const IndexRange &range) const;
   bool areFree(size_t rank, const IndexRange &rows) const;
   IndexRange freeRows(size_t rank, const IndexRange &range) const;
@@ -64,6 +78,8 @@ private:
   const WalkRules rules;
   ShardVisitor visitor;
   int64_t heads;                               ///< of columns
+  std::vector<int64_t> rowsAlike;              ///< by head of rows: the first one that keeps the same
+  std::vector<int64_t> columnsAlike;           ///< firstAlike()
   std::vector<std::vector<GroupBlock>> blocks; ///< by rank
 };
 

@@ -6,6 +6,7 @@
 #include "dialect/Geometry/TravelRuns.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace heddle::attn {
@@ -251,20 +252,32 @@ private:
         if (const IndexRange common{std::max(own.begin, window.begin), std::min(own.end, window.end)};
             common.begin < common.end)
           places.push_back(common);
+    if (places.empty())
+      return;
     Hop hop{int32_t(from), int32_t(to), {}};
+    std::map<int64_t, std::vector<RowRun>> known; // of heads that are the first of their like
     for (int64_t head = 0; head < blocks.columnHeads(); ++head) {
-      HeadRows part{head, 1, {}};
-      RunsByClass classes;
-      for (size_t range : ranges)
-        addColumns(classes, blocks.of(to)[range].ofHeads[size_t(head)]);
-      const std::vector<LatticeColumns> asked = latticeColumns(std::move(classes));
-      for (const IndexRange &place : places)
-        for (const RowRun &run : travelRuns(within(asked, {place})))
-          part.rows.push_back(run);
-      addPart(hop, std::move(part));
+      const auto [rows, isNew] = known.try_emplace(blocks.firstAlike(head));
+      if (isNew)
+        rows->second = askedRows(to, ranges, head, places);
+      addPart(hop, {head, 1, rows->second});
     }
     if (!hop.parts.empty())
       step.hops.push_back(std::move(hop));
+  }
+
+  /// What those blocks of a rank keep of a head in these places.
+  std::vector<RowRun> askedRows(size_t rank, const std::vector<size_t> &ofBlocks, int64_t head,
+                                const std::vector<IndexRange> &places) const {
+    RunsByClass classes;
+    for (size_t block : ofBlocks)
+      addColumns(classes, blocks.of(rank)[block].ofHeads[size_t(head)]);
+    const std::vector<LatticeColumns> asked = latticeColumns(std::move(classes));
+    std::vector<RowRun> rows;
+    for (const IndexRange &place : places)
+      for (const RowRun &run : travelRuns(within(asked, {place})))
+        rows.push_back(run);
+    return rows;
   }
 
   static bool areEqual(const std::vector<RowRun> &a, const std::vector<RowRun> &b) {
@@ -285,9 +298,13 @@ private:
 
   /// Clusters of what a range keeps of one range of a peer.
   std::vector<RowRange> clustersIn(const GroupBlock &of, const IndexRange &place) const {
+    if (std::none_of(of.clusters.begin(), of.clusters.end(),
+                     [&](const RowRange &cluster) { return cluster.begin < place.end && place.begin < cluster.end; }))
+      return {};
     RunsByClass all;
-    for (const std::vector<LatticeColumns> &columns : of.ofHeads)
-      addColumns(all, within(columns, {place}));
+    for (size_t head = 0; head < of.ofHeads.size(); ++head)
+      if (blocks.firstAlike(int64_t(head)) == int64_t(head))
+        addColumns(all, within(of.ofHeads[head], {place}));
     return blocks.clustersOf(hullsOf(latticeColumns(std::move(all))));
   }
 
@@ -316,18 +333,6 @@ private:
   GroupBlocks blocks;
   int64_t rows;
 };
-
-/// The same over teams, of the heads of one member.
-GroupPlanRequest requestOfTeams(const GroupPlanRequest &request, const ProblemSizes &sizes, const ShardLayout &teams) {
-  GroupPlanRequest ofTeams{request.analysis, sizes, teams};
-  ofTeams.kvHeads = std::max<int64_t>(1, request.kvHeads / request.headRanks);
-  ofTeams.form = teams.ranks.size() == 1 ? GroupForm::Gather : request.form;
-  ofTeams.earlyShare = request.earlyShare, ofTeams.farthestGap = request.farthestGap;
-  ofTeams.isPlacementFree = request.isPlacementFree, ofTeams.columnStep = request.columnStep;
-  ofTeams.areGradientsDetached = request.areGradientsDetached, ofTeams.hasSink = request.hasSink;
-  ofTeams.mostColumns = request.mostColumns;
-  return ofTeams;
-}
 
 void addWalks(const GroupPlanRequest &request, GroupPlan &plan) {
   WalkRules rules;
@@ -362,10 +367,7 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
     for (const IndexRange &range : ranges)
       own.push_back(rowRange(range));
   }
-  ProblemSizes sizes = request.sizes;
-  sizes.heads /= request.headRanks;
-  const ShardLayout teams = teamLayout(request.layout, request.headRanks);
-  addWalks(requestOfTeams(request, sizes, teams), plan);
+  addWalks(TeamRequest(request).request, plan);
   HEDDLE_TRY(plan.check());
   return plan;
 }

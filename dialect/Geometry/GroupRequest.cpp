@@ -1,6 +1,7 @@
-// What plans over ranks cannot be made for.
-#include "dialect/Geometry/GroupPlanner.h"
+// What plans over ranks cannot be made for, and what teams ask for.
+#include "dialect/Geometry/GroupBlocks.h"
 
+#include <algorithm>
 #include <string>
 
 namespace heddle::attn {
@@ -28,7 +29,24 @@ Status checkTeams(const GroupPlanRequest &request) {
                                  " of k and v nor are a multiple of them: take a gather or a ring");
 }
 
+ProblemSizes sizesOfMember(const GroupPlanRequest &whole) {
+  ProblemSizes sizes = whole.sizes;
+  sizes.heads /= whole.headRanks;
+  return sizes;
+}
+
 } // namespace
+
+TeamRequest::TeamRequest(const GroupPlanRequest &whole)
+    : sizes(sizesOfMember(whole)), layout(teamLayout(whole.layout, whole.headRanks)),
+      request{whole.analysis, sizes, layout} {
+  request.kvHeads = std::max<int64_t>(1, whole.kvHeads / whole.headRanks);
+  request.form = layout.ranks.size() == 1 ? GroupForm::Gather : whole.form;
+  request.earlyShare = whole.earlyShare, request.farthestGap = whole.farthestGap;
+  request.isPlacementFree = whole.isPlacementFree, request.columnStep = whole.columnStep;
+  request.areGradientsDetached = whole.areGradientsDetached, request.hasSink = whole.hasSink;
+  request.mostColumns = whole.mostColumns;
+}
 
 Status checkPlanRequest(const GroupPlanRequest &request) {
   HEDDLE_TRY(checkShared(request.analysis, request.sizes, request.layout, request.kvHeads));

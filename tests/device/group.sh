@@ -2,8 +2,8 @@
 # Calls over two GPUs and NCCL, a process for each (HEDDLE_RANKS=4: over four, where teams of two exchange heads and share the
 # sequence between them, as ulysses2+gather and ulysses2+ring): results against one call on one GPU, forward and gradients, odd lengths, the
 # same bits in equal runs; ranks that come with something else; and ranks that are killed at drawn calls, HEDDLE_RANK_KILLS of
-# them (20), where those that are left must have an answer and go on. heddle-ranks lies beside the binary: ./dev build --preset
-# static heddle heddle-ranks
+# them (20), five to a case, where those that are left must have an answer and go on. Each case says what took how long; kernels
+# are compiled once for all. heddle-ranks lies beside the binary: ./dev build --preset static heddle heddle-ranks
 # shellcheck disable=SC2317 # case by case
 . tests/device/long/cases.bash
 ranks=${HEDDLE_PROGRAMS:-$(dirname "$HEDDLE")}/heddle-ranks
@@ -21,17 +21,25 @@ if [ -z "${HEDDLE_DEVICE_LIST:-}" ]; then
   fi
 fi
 
-# try <case> <seconds> <argument of heddle-ranks...>
+# try <case> <argument of heddle-ranks...>
 try() {
-  local name=$1 seconds=$2
-  shift 2
+  local name=$1 said=$HEDDLE_SCRATCH/said
+  shift
   begins "$name" || return 0
-  check_says "ok " "$name" "$seconds" "$ranks" "$@" --ranks="$count"
+  : >"$said"
+  # shellcheck disable=SC2016 # of the inner shell
+  check_says "ok " "$name" 150 bash -o pipefail -c 'said=$1; shift; "$@" 2>&1 | tee "$said"' _ "$said" "$ranks" "$@" --ranks="$count" \
+    --folder="$HEDDLE_SCRATCH/ranks"
+  grep -E '^ +[0-9.]+ s: ' "$said" || true
 }
 
 for pattern in causal sliding_window longnet_base dilated longformer; do
-  try "$pattern over $count ranks" 300 results --only="$pattern "
+  try "$pattern over $count ranks" results --only="$pattern "
 done
-try "ranks that come with something else" 200 joins
-try "$kills ranks killed" $((100 + 20 * kills)) kills --count="$kills" --seed="${HEDDLE_RANK_SEED:-1}"
+try "ranks that come with something else" joins
+seed=${HEDDLE_RANK_SEED:-1} # of the first five
+for ((first = 1; first <= kills; first += 5)); do
+  last=$((first + 4 < kills ? first + 4 : kills))
+  try "kills $first to $last of seed $seed" kills --count=$((last - first + 1)) --seed=$((seed + first - 1))
+done
 finish

@@ -63,13 +63,18 @@ def merged(parts):
     return (outs * share.transpose(0, 1, 3, 2)[..., None]).sum(0) / np.where(weights > 0, weights, 1).transpose(0, 2, 1)[..., None], logs
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-@pytest.mark.parametrize("ranks", ORDERS)
-def test_parts_are_one_call(name, ranks):
+@pytest.fixture(params=itertools.product(ORDERS, PATTERNS), ids=lambda each: f"{each[0]}-{each[1]}")
+def whole(request):
+    """Ranks, a pattern, and what one call of it gives."""
+    ranks, name = request.param
     case, pattern = Ranks(ranks), PATTERNS[name]
     pattern = pattern if isinstance(pattern, str) else heddle.pattern(pattern)
-    out, logs = case.whole(pattern)
-    found, of_parts = merged([case.part(number, pattern) for number in range(ranks)])
+    return case, pattern, *case.whole(pattern)
+
+
+def test_parts_are_one_call(whole):
+    case, pattern, out, logs = whole
+    found, of_parts = merged([case.part(number, pattern) for number in range(len(case.parts))])
     np.testing.assert_allclose(found, out, atol=2e-6, rtol=1e-5)
     np.testing.assert_allclose(of_parts, logs, atol=4e-6, rtol=1e-5)
     assert not out[:, 5].any() and np.isneginf(logs[:, :, 5]).all()
@@ -167,12 +172,8 @@ def over_ranks(case, pattern, **options):
     return results
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-@pytest.mark.parametrize("ranks", ORDERS)
-def test_ranks_compute_one_call_with_the_same_bits(name, ranks):
-    case, pattern = Ranks(ranks), PATTERNS[name]
-    pattern = pattern if isinstance(pattern, str) else heddle.pattern(pattern)
-    out, logs = case.whole(pattern)
+def test_ranks_compute_one_call_with_the_same_bits(whole):
+    case, pattern, out, logs = whole
     results = over_ranks(case, pattern)
     for found, of_parts in results:
         np.testing.assert_allclose(found.numpy(), out, atol=2e-6, rtol=1e-5)
@@ -222,7 +223,7 @@ def test_ranks_that_are_processes(root, tmp_path):
     pytest.importorskip("torch")
     places = [os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(places), WORLD_SIZE="2", HEDDLE_MEET=f"file://{tmp_path}/meet", CUDA_VISIBLE_DEVICES="")
-    program = os.path.join(root, "tests", "python", "device", "test_parts.py")
+    program = os.path.join(root, "tests", "python", "device", "test_cache_parts.py")
     both = [subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True, env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)))
             for rank in range(2)]
     said = [process.communicate(timeout=300)[0] for process in both]

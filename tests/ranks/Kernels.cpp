@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <unistd.h>
 
 namespace heddle::ranks {
 namespace {
@@ -42,7 +43,8 @@ std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool is
   return kinds;
 }
 
-Kernels::Kernels(std::string folder) : path(std::move(folder) + "/kernels.db") {}
+Kernels::Kernels(std::string folder)
+    : path(std::move(folder) + (isStandIn() ? "/records-" + std::to_string(getpid()) : "/kernels") + ".db") {}
 
 // The machine code of the processors is made here, once for all ranks.
 Status Kernels::prepare(const Scene &scene, bool isComputed) {

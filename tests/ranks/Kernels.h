@@ -18,7 +18,7 @@ std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool is
 
 class Kernels {
 public:
-  // A database in `folder`. Before ranks are started.
+  // A database in `folder`: what is compiled is there for later programs too, records are of this one. Before ranks are started.
   explicit Kernels(std::string folder);
   // For a scene that is used later; in the process that starts the ranks. Not `isComputed`: its calls are refused.
   Status prepare(const Scene &scene, bool isComputed = true);

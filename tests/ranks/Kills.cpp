@@ -1,9 +1,14 @@
 //===- Kills.cpp - ranks that die, and those that are left ---------------------------------------===//
 // The points of a rank are counted in a run that nobody disturbs; then it dies, or stops, at one that is drawn. Everybody else has
-// an answer, which names it wherever it can, reads what it read before, and computes the call with one rank less.
+// an answer, which names it wherever it can, reads what it read before, and computes the call with one rank less. Processes
+// serve many kills, another one comes for each that is lost; on GPUs the limit is twice what a group takes that nobody
+// disturbs, with processes that never made one.
 #include "Board.h"
 #include "Tests.h"
 
+#include "runtime/Api/GroupHandles.h"
+
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <random>
@@ -27,6 +32,8 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
   return all;
 }
 
+const std::string kOver = "it was over before"; // how many points there are differs a little
+
 struct Kill {
   Scene *scene;
   int ranks, victim, signal;
@@ -41,26 +48,19 @@ class Kills {
 public:
   explicit Kills(const TestOptions &options) : options(options), kernels(options.folder), dice(options.seed) {}
 
-  Status prepare() {
-    for (const SceneSpec &spec : casesOf(options.isOnGpus)) {
-      HEDDLE_ASSIGN(scenes.emplace_back(), Scene::make(spec));
-      HEDDLE_TRY(kernels.prepare(*scenes.back()));
-    }
-    return {};
-  }
+  // Starts processes.
+  Status prepare();
   Result<Kill> draw();
   // "" or what went wrong.
   Result<std::string> run(Kill kill);
 
 private:
-  // A group of so many ranks, then one of one rank less.
-  Result<std::vector<Attempt>> attemptsOf(Scene &scene, int ranks) const {
-    std::vector<Attempt> attempts;
-    for (int size : {ranks, ranks - 1}) {
-      HEDDLE_ASSIGN(const heddle_group_plan *plan, scene.plan(size));
-      attempts.push_back({&scene, plan});
-    }
-    return attempts;
+  // Of so many ranks; their numbers are those of orders.
+  size_t attemptOf(const Scene &scene, int ranks) const {
+    size_t number = 0;
+    while (attempts[number].scene != &scene || attempts[number].plan->plan->ranks() != ranks)
+      ++number;
+    return number;
   }
   Result<std::vector<int64_t>> undisturbed(Scene &scene, int ranks);
   std::string wrongWith(const Kill &kill, int rank, const Reply &reply, const heddle_group_plan &plan) const;
@@ -69,30 +69,60 @@ private:
   Kernels kernels;
   std::mt19937 dice;
   std::vector<std::unique_ptr<Scene>> scenes;
+  std::vector<Attempt> attempts; // one rank of each scene, two ranks of each, ...
+  std::unique_ptr<Team> team;
   std::map<std::pair<Scene *, int>, std::vector<int64_t>> points;
+  double longest = 0; // seconds of a call that nobody disturbs
 };
 
-// Of every rank, how many there are; and what one call gives.
-Result<std::vector<int64_t>> Kills::undisturbed(Scene &scene, int ranks) {
-  HEDDLE_ASSIGN(const std::vector<Attempt> attempts, attemptsOf(scene, ranks));
-  Team team(ranks, attempts, kernels, options.team());
-  if (const Reply alone = team.order(0, "alone 0"); !alone.isOk())
-    return Status::internal("one call: " + alone.words);
-  std::vector<int64_t> before, made;
-  scene.spoil(scene.tensors);
-  const std::vector<Reply> replies = team.meet(Team::firstOf(ranks), "try", 0, [&] {
-    for (int rank = 0; rank < ranks; ++rank)
-      before.push_back(board().ranks[rank].points);
-  });
-  for (int rank = 0; rank < ranks; ++rank) {
-    const Reply &reply = replies[size_t(rank)];
-    const std::string wrong =
-        reply.isOk() ? scene.difference(*attempts[0].plan, rank, scene.tensors, scene.expected, options.tolerance())
-                     : reply.words;
-    if (!wrong.empty())
-      return Status::internal("undisturbed: rank " + std::to_string(rank) + ": " + wrong);
-    made.push_back(board().ranks[rank].points - before[size_t(rank)]);
+Status Kills::prepare() {
+  for (const SceneSpec &spec : casesOf(options.isOnGpus)) {
+    HEDDLE_ASSIGN(scenes.emplace_back(), Scene::make(spec));
+    HEDDLE_TRY(kernels.prepare(*scenes.back()));
   }
+  for (int ranks = 1; ranks <= options.most; ++ranks)
+    for (const auto &scene : scenes) {
+      HEDDLE_ASSIGN(const heddle_group_plan *plan, scene->plan(ranks));
+      attempts.push_back({scene.get(), plan});
+    }
+  Stopwatch watch(options);
+  team = std::make_unique<Team>(options.most, attempts, kernels, options.team());
+  for (const char *verb : {"kernels", "alone"})
+    if (const Reply reply = team->spread(verb, scenes.size()); !reply.isOk())
+      return Status::internal(std::string(verb) + ": " + reply.words);
+  watch.say("processes, kernels, and calls of one rank");
+  return {};
+}
+
+// Of every rank, how many there are.
+Result<std::vector<int64_t>> Kills::undisturbed(Scene &scene, int ranks) {
+  const size_t attempt = attemptOf(scene, ranks);
+  const std::vector<int> all = Team::firstOf(ranks);
+  team->replaceLost();
+  std::vector<int64_t> before, made;
+  // A process has launched such a call before, as when it is killed; GPUs, where that counts little, are not connected twice.
+  for (bool isCounted : options.isOnGpus ? std::vector<bool>{true} : std::vector<bool>{false, true}) {
+    scene.spoil(scene.tensors);
+    Stopwatch watch(options);
+    const std::vector<Reply> replies = team->meet(all, "try", attempt, [&] {
+      for (int rank = 0; rank < ranks && isCounted; ++rank)
+        before.push_back(board().ranks[rank].points);
+    });
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Reply &reply = replies[size_t(rank)];
+      const std::string wrong = reply.isOk() ? scene.difference(*attempts[attempt].plan, rank, scene.tensors,
+                                                                scene.expected, options.tolerance())
+                                             : reply.words;
+      if (!wrong.empty())
+        return Status::internal("undisturbed: rank " + std::to_string(rank) + ": " + wrong);
+      if (isCounted)
+        made.push_back(board().ranks[rank].points - before[size_t(rank)]);
+    }
+    longest = std::max(longest, watch.seconds());
+    watch.say("a call that nobody disturbs");
+  }
+  if (options.isOnGpus)
+    team->setLimit(std::clamp(2 * longest, 3.0, options.team().limitSeconds));
   return made;
 }
 
@@ -146,23 +176,27 @@ std::string Kills::wrongWith(const Kill &kill, int rank, const Reply &reply, con
 }
 
 Result<std::string> Kills::run(Kill kill) {
-  HEDDLE_ASSIGN(const std::vector<Attempt> attempts, attemptsOf(*kill.scene, kill.ranks));
   Scene &scene = *kill.scene;
+  const size_t attempt = attemptOf(scene, kill.ranks), fewer = attemptOf(scene, kill.ranks - 1);
+  team->replaceLost();
+  if (const Reply warm = team->order(kill.victim, "kernels " + std::to_string(attempt)); !warm.isOk())
+    return "kernels: " + warm.words;
   scene.spoil(scene.tensors);
-  Team team(kill.ranks, attempts, kernels, options.team());
-  std::vector<Reply> replies = team.meet(Team::firstOf(kill.ranks), "try", 0, [&] {
-    (void)team.order(kill.victim, "die " + std::to_string(kill.last) + " " + std::to_string(kill.signal));
+  std::vector<Reply> replies = team->meet(Team::firstOf(kill.ranks), "try", attempt, [&] {
+    (void)team->order(kill.victim, "die " + std::to_string(kill.last) + " " + std::to_string(kill.signal));
   });
   const Reply &gone = replies[size_t(kill.victim)];
-  if (gone.end != (kill.signal == SIGSTOP ? Reply::End::stopped : Reply::End::died))
-    return options.isOnGpus && gone.isOk() ? std::string("it was over before") : "it lives: " + gone.words;
+  if (gone.end != (kill.signal == SIGSTOP ? Reply::End::stopped : Reply::End::died)) {
+    (void)team->order(kill.victim, "die 0 0");
+    return gone.isOk() ? kOver : "it lives: " + gone.words;
+  }
   std::vector<int> left;
   bool isNamed = false, hasFailed = false;
   for (int rank = 0; rank < kill.ranks; ++rank) {
     if (rank == kill.victim)
       continue;
     const Reply &reply = replies[size_t(rank)];
-    if (std::string wrong = wrongWith(kill, rank, reply, *attempts[0].plan); !wrong.empty())
+    if (std::string wrong = wrongWith(kill, rank, reply, *attempts[attempt].plan); !wrong.empty())
       return wrong;
     left.push_back(rank);
     hasFailed |= !reply.status.isOk();
@@ -172,9 +206,9 @@ Result<std::string> Kills::run(Kill kill) {
   if (hasFailed && !isNamed)
     return "nobody names rank " + std::to_string(kill.victim) + ": " + replies[size_t(left[0])].words;
   scene.spoil(scene.tensors);
-  replies = team.meet(left, "try", 1);
+  replies = team->meet(left, "try", fewer);
   for (size_t rank = 0; rank < left.size(); ++rank) {
-    const std::string wrong = replies[rank].isOk() ? scene.difference(*attempts[1].plan, int(rank), scene.tensors,
+    const std::string wrong = replies[rank].isOk() ? scene.difference(*attempts[fewer].plan, int(rank), scene.tensors,
                                                                       scene.expected, options.tolerance())
                                                    : replies[rank].words;
     if (!wrong.empty())
@@ -199,10 +233,12 @@ int testKills(const TestOptions &options) {
       verdict.say("kill " + std::to_string(number), kill.status().message());
       break;
     }
+    Stopwatch watch(options);
     auto wrong = kills.run(*kill);
-    while (wrong && *wrong == "it was over before" && kill->last > 1)
+    while (wrong && *wrong == kOver && kill->last > 1)
       ++late, kill->last = (kill->last + 1) / 2, wrong = kills.run(*kill);
     verdict.count(kill->name(), wrong ? *wrong : wrong.status().message());
+    watch.say(kill->name().c_str());
   }
   if (verdict.failures() == 0)
     std::printf("ok %d kills: everybody else had an answer and went on%s\n", options.count,

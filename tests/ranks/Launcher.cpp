@@ -30,27 +30,45 @@ Reply parsed(const std::string &text) {
 } // namespace
 
 Team::Team(int ranks, const std::vector<Attempt> &attempts, Kernels &kernels, const TeamOptions &options)
-    : options(options), members(size_t(ranks)) {
+    : options(options), attempts(attempts), kernels(kernels), members(size_t(ranks)) {
   for (int number = 0; number < ranks; ++number) {
     RankNumbers &numbers = board().ranks[number];
     numbers.points = numbers.polls = numbers.sends = 0;
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-      std::abort();
-    const pid_t launcher = getpid(), child = fork();
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != launcher)
-        _exit(0);
-      for (const Member &earlier : members)
-        if (earlier.channel >= 0)
-          close(earlier.channel);
-      close(ends[0]);
-      liveAsRank({number, ranks, ends[1], options.limitSeconds, options.standsStill}, attempts, kernels);
+    start(number);
+  }
+}
+
+void Team::start(int number) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    std::abort();
+  const pid_t launcher = getpid(), child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher)
+      _exit(0);
+    for (const Member &other : members)
+      if (other.channel >= 0)
+        close(other.channel);
+    close(ends[0]);
+    liveAsRank({number, ends[1], options.standsStill}, attempts, kernels);
+  }
+  close(ends[1]);
+  members[size_t(number)] = {child, ends[0]};
+}
+
+void Team::replaceLost() {
+  for (size_t number = 0; number < members.size(); ++number) {
+    Member &member = members[number];
+    if (!member.isLost)
+      continue;
+    close(member.channel);
+    member.channel = -1;
+    if (member.process > 0) {
+      kill(member.process, SIGKILL);
+      waitpid(member.process, nullptr, 0);
     }
-    close(ends[1]);
-    members[size_t(number)].process = child;
-    members[size_t(number)].channel = ends[0];
+    start(int(number));
   }
 }
 
@@ -84,6 +102,7 @@ bool Team::settle(Member &member, Reply &reply) {
   if (waitpid(member.process, &state, WNOHANG | WUNTRACED) != member.process)
     return false;
   member.isStopped = WIFSTOPPED(state);
+  member.isLost = true;
   reply.end = member.isStopped ? Reply::End::stopped : Reply::End::died;
   reply.words = member.isStopped     ? "stopped"
                 : WIFSIGNALED(state) ? "ended by signal " + std::to_string(WTERMSIG(state))
@@ -114,7 +133,7 @@ std::vector<Reply> Team::order(const std::vector<int> &to, const std::vector<std
         continue;
       const bool isSettled = settle(members[size_t(to[i])], replies[i]);
       if (!isSettled && isOver)
-        replies[i].end = Reply::End::hung, replies[i].words = "no answer",
+        replies[i].end = Reply::End::hung, replies[i].words = "no answer", members[size_t(to[i])].isLost = true,
         kill(members[size_t(to[i])].process, SIGKILL);
       if (isSettled || isOver)
         pending.erase(place);
@@ -123,6 +142,20 @@ std::vector<Reply> Team::order(const std::vector<int> &to, const std::vector<std
       standstill.look(pending);
   }
   return replies;
+}
+
+Reply Team::spread(const std::string &verb, size_t attempts) {
+  Reply last;
+  for (size_t first = 0; first < attempts; first += members.size()) {
+    const std::vector<int> some = firstOf(int(std::min(members.size(), attempts - first)));
+    std::vector<std::string> orders;
+    for (size_t i = 0; i < some.size(); ++i)
+      orders.push_back(verb + " " + std::to_string(first + i));
+    for (const Reply &reply : order(some, orders))
+      if (last = reply; !reply.isOk())
+        return reply;
+  }
+  return last;
 }
 
 std::vector<Reply> Team::meet(const std::vector<int> &ranks, const std::string &verb, size_t attempt,
@@ -138,7 +171,7 @@ std::vector<Reply> Team::meet(const std::vector<int> &ranks, const std::string &
   std::vector<std::string> orders;
   for (size_t rank = 0; rank < ranks.size(); ++rank)
     orders.push_back(verb + " " + std::to_string(attempt) + " " + std::to_string(rank) + " " +
-                     std::to_string(ranks.size()) + " " + id.words);
+                     std::to_string(ranks.size()) + " " + std::to_string(options.limitSeconds) + " " + id.words);
   return order(ranks, orders);
 }
 

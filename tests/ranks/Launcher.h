@@ -21,7 +21,7 @@ struct Reply {
 
 struct TeamOptions {
   bool standsStill = true;
-  double limitSeconds = 0;      // of the ranks; 0: what is the default
+  double limitSeconds = 0;      // of groups; 0: what is the default
   double patienceSeconds = 120; // until a rank that does not answer is said to hang
 };
 
@@ -34,22 +34,30 @@ public:
   // Answers by place in `members`, each a number of a process.
   std::vector<Reply> order(const std::vector<int> &members, const std::vector<std::string> &orders);
   Reply order(int member, const std::string &text) { return order(std::vector<int>{member}, {text})[0]; }
+  // Gives the order for each of the first attempts, each to one process, side by side. The answer that is not ok, or the last.
+  Reply spread(const std::string &verb, size_t attempts);
   // Of a group of these members, ranks in this order, whose id the first one makes: "try" joins, calls and leaves,
   // "join" joins.
   // `before`: once there is an id.
   std::vector<Reply> meet(const std::vector<int> &members, const std::string &verb, size_t attempt,
                           const std::function<void()> &before = {});
   static std::vector<int> firstOf(int ranks);
+  void setLimit(double seconds) { options.limitSeconds = seconds; }
+  // In the place of each that died, stopped or hung another process.
+  void replaceLost();
 
 private:
   struct Member {
     pid_t process = 0;
     int channel = -1;
-    bool isStopped = false;
+    bool isStopped = false, isLost = false;
   };
+  void start(int number);
   bool settle(Member &member, Reply &reply);
 
-  const TeamOptions options;
+  TeamOptions options;
+  const std::vector<Attempt> &attempts;
+  Kernels &kernels;
   std::vector<Member> members;
   Standstill standstill;
 };

@@ -116,6 +116,7 @@ private:
     group = nullptr;
   }
   Request requestOf(const Attempt &attempt, int rank) const;
+  Status findKernels(const Scene &scene);
   Answer call(const Attempt &attempt);
   Answer callAlone(const Attempt &attempt);
   Status launch(const Request &request, bool isBackward, const heddle_attention_args &args);
@@ -139,11 +140,12 @@ Result<std::string> Rank::makeId() {
 
 Status Rank::join(std::istringstream &words) {
   int ranks = 0;
+  double limitSeconds = 0;
   std::string id;
-  words >> rank >> ranks >> id;
+  words >> rank >> ranks >> limitSeconds >> id;
   const std::string bytes = bytesOfHex(id);
   point();
-  return said(heddle_group_open(device, bytes.data(), rank, ranks, options.limitSeconds, &group));
+  return said(heddle_group_open(device, bytes.data(), rank, ranks, limitSeconds, &group));
 }
 
 Request Rank::requestOf(const Attempt &attempt, int rank) const {
@@ -165,6 +167,15 @@ Result<std::vector<const heddle_kernel *>> Rank::kernelsFor(const Request &reque
     all.push_back(kernel);
   }
   return all;
+}
+
+// So that calls find them in this process, and other ranks in the database.
+Status Rank::findKernels(const Scene &scene) {
+  for (bool isOfPart : {false, true})
+    for (bool isBackward : {false, true})
+      for (const std::string &kind : kindsOf(scene.spec, isBackward, isOfPart))
+        HEDDLE_TRY(kernels.find(scene, isOfPart, kind).status());
+  return {};
 }
 
 Status Rank::launch(const Request &request, bool isBackward, const heddle_attention_args &given) {
@@ -270,6 +281,8 @@ Answer Rank::serve(const std::string &order) {
   words >> number;
   if (verb == "leave")
     return leave(), Answer{};
+  if (verb == "kernels")
+    return {findKernels(*attempts.at(number).scene)};
   if (verb == "alone")
     return callAlone(attempts.at(number));
   if (verb == "join")

@@ -31,9 +31,8 @@ struct Attempt {
 };
 
 struct RankOptions {
-  int number = 0, ranks = 0; // of the process
+  int number = 0; // of the process
   int channel = -1;
-  double limitSeconds = 0;
   bool standsStill = false; // its clock, but for what the launcher moves
 };
 

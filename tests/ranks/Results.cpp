@@ -1,5 +1,9 @@
 //===- Results.cpp - calls over ranks against one call ----------------------------------------===//
+// All cases go through one group, twice each, and then through another one, so that ranks are connected two times in all. What
+// they launch is compiled by all processes side by side before, each kernel by one.
 #include "Tests.h"
+
+#include <algorithm>
 
 namespace heddle::ranks {
 namespace {
@@ -61,42 +65,106 @@ std::string wrongIn(Scene &scene, const heddle_group_plan &plan, const std::vect
   return "";
 }
 
-// Twice in one group and once in another: the same bits.
-Result<std::string> runCase(Scene &scene, int ranks, Kernels &kernels, const TestOptions &options) {
-  HEDDLE_ASSIGN(const heddle_group_plan *plan, scene.plan(ranks));
-  const std::vector<Attempt> attempts = {{&scene, plan}};
-  Team team(ranks, attempts, kernels, options.team());
-  const std::vector<int> all = Team::firstOf(ranks);
-  if (const Reply alone = team.order(0, "alone 0"); !alone.isOk())
-    return "one call: " + alone.words;
-  Bytes first;
-  for (const char *verb : {"join", "call", "call", "leave", "try"}) {
-    const bool isMeeting = verb == std::string("join") || verb == std::string("try");
+bool areOk(const std::vector<Reply> &replies) {
+  return std::all_of(replies.begin(), replies.end(), [](const Reply &reply) { return reply.isOk(); });
+}
+
+class Results {
+public:
+  Results(std::vector<std::unique_ptr<Scene>> of, Kernels &kernels, const TestOptions &options)
+      : options(options), kernels(kernels), scenes(std::move(of)), all(Team::firstOf(options.most)) {}
+  ~Results() {
+    for (const Case &each : cases)
+      for (uint8_t *field : each.first)
+        delete[] field;
+  }
+
+  void run(Verdict &verdict) {
+    if (const std::string wrong = begin(); !wrong.empty())
+      return verdict.say("results", wrong);
+    meet();
+    for (size_t number = 0; number < cases.size(); ++number) {
+      std::string wrong = call(number);
+      if (wrong.empty())
+        wrong = call(number);
+      cases[number].isRight = wrong.empty();
+      verdict.say(cases[number].name, wrong);
+    }
+    meet();
+    for (size_t number = 0; number < cases.size(); ++number)
+      if (cases[number].isRight)
+        verdict.count(cases[number].name + ", in another group", call(number));
+    leave();
+  }
+
+private:
+  struct Case {
+    std::string name;
+    Bytes first = {}; // results of the first call, whose bits all others have
+    bool isRight = false;
+  };
+
+  // Plans, processes, kernels and what one call gives. "" or what went wrong.
+  std::string begin() {
+    for (const auto &scene : scenes) {
+      const auto plan = scene->plan(options.most);
+      if (!plan)
+        return scene->spec.name() + ": " + plan.status().message();
+      attempts.push_back({scene.get(), *plan});
+      cases.push_back({scene->spec.name() + " ranks=" + std::to_string(options.most)});
+    }
+    Stopwatch watch(options);
+    team = std::make_unique<Team>(options.most, attempts, kernels, options.team());
+    if (const auto ready = team->order(all, std::vector<std::string>(all.size(), "ready 0")); !areOk(ready))
+      return ready[0].words;
+    watch.say("processes are started");
+    for (const char *verb : {"kernels", "alone"}) {
+      if (const Reply reply = team->spread(verb, attempts.size()); !reply.isOk())
+        return std::string(verb) + ": " + reply.words;
+      watch.say(verb == std::string("alone") ? "calls of one rank" : "kernels");
+    }
+    return "";
+  }
+
+  void leave() { (void)team->order(all, std::vector<std::string>(all.size(), "leave 0")); }
+  // In the place of the group that there may be.
+  void meet() {
+    Stopwatch watch(options);
+    if (isMet)
+      leave();
+    team->replaceLost();
+    isMet = areOk(team->meet(all, "join", 0));
+    watch.say("ranks are connected");
+  }
+
+  std::string call(size_t number) {
+    Scene &scene = *scenes[number];
+    Case &of = cases[number];
     scene.spoil(scene.tensors);
     const std::vector<Reply> replies =
-        isMeeting ? team.meet(all, verb, 0)
-                  : team.order(all, std::vector<std::string>(all.size(), std::string(verb) + " 0"));
-    if (verb == std::string("join") || verb == std::string("leave")) {
-      for (const Reply &reply : replies)
-        if (!reply.isOk())
-          return std::string(verb) + ": " + reply.words;
-      continue;
-    }
-    std::string wrong = wrongIn(scene, *plan, replies, scene.expected, options.tolerance());
-    if (wrong.empty() && !first.empty())
-      wrong = wrongIn(scene, *plan, replies, first, {});
-    if (!wrong.empty())
-      return std::string(verb) + ": " + wrong;
-    if (first.empty()) {
-      first = scene.share(scene.spec.rows);
+        team->order(all, std::vector<std::string>(all.size(), "call " + std::to_string(number)));
+    std::string wrong = wrongIn(scene, *attempts[number].plan, replies, scene.expected, options.tolerance());
+    if (wrong.empty() && !of.first.empty())
+      wrong = wrongIn(scene, *attempts[number].plan, replies, of.first, {});
+    if (!areOk(replies))
+      meet(); // this group is of no more use
+    if (wrong.empty() && of.first.empty()) {
+      of.first = scene.share(scene.spec.rows);
       for (size_t i = 0; i < kFields.size(); ++i)
-        std::copy_n(scene.tensors[i], scene.bytesOf(kFields[i], scene.spec.rows), first[i]);
+        std::copy_n(scene.tensors[i], scene.bytesOf(kFields[i], scene.spec.rows), of.first[i]);
     }
+    return wrong;
   }
-  for (uint8_t *field : first)
-    delete[] field;
-  return std::string();
-}
+
+  const TestOptions &options;
+  Kernels &kernels;
+  const std::vector<std::unique_ptr<Scene>> scenes;
+  const std::vector<int> all;
+  std::vector<Attempt> attempts;
+  std::vector<Case> cases;
+  std::unique_ptr<Team> team;
+  bool isMet = false;
+};
 
 } // namespace
 
@@ -115,11 +183,8 @@ int testResults(const TestOptions &options) {
     }
     scenes.push_back(scene.take());
   }
-  for (const auto &scene : scenes) {
-    const auto wrong = runCase(*scene, options.most, kernels, options);
-    verdict.say(scene->spec.name() + " ranks=" + std::to_string(options.most),
-                wrong ? *wrong : wrong.status().message());
-  }
+  if (!scenes.empty())
+    Results(std::move(scenes), kernels, options).run(verdict);
   return verdict.failures();
 }
 

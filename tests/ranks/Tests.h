@@ -4,6 +4,8 @@
 
 #include "Launcher.h"
 
+#include <chrono>
+
 namespace heddle::ranks {
 
 struct TestOptions {
@@ -25,6 +27,20 @@ int testResults(const TestOptions &options); // calls over ranks against one cal
 int testKills(const TestOptions &options);   // a rank dies or hangs at a drawn point
 int testJoins(const TestOptions &options);   // a rank comes with something else
 int testThreads(const TestOptions &options); // failures of ranks that are threads
+
+// Says on GPUs what took how long.
+class Stopwatch {
+public:
+  explicit Stopwatch(const TestOptions &options) : isShown(options.isOnGpus) {}
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+  // Since the last time.
+  void say(const char *what);
+
+private:
+  using Clock = std::chrono::steady_clock;
+  const bool isShown;
+  Clock::time_point begin = Clock::now();
+};
 
 // How many failed, of cases that say so themselves.
 class Verdict {

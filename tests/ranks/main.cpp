@@ -33,6 +33,13 @@ void Verdict::say(const std::string &name, const std::string &wrong) {
   failed += !wrong.empty();
 }
 
+void Stopwatch::say(const char *what) {
+  if (isShown)
+    std::printf("   %5.1f s: %s\n", seconds(), what);
+  std::fflush(stdout);
+  begin = Clock::now();
+}
+
 } // namespace heddle::ranks
 
 using namespace heddle;

@@ -201,17 +201,88 @@ TEST_CASE("a launch lasts as its longest tile of rows, by which at most messages
   CHECK(*planTime(*full, request, "ring").ms == doctest::Approx(4 * kPairs + 3 * tile));
 }
 
-TEST_CASE("ranks that ask each other for nothing have no message; plans of many ranks are not made for their time") {
+TEST_CASE("ranks that ask each other for nothing have no message") {
   const auto segments = parsed(unionText("%a = attn.full %m = attn.segment %a by [16]"));
   const GroupTime alone = planTime(*segments, requestOf(1e-3, 50), "gather");
   CHECK(*alone.ms == doctest::Approx(kPairs));
   CHECK(alone.ranks[3].messages == 0);
   CHECK(alone.ranks[3].waitingRows == 0);
-  RingRequest many = requestOf(1);
-  many.ranks = 65, many.sizes.seqlenQ = many.sizes.seqlenK = 130;
-  CHECK(planTime(*segments, many, "gather").whyNot == "of more than 64 ranks none is made");
-  many.ranks = 2, many.sizes.mostEvaluations = 0;
-  CHECK(planTime(*parsed(unionText("%m = attn.causal")), many, "gather").whyNot == "kept pairs are unknown");
+  RingRequest few = requestOf(1);
+  few.ranks = 2, few.sizes.mostEvaluations = 0;
+  CHECK(planTime(*parsed(unionText("%m = attn.causal")), few, "gather").whyNot == "kept pairs are unknown");
+}
+
+const char *const kOfBounds[] = {"%m = attn.causal",
+                                 "%m = attn.full",
+                                 "%m = attn.window [9, 0]",
+                                 "%w = attn.window [3, 3] %r = attn.rows [2, 0] %m = attn.or %w, %r",
+                                 "%w = attn.window [3, 3] %c = attn.cols [2, 0] %m = attn.or %w, %c",
+                                 "%c = attn.causal %m = attn.dilate %c by 3 at 1"};
+
+struct Bounded {
+  GroupTime time; ///< of the plan
+  double leastMs = 0;
+};
+
+Bounded boundedOf(const PatternFile &file, const RingRequest &request, const RingPlan &ring, const TeamForm &form) {
+  attn::GroupPlanRequest group{file.analysis(), request.sizes, ring.layout};
+  group.kvHeads = request.call.kvHeads;
+  group.form = form.form, group.headRanks = form.headRanks;
+  const auto bounds = attn::boundsOf(group);
+  const auto plan = attn::makeGroupPlan(group);
+  REQUIRE_MESSAGE(bounds.isOk(), bounds.status().message());
+  REQUIRE_MESSAGE(plan.isOk(), plan.status().message());
+  return {groupTime(*plan, request.call, group.analysis, group.sizes),
+          leastMs(*bounds, request.call, group.analysis, group.sizes, form.headRanks)};
+}
+
+TEST_CASE("no plan takes less than what is said before it is made") {
+  int exact = 0;
+  for (const char *text : kOfBounds) {
+    const auto file = parsed(unionText(text));
+    for (const char *layout : {"contiguous", "zigzag", "striped"})
+      for (int64_t ranks : {2, 4, 8})
+        for (double tflops : {1e-4, 1.0}) {
+          RingRequest request = requestOf(tflops, 5);
+          request.ranks = ranks, request.layout = layout, request.stripe = 16;
+          request.sizes.seqlenQ = request.sizes.seqlenK = 419;
+          request.call.rates.launchUs = 7;
+          request.call.rates.hostRanks = ranks / 2, request.call.rates.hostGBps = 3;
+          const auto ring = planned(*file, request);
+          for (const TeamForm &form : {TeamForm{attn::GroupForm::Gather, 1}, TeamForm{attn::GroupForm::Ring, 1},
+                                       TeamForm{attn::GroupForm::Gather, 2}, TeamForm{attn::GroupForm::Ring, 2}}) {
+            const Bounded each = boundedOf(*file, request, *ring, form);
+            INFO(text << " " << layout << " of " << ranks << " " << nameOf(form, ranks));
+            REQUIRE(each.time.ms);
+            CHECK(each.leastMs <= *each.time.ms * (1 + 1e-9));
+            exact += each.leastMs > 0.9 * *each.time.ms;
+          }
+        }
+  }
+  CHECK(exact > 40); // of 432: they say something
+}
+
+TEST_CASE("of many ranks forms are compared, and those that are not planned would take longer") {
+  const auto causal = parsed(unionText("%m = attn.causal"));
+  RingRequest request = requestOf(1, 5);
+  request.ranks = 96, request.layout = "zigzag";
+  request.sizes.seqlenQ = request.sizes.seqlenK = 96 * 16;
+  request.call.rates.launchUs = 40;
+  const auto ring = planned(*causal, request);
+  addGroupTimes(*causal, request, *ring);
+  const GroupForecast *best = ring->bestOfPlans();
+  REQUIRE(best);
+  int left = 0;
+  for (const GroupForecast &each : ring->groups) {
+    if (each.time.ms || each.time.whyNot.find("it takes at least") != 0)
+      continue;
+    ++left;
+    const Bounded made = boundedOf(*causal, request, *ring, each.as);
+    INFO(each.form);
+    CHECK(*made.time.ms > *best->time.ms);
+  }
+  CHECK(left > 0);
+  CHECK(best->as.headRanks > 1);
 }
 
 TEST_CASE("rows that travel cost two messages: q with what neighbours ask for, and parts in fp32 that come home") {
