@@ -32,13 +32,16 @@ template <class K> struct Line : KeyShare<K> {
   using Params = ParamsOf<K>;
 
   Sequence<K> sequence; // of a group: all its queries, with the keys that they share
-  int32_t head, variant, rate;
+  int32_t head, variantOfHead;
   int32_t rowsOfUnit;
   int32_t tilesOfClass;    // units of one class of rows and one kv head
   int32_t units, keyTiles; // of a group, workOfUnit()
 
   DEV int64_t work() const { return static_cast<int64_t>(units) * keyTiles; }
-  DEV int32_t rowsOfClass(int32_t rho) const { return ceilDiv(sequence.rows - rho, rate); }
+  // One, and what follows from it, is known when the kernel is compiled.
+  DEV int32_t variant() const { return K::Pattern::kVariantCount == 1 ? 0 : variantOfHead; }
+  DEV int32_t rate() const { return K::Pattern::queryRate(variant()); }
+  DEV int32_t rowsOfClass(int32_t rho) const { return ceilDiv(sequence.rows - rho, rate()); }
 
   // Units of all classes, which are `classes`.
   DEV void deal(const Params &p, int32_t classes) {
@@ -101,16 +104,15 @@ template <class K> DEV Line<K> readLine(const ParamsOf<K> &p, int32_t number) {
   }
   line.sequence = Sequence<K>::read(p, sequence, kvHead);
   const Context<K> context = line.sequence.context(p, line.head);
-  line.variant = K::Pattern::variant(context);
-  line.rate = K::Pattern::queryRate(line.variant);
-  const int32_t classes = min(line.rate, line.sequence.rows);
+  line.variantOfHead = K::Pattern::variant(context);
+  const int32_t classes = min(line.rate(), line.sequence.rows);
   line.deal(p, classes);
   line.keyTiles = 1; // a unit without any has rows to write
 #pragma unroll 1
   for (int32_t rho = 0; __any_sync(kWholeWarp, rho < classes); ++rho) {
     const int32_t own = max(min(rho, classes - 1), 0), first = context.qOrigin + own;
-    const int32_t last = first + line.rate * max(line.rowsOfClass(own) - 1, 0);
-    line.keyTiles = max(line.keyTiles, visitedTiles<K>(context, line.variant, first, last));
+    const int32_t last = first + line.rate() * max(line.rowsOfClass(own) - 1, 0);
+    line.keyTiles = max(line.keyTiles, visitedTiles<K>(context, line.variant(), first, last));
   }
   line.shareKeys(p, isGroup ? Share::ofGroup(group) : Share::ofSequence(p, sequence), group.rows);
   return line;

@@ -155,8 +155,7 @@ template <class K> DEV Line<K> lineOfLane(const Line<K> &own, int32_t lane) {
   return Line<K>{KeyShare<K>::ofLane(own, of),
                  Sequence<K>::ofLane(own.sequence, of),
                  of(own.head),
-                 of(own.variant),
-                 of(own.rate),
+                 of(own.variantOfHead),
                  of(own.rowsOfUnit),
                  of(own.tilesOfClass),
                  of(own.units),
@@ -167,16 +166,19 @@ template <class K> DEV Line<K> lineOfLane(const Line<K> &own, int32_t lane) {
 template <class K> DEV void findInWarp(const ParamsOf<K> &p, Piece<K> &piece, Line<K> &line) {
   const int32_t lane = threadIdx.x % 32;
   Line<K> ofLane = readLine<K>(p, min(lane, piece.lines - 1));
+  if (piece.lines == 1) { // nothing to sum and to tell
+    const EqualUnits<K> equal(ofLane.units, ofLane.keyTiles);
+    piece.quota = equal.quota;
+    ofLane.keyTiles = equal.keyTiles;
+    piece.deal(ofLane.work());
+    line = ofLane;
+    return;
+  }
   const int32_t tiles = __reduce_max_sync(kWholeWarp, ofLane.keyTiles);
   if (tiles == __reduce_min_sync(kWholeWarp, ofLane.keyTiles)) {
     const EqualUnits<K> equal(__reduce_add_sync(kWholeWarp, lane < piece.lines ? ofLane.units : 0), tiles);
     piece.quota = equal.quota;
     ofLane.keyTiles = equal.keyTiles;
-  }
-  if (piece.lines == 1) { // nothing to sum and to tell
-    piece.deal(ofLane.work());
-    line = ofLane;
-    return;
   }
   const int64_t own = lane < piece.lines ? ofLane.work() : 0, sum = sumOfWarp(own);
   piece.deal(__shfl_sync(kWholeWarp, sum, 31));

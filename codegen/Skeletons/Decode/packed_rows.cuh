@@ -17,9 +17,10 @@ template <class K> struct Unit : KeyShare<K> {
   bool isTall;                      // each warp has 16 rows of its own
 
   DEV Unit(const Params &p, const Line<K> &line, int32_t number)
-      : KeyShare<K>(line), sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit<K>(p)) {
+      : KeyShare<K>(line), sequence(line.sequence), variant(line.variant()), rate(line.rate()),
+        heads(headsOfUnit<K>(p)) {
     const int32_t rest = quickQuotient(number, line.tilesOfClass), tile = number - rest * line.tilesOfClass;
-    const int32_t classes = min(line.rate, line.sequence.rows), ofClass = quickQuotient(rest, classes);
+    const int32_t classes = min(rate, max(line.sequence.rows, 1)), ofClass = quickQuotient(rest, classes);
     rho = rest - ofClass * classes;
     kvHead = K::kPacksHeads && !hasTableOfHead(p) ? ofClass : line.head / p.sharingHeads;
     firstHead = K::kPacksHeads ? kvHead * heads : line.head;

@@ -122,8 +122,10 @@ public:
       : p(p), pages(pagesOf(p, unit.sequence.number, unit.kvHead)), keys(unit.sequence.keys), variant(unit.variant),
         walk(context, unit), slot(K::kStages - 1) {
     const int32_t ofLane = ptx::rereadThreadIndex() % 4 * kPieceBytes;
-    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * K::kKeyBytes + ofLane;
-    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * K::kKeyBytes + ofLane;
+    keyBase =
+        static_cast<const char *>(p.k) + static_cast<uint32_t>(unit.kvHead) * p.kStride[2] * K::kKeyBytes + ofLane;
+    valueBase =
+        static_cast<const char *>(p.v) + static_cast<uint32_t>(unit.kvHead) * p.vStride[2] * K::kKeyBytes + ofLane;
     if (p.cuSeqlensK) {
       const int64_t firstKey = firstKeyOf(p, unit.sequence.number);
       keyBase += firstKey * p.kStride[1] * K::kKeyBytes;
@@ -217,10 +219,9 @@ private:
       const char *key[K::kRowsOfLane], *value[K::kRowsOfLane];
 #pragma unroll
       for (int j = 0; j < K::kRowsOfLane; ++j) {
-        const int64_t ofPage = rows.page[j], ofRow = rows.row[j];
-        const bool isPresent = rows.isPresent[j];
-        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * K::kKeyBytes;
-        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * K::kKeyBytes;
+        const uint32_t ofPage = rows.page[j], ofRow = rows.row[j]; // of a row that is none, what is not looked at
+        key[j] = keyBase + (ofPage * p.kStride[0] + ofRow * p.kStride[1]) * K::kKeyBytes;
+        value[j] = valueBase + (ofPage * p.vStride[0] + ofRow * p.vStride[1]) * K::kKeyBytes;
       }
       const int32_t warp = ptx::rereadThreadIndex() / 32;
       KeysOfSlice::load(keySlots + into * K::kSmemStageBytesK + warp * K::kKeySliceBytes, key, rows.isPresent);

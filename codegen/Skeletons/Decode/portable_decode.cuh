@@ -273,9 +273,14 @@ DEV void computePiece(const ParamsOf<K> &p, const Piece<K> &piece, const Line<K>
     const UnitPart part = cursor.part(unit);
     cursor.left -= part.end - part.first;
     cursor.at += part.end - part.first;
-    __syncthreads();
-    park(parked, cursor);
+    const bool isLast = cursor.left <= 0;
+    if (!isLast) {
+      __syncthreads();
+      park(parked, cursor);
+    }
     computeUnit(p, cursor.line, unit, part, cursor.piece.quota, shared);
+    if (isLast)
+      return;
     unpark(parked, cursor);
   }
 }

@@ -192,7 +192,7 @@ DEV void joinStates(ColumnShare<K> &share, const States &from, int32_t count, in
     share.rowMax = whole;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
-      addState(share, first + i < count ? weightOfState(end[i][0], whole) : 0.f, end[i][1], values[i]);
+      addState(share, weightOfState(first + i < count ? end[i][0] : kNoRowMax, whole), end[i][1], values[i]);
   }
 }
 

@@ -89,6 +89,12 @@ struct RowPlace {
   int32_t batch, row;
 };
 
+// Numbers and strides are not negative: a product of 32 and 64 bits each.
+DEV int64_t rowOffset(const RowPlace &place, int32_t head, const int64_t (&stride)[3]) {
+  return static_cast<uint32_t>(place.batch) * stride[0] + static_cast<uint32_t>(place.row) * stride[1] +
+         static_cast<uint32_t>(head) * stride[2];
+}
+
 // Of a query by its number in a sequence, or in a group, whose sequences follow each other.
 template <class K> DEV RowPlace placeOf(const ParamsOf<K> &p, const Sequence<K> &sequence, int32_t index) {
   RowPlace place = {sequence.batch, sequence.firstRow + index};
