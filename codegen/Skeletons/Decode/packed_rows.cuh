@@ -31,7 +31,7 @@ template <class K> struct Unit : KeyShare<K> {
 
   DEV bool hasRows() const { return firstRow < rows; }
   DEV int32_t scalePair(const Params &p) const { return sequence.number * p.kvHeads + kvHead; } // of KeyScales
-  DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), decode::kGroups) : 1; }
+  DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), K::kWarps) : 1; }
   // Rows 8 and on of a group.
   DEV bool hasUpperHalf(int32_t group) const { return firstRow + group * decode::kRows + 8 < rows; }
   DEV int32_t queryOf(int32_t packed) const { // of one query all rows are its heads
@@ -42,7 +42,7 @@ template <class K> struct Unit : KeyShare<K> {
   DEV int32_t indexOf(int32_t packed) const { return rho + rate * queryOf(packed); }
   // What the rows that there are span.
   DEV RowSpan span() const {
-    const int32_t last = min(firstRow + (isTall ? decode::kGroups : 1) * decode::kRows, rows) - 1;
+    const int32_t last = min(firstRow + (isTall ? K::kWarps : 1) * decode::kRows, rows) - 1;
     return {sequence.qOrigin() + indexOf(firstRow), sequence.qOrigin() + indexOf(last)};
   }
 };
