@@ -92,6 +92,17 @@ TEST_CASE("ragged queries, 1 to 128 of them; sequences without queries") {
                12); // 76 rows: both units are shared, the last row group of one is empty
 }
 
+TEST_CASE("units of many rows beside those of few: their tiles count more; eight warps have units twice as tall") {
+  for (const char *changes : {"", ",warps=8,stages=2,min_blocks=1,piece_tiles=1"}) {
+    const PagedKernel kernel("causal", changes);
+    kernel.check(shapeOf({70, 1, 1}, {900, 700, 5}, 4, 2, 16, true), 5);
+    kernel.check(shapeOf({1, 40}, {1500, 1000}, 4, 1, 16, true), 12);
+    kernel.check(shapeOf({1, 1}, {300, 33}, 8, 2, 16), 3);
+  }
+  PagedKernel("streaming", ",warps=8,stages=2,min_blocks=1,piece_tiles=2,evict_tiles=0", DType::bf16, 64, 32)
+      .check(shapeOf({33, 1}, {850, 77}, 6, 2, 16, true), 3);
+}
+
 TEST_CASE("a list of pages for each kv head, whose positions count along it") {
   const PagedKernel kernel("causal");
   kernel.check(shapeOf({1}, {1500}, 8, 2, 16, false, Keys::lists), 5);

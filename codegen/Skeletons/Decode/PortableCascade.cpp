@@ -87,7 +87,7 @@ LaunchPlan PortableCascade::planLaunch(const KernelRequest &request, const Kerne
                last = besideDecode(plan, decode, "heddle_cascade_join", 2);
   first.grid[0] = 1;
   first.sharedBytes = decode::kControlBytes + config.threads() * 16;
-  last.grid[0] = ceilDiv(rows, DecodeConfig::kWarps);
+  last.grid[0] = ceilDiv(rows, config.warps);
   last.sharedBytes = 0;
   plan.launches.insert(plan.launches.begin(), first);
   plan.launches.push_back(last);

@@ -12,6 +12,7 @@
 #include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Skeletons/Shared/ScheduleFacts.h"
+#include "runtime/Core/KernelRecord.h"
 #include "runtime/Core/LaunchPlan.h"
 
 #include <algorithm>
@@ -19,17 +20,21 @@
 namespace heddle {
 namespace {
 
-static_assert(DecodeConfig::kWarps == decode::kGroups, "each warp has a group of a tall unit");
-
 constexpr int64_t kMmaKeys = 16, kMaxHeadDim = 128, kLanesOfRow = 4, kPieceBytes = 16;
 
 SmemLayout layoutOf(const KernelRequest &request, const DecodeConfig &config) {
   SmemLayout layout;
-  layout.append("q", decode::kGroups * decode::kRows * rowBytes(request, request.headDim));
+  layout.append("q", config.warps * decode::kRows * rowBytes(request, request.headDim));
   layout.append("k", config.blockN() * keyRowBytes(request, request.headDim), config.stages);
   layout.append("v", config.blockN() * keyRowBytes(request, request.valueDim), config.stages);
   layout.append("control", decode::kControlBytes);
   return layout;
+}
+
+Reason checkWarps(const KernelRequest &, const DecodeConfig &config) {
+  if (config.warps == 4 || config.warps == 8)
+    return std::nullopt;
+  return "warps is " + number(config.warps) + ", expected 4 or 8";
 }
 
 Reason checkKeys(const KernelRequest &, const DecodeConfig &config) {
@@ -39,12 +44,12 @@ Reason checkKeys(const KernelRequest &, const DecodeConfig &config) {
 }
 
 Reason checkStates(const KernelRequest &request, const DecodeConfig &config) {
-  const int64_t need = config.kWarps * decode::stateBytes(request.valueDim);
+  const int64_t need = config.warps * decode::stateBytes(request.valueDim);
   const int64_t have = config.stages * config.blockN() *
                        (keyRowBytes(request, request.headDim) + keyRowBytes(request, request.valueDim));
   if (need <= have)
     return std::nullopt;
-  return "states of " + number(config.kWarps) + " warps need " + number(need) + " B, keys and values have " +
+  return "states of " + number(config.warps) + " warps need " + number(need) + " B, keys and values have " +
          number(have) + " B";
 }
 
@@ -91,10 +96,12 @@ Status PortableDecode::checkRequest(const KernelRequest &request) const {
 
 std::vector<Knob> PortableDecode::knobs(const KernelRequest &) const {
   return {
+      {"warps", "of a block: 8 read keys half as often for many rows", {4, 8}},
       {"chunk_n", "keys of a warp in one key tile: fewer waits, more shared memory", {16, 32}},
       {"stages", "slices of key tiles in each warp's ring: more bytes under way", {2, 3, 4}},
       {"min_blocks", "blocks per SM: more bytes under way, fewer registers", {1, 2, 3, 4}},
       {"piece_tiles", "fewest key tiles of a block: less to join, fewer blocks at work", {1, 2, 4, 8}},
+      {"evict_tiles", "most key tiles of a block whose keys leave the L2 first: other lines stay there", {0, 8}},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
   };
 }
@@ -103,6 +110,7 @@ const std::vector<Constraint> &PortableDecode::constraints() const {
   using C = DecodeConfig;
   static const std::vector<Constraint> list = {
       {"ranges", "every field lies in its range", checkRanges},
+      {"warps", "as many as units of many rows have groups", ruleOf<C, checkWarps>},
       {"keys", "a warp has whole matrices of keys", ruleOf<C, checkKeys>},
       {"states", "states of the warps fit where keys and values were", ruleOf<C, checkStates>},
       {"threads", "threads and blocks of one SM", ruleOf<C, threadsFit<C>>},
@@ -114,14 +122,21 @@ const std::vector<Constraint> &PortableDecode::constraints() const {
 }
 
 // Eight warps on an SM, with as many bytes under way as its shared memory holds: each lacks one slice, that it computes
-// on. With two slices a block fits everywhere.
+// on. With two slices a block of four fits everywhere. Eight of one block read keys once for twice as many rows: 64 queries
+// each of 8 sequences of 8k keys, 32/8 heads, take 269 us, 298 us by two blocks of four; one query of 32 takes 1% longer
+// (H200). As many rows as there are sequences may be one of each.
 KernelConfig PortableDecode::defaultConfig(const KernelRequest &request) const {
+  struct Shape {
+    int64_t warps, minBlocks, stages, pieceTiles;
+  };
+  const bool hasManyRows = request.balance.queries >= ProblemBucket::kManyRows;
   DecodeConfig config;
   if (request.elements.hasScaledKeys()) // as many bytes of fewer bits
     config.chunkN *= 2;
-  for (const auto &[minBlocks, stages] : {std::pair<int64_t, int64_t>(2, 3), {2, 2}, {1, 3}, {1, 2}}) {
-    config.minBlocks = minBlocks, config.stages = stages;
-    if (!whyInfeasible(request, config))
+  for (const Shape &shape : {Shape{8, 1, 3, 1}, {8, 1, 2, 1}, {4, 2, 3, 2}, {4, 2, 2, 2}, {4, 1, 3, 2}, {4, 1, 2, 2}}) {
+    config.warps = shape.warps, config.minBlocks = shape.minBlocks;
+    config.stages = shape.stages, config.pieceTiles = shape.pieceTiles;
+    if ((hasManyRows || shape.warps == 4) && !whyInfeasible(request, config))
       break;
   }
   return config;
@@ -150,10 +165,10 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   LaunchPlan plan = planFor(request, 1);
   plan.serves.qOrigin = QOriginRule::given; // calls give 0, sequences have their own
   const LaunchExpr blocks = LaunchExpr(Symbol::smCount) * config.minBlocks, slots = blocks * decode::kSlotsOfBlock;
-  const LaunchExpr words = slots * (decode::kArrivalSteps * decode::kArrivalWords);
+  const LaunchExpr words = slots * (decode::kArrivalSteps * config.warps);
   const PointerSource arrivals = plan.appendRegion("zero.arrivals", words * int64_t(sizeof(uint32_t)));
   const PointerSource states =
-      plan.appendRegion("states", slots * (decode::kGroups * decode::blockStateBytes(request.valueDim)));
+      plan.appendRegion("states", slots * (config.warps * decode::blockStateBytes(request.valueDim, config.warps)));
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = blocks;
   launch.block = config.threads();
@@ -185,7 +200,6 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
 std::string PortableDecode::traits(const KernelRequest &request, const KernelConfig &given) const {
   const DecodeConfig config(given);
   TraitsPrinter printer(request, given);
-  printer.constant("kWarps", config.kWarps);
   printer.constant("kBlockM", decode::kRows);
   printer.constant("kBlockN", config.blockN());
   printer.constant("kRowWarps", 1);

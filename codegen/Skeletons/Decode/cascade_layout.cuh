@@ -10,9 +10,6 @@ namespace cascade {
 constexpr int kMostRows = 64;
 // Keys in common that are worth a group, in key tiles.
 constexpr int kLeastTiles = 2;
-// A key tile of a group's unit of more than 16 rows counts as so many where work is dealt out: it takes a block that much
-// longer than one of a sequence of few rows takes to come from memory.
-constexpr int kTallWork = 2;
 
 // What the first launch finds out, in words: how many groups and rows of queries there are, a record of each group, a record
 // of each sequence, and which row of q each row of a group is.

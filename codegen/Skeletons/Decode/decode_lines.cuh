@@ -1,8 +1,8 @@
 // How much work there is. A line is a sequence, with one kv head where these have tables of their own, or with one head
 // where heads do not keep the same pairs; its units are 16
 // packed rows, or 64 where it has more than 16, of one kv head, or of its head, and one residue class of rows: query after
-// query, of each the heads that share keys. All units of a line count as many key tiles as its longest class visits: the count deals out work, a unit
-// walks what the pattern names.
+// query, of each the heads that share keys. All units of a line count as many key tiles as its longest class visits, and those of tall units several
+// times: the count deals out work, a unit walks what the pattern names.
 #pragma once
 
 #include "Decode/decode_layout.cuh"
@@ -23,28 +23,29 @@ DEV int32_t quickQuotient(int32_t a, int32_t b) {
 template <class K> DEV int32_t headsOfUnit(const ParamsOf<K> &p) { return K::kPacksHeads ? p.sharingHeads : 1; }
 template <class K> DEV int32_t linesOfSequence(const ParamsOf<K> &p) { return K::kPacksHeads ? p.tables : p.heads; }
 
-constexpr int kRowsShift = 4, kTallShift = 6;
-static_assert(decode::kRows == 1 << kRowsShift && decode::kRows * decode::kGroups == 1 << kTallShift,
-              "units have powers of two of rows");
-
 template <class K> struct Line : KeyShare<K> {
   using Share = KeyShare<K>;
   using Params = ParamsOf<K>;
 
   Sequence<K> sequence; // of a group: all its queries, with the keys that they share
-  int32_t head, variant, rate;
+  int32_t head, variantOfHead;
   int32_t rowsOfUnit;
   int32_t tilesOfClass;    // units of one class of rows and one kv head
-  int32_t units, keyTiles; // of a group, workOfUnit()
+  int32_t units, unitWork; // of each unit: its key tiles, as many as they count
 
-  DEV int64_t work() const { return static_cast<int64_t>(units) * keyTiles; }
-  DEV int32_t rowsOfClass(int32_t rho) const { return ceilDiv(sequence.rows - rho, rate); }
+  DEV int64_t work() const { return static_cast<int64_t>(units) * unitWork; }
+  // One, and what follows from it, is known when the kernel is compiled.
+  DEV int32_t variant() const { return K::Pattern::kVariantCount == 1 ? 0 : variantOfHead; }
+  DEV int32_t rate() const { return K::Pattern::queryRate(variant()); }
+  DEV int32_t rowsOfClass(int32_t rho) const { return ceilDiv(sequence.rows - rho, rate()); }
 
   // Units of all classes, which are `classes`.
   DEV void deal(const Params &p, int32_t classes) {
     const int32_t packed = rowsOfClass(0) * headsOfUnit<K>(p);
-    rowsOfUnit = packed > decode::kRows ? decode::kRows * decode::kGroups : decode::kRows;
-    tilesOfClass = (packed + rowsOfUnit - 1) >> (packed > decode::kRows ? kTallShift : kRowsShift);
+    constexpr uint32_t kFew = decode::kRows, kMany = kFew * K::kWarps;
+    const bool areMany = packed > decode::kRows;
+    rowsOfUnit = areMany ? kMany : kFew;
+    tilesOfClass = areMany ? (packed + kMany - 1) / kMany : (packed + kFew - 1) / kFew;
     units = classes * tilesOfClass * (K::kPacksHeads && !hasTableOfHead(p) ? p.kvHeads : 1);
   }
 
@@ -54,11 +55,12 @@ template <class K> struct Line : KeyShare<K> {
     if (share.isGroup()) {
       sequence.rows = rowsOfGroup, sequence.keys = share.keyEnd();
       deal(p, 1);
-      this->setWork(rowsOfUnit > decode::kRows);
-      keyTiles = this->workOfUnit();
-    } else {
-      keyTiles = max(keyTiles - share.tiles(), 1);
     }
+  }
+  // Of units that visit so many, those that the sequence shares among them; one without any has rows to write.
+  DEV void countTiles(int32_t visited) {
+    const int32_t tiles = this->isGroup() ? this->tiles() : max(visited - this->tiles(), 1);
+    unitWork = rowsOfUnit > decode::kRows ? tiles * decode::tallWork(K::kWarps) : tiles;
   }
 };
 
@@ -101,18 +103,18 @@ template <class K> DEV Line<K> readLine(const ParamsOf<K> &p, int32_t number) {
   }
   line.sequence = Sequence<K>::read(p, sequence, kvHead);
   const Context<K> context = line.sequence.context(p, line.head);
-  line.variant = K::Pattern::variant(context);
-  line.rate = K::Pattern::queryRate(line.variant);
-  const int32_t classes = min(line.rate, line.sequence.rows);
+  line.variantOfHead = K::Pattern::variant(context);
+  const int32_t classes = min(line.rate(), line.sequence.rows);
   line.deal(p, classes);
-  line.keyTiles = 1; // a unit without any has rows to write
+  int32_t visited = 0;
 #pragma unroll 1
   for (int32_t rho = 0; __any_sync(kWholeWarp, rho < classes); ++rho) {
     const int32_t own = max(min(rho, classes - 1), 0), first = context.qOrigin + own;
-    const int32_t last = first + line.rate * max(line.rowsOfClass(own) - 1, 0);
-    line.keyTiles = max(line.keyTiles, visitedTiles<K>(context, line.variant, first, last));
+    const int32_t last = first + line.rate() * max(line.rowsOfClass(own) - 1, 0);
+    visited = max(visited, visitedTiles<K>(context, line.variant(), first, last));
   }
   line.shareKeys(p, isGroup ? Share::ofGroup(group) : Share::ofSequence(p, sequence), group.rows);
+  line.countTiles(visited);
   return line;
 }
 

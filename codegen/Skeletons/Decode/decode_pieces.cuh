@@ -25,7 +25,7 @@ public:
 private:
   uint32_t address;
 };
-constexpr int kParkedWord = 8; // words from here on are those of parked structs
+constexpr int kParkedWord = 16; // words from here on are those of parked structs
 
 // What is the same in all threads and not looked at for long, in shared memory instead of registers. Barriers lie between
 // two uses, and between park() and unpark().
@@ -100,10 +100,10 @@ template <class K> DEV int64_t evenQuota(int64_t tiles) {
 // pieces, of which the last one may lack some tiles.
 template <class K> struct EqualUnits {
   int64_t quota;
-  int32_t keyTiles;
+  int32_t unitWork;
 
   DEV EqualUnits(int32_t units, int32_t tiles)
-      : quota(evenQuota<K>(static_cast<int64_t>(units) * tiles)), keyTiles(tiles) {
+      : quota(evenQuota<K>(static_cast<int64_t>(units) * tiles)), unitWork(tiles) {
     constexpr uint32_t kLeast = K::kPieceTiles;
     const uint32_t blocks = ptx::rereadGridSize(), count = units, length = tiles;
     const uint32_t shortPieces = (length + kLeast - 1) / kLeast;
@@ -122,7 +122,7 @@ private:
     if (aligned > quota + quota / 8)
       return;
     quota = aligned;
-    keyTiles = raised;
+    unitWork = raised;
   }
 };
 
@@ -155,28 +155,30 @@ template <class K> DEV Line<K> lineOfLane(const Line<K> &own, int32_t lane) {
   return Line<K>{KeyShare<K>::ofLane(own, of),
                  Sequence<K>::ofLane(own.sequence, of),
                  of(own.head),
-                 of(own.variant),
-                 of(own.rate),
+                 of(own.variantOfHead),
                  of(own.rowsOfUnit),
                  of(own.tilesOfClass),
                  of(own.units),
-                 of(own.keyTiles)};
+                 of(own.unitWork)};
 }
 
 // Every warp by itself: there are at most as many lines as lanes.
 template <class K> DEV void findInWarp(const ParamsOf<K> &p, Piece<K> &piece, Line<K> &line) {
   const int32_t lane = threadIdx.x % 32;
   Line<K> ofLane = readLine<K>(p, min(lane, piece.lines - 1));
-  const int32_t tiles = __reduce_max_sync(kWholeWarp, ofLane.keyTiles);
-  if (tiles == __reduce_min_sync(kWholeWarp, ofLane.keyTiles)) {
-    const EqualUnits<K> equal(__reduce_add_sync(kWholeWarp, lane < piece.lines ? ofLane.units : 0), tiles);
-    piece.quota = equal.quota;
-    ofLane.keyTiles = equal.keyTiles;
-  }
   if (piece.lines == 1) { // nothing to sum and to tell
+    const EqualUnits<K> equal(ofLane.units, ofLane.unitWork);
+    piece.quota = equal.quota;
+    ofLane.unitWork = equal.unitWork;
     piece.deal(ofLane.work());
     line = ofLane;
     return;
+  }
+  const int32_t tiles = __reduce_max_sync(kWholeWarp, ofLane.unitWork);
+  if (tiles == __reduce_min_sync(kWholeWarp, ofLane.unitWork)) {
+    const EqualUnits<K> equal(__reduce_add_sync(kWholeWarp, lane < piece.lines ? ofLane.units : 0), tiles);
+    piece.quota = equal.quota;
+    ofLane.unitWork = equal.unitWork;
   }
   const int64_t own = lane < piece.lines ? ofLane.work() : 0, sum = sumOfWarp(own);
   piece.deal(__shfl_sync(kWholeWarp, sum, 31));
@@ -211,13 +213,13 @@ template <class K> DEV void findInBlock(const ParamsOf<K> &p, const BlockWords &
   for (int32_t first = 0; first < piece.lines; first += K::kThreads) {
     const Line<K> ofThread = readLine<K>(p, min(first + thread, piece.lines - 1));
     own += last = first + thread < piece.lines ? ofThread.work() : 0;
-    shortest = min(shortest, ofThread.keyTiles);
-    longest = max(longest, ofThread.keyTiles);
+    shortest = min(shortest, ofThread.unitWork);
+    longest = max(longest, ofThread.unitWork);
   }
   BlockSum sum = sumOfBlock<K>(words, own);
   if (const int32_t tiles = onlyNumber<K>(words, shortest, longest); tiles > 0) {
     const EqualUnits<K> equal(static_cast<int32_t>(quotient(sum.all, tiles)), tiles);
-    if (equal.keyTiles == tiles) // lines are read anew, with this length
+    if (equal.unitWork == tiles) // lines are read anew, with this length
       piece.quota = equal.quota;
   }
   piece.deal(sum.all);

@@ -17,9 +17,10 @@ template <class K> struct Unit : KeyShare<K> {
   bool isTall;                      // each warp has 16 rows of its own
 
   DEV Unit(const Params &p, const Line<K> &line, int32_t number)
-      : KeyShare<K>(line), sequence(line.sequence), variant(line.variant), rate(line.rate), heads(headsOfUnit<K>(p)) {
+      : KeyShare<K>(line), sequence(line.sequence), variant(line.variant()), rate(line.rate()),
+        heads(headsOfUnit<K>(p)) {
     const int32_t rest = quickQuotient(number, line.tilesOfClass), tile = number - rest * line.tilesOfClass;
-    const int32_t classes = min(line.rate, line.sequence.rows), ofClass = quickQuotient(rest, classes);
+    const int32_t classes = min(rate, max(line.sequence.rows, 1)), ofClass = quickQuotient(rest, classes);
     rho = rest - ofClass * classes;
     kvHead = K::kPacksHeads && !hasTableOfHead(p) ? ofClass : line.head / p.sharingHeads;
     firstHead = K::kPacksHeads ? kvHead * heads : line.head;
@@ -30,7 +31,7 @@ template <class K> struct Unit : KeyShare<K> {
 
   DEV bool hasRows() const { return firstRow < rows; }
   DEV int32_t scalePair(const Params &p) const { return sequence.number * p.kvHeads + kvHead; } // of KeyScales
-  DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), decode::kGroups) : 1; }
+  DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), K::kWarps) : 1; }
   // Rows 8 and on of a group.
   DEV bool hasUpperHalf(int32_t group) const { return firstRow + group * decode::kRows + 8 < rows; }
   DEV int32_t queryOf(int32_t packed) const { // of one query all rows are its heads
@@ -41,7 +42,7 @@ template <class K> struct Unit : KeyShare<K> {
   DEV int32_t indexOf(int32_t packed) const { return rho + rate * queryOf(packed); }
   // What the rows that there are span.
   DEV RowSpan span() const {
-    const int32_t last = min(firstRow + (isTall ? decode::kGroups : 1) * decode::kRows, rows) - 1;
+    const int32_t last = min(firstRow + (isTall ? K::kWarps : 1) * decode::kRows, rows) - 1;
     return {sequence.qOrigin() + indexOf(firstRow), sequence.qOrigin() + indexOf(last)};
   }
 };

@@ -29,22 +29,21 @@ template <class K> class UnitWalk : RangeWalk<KeyColumns<typename K::Pattern, K:
   using Walk::at, Walk::range, Walk::context, Walk::columnRate;
 
 public:
-  DEV UnitWalk(const Context<K> &context, const Unit<K> &unit) : Walk(context, unit.span()), share(unit) {
+  DEV UnitWalk(const Context<K> &context, const Unit<K> &unit)
+      : Walk(context, unit.span()), share(unit), isTall(unit.isTall) {
     this->enter(unit.variant);
     if (share.isGroup())
       range = share.range(), at.tile = range.begin;
   }
 
-  // How many tiles are those of `count` counted ones from the first on, and of all that are left.
-  DEV int32_t tilesOf(int32_t first, int32_t count) const {
-    if (!share.isGroup() || count == kNoTile)
-      return count;
-    return share.tilesOf(first + count) - share.tilesOf(first);
+  // How many tiles are the work from `first` on, kNoTile: all that are left.
+  DEV int32_t tilesOf(int32_t first, int32_t work) const {
+    return work == kNoTile ? kNoTile : tilesBefore(first + work) - tilesBefore(first);
   }
 
-  DEV void skip(int32_t count) {
-    if (share.isGroup())
-      count = share.tilesOf(count);
+  // The tiles of the first `work`.
+  DEV void skip(int32_t work) {
+    int32_t count = tilesBefore(work);
 #pragma unroll 1
     while (count > 0 && findTile()) {
       const int32_t step = min(count, share.endOfOwn(at.tile, range.end) - at.tile);
@@ -56,6 +55,11 @@ public:
   DEV KeyTile next() { return findTile() ? describe(at.tile++) : KeyTile::none(); }
 
 private:
+  DEV int32_t tilesBefore(int32_t work) const {
+    constexpr uint32_t kTallWork = decode::tallWork(K::kWarps);
+    return isTall ? (work + kTallWork - 1) / kTallWork : work;
+  }
+
   // findRange() without tiles that others walk.
   DEV bool findTile() {
     if (share.isGroup())
@@ -77,6 +81,7 @@ private:
   }
 
   const KeyShare<K> share;
+  const bool isTall;
 };
 
 // The upper 64 bits of a product.
@@ -85,8 +90,8 @@ DEV uint32_t highProduct(uint32_t a, uint64_t b) {
   return static_cast<uint32_t>((static_cast<uint64_t>(a) * static_cast<uint32_t>(b >> 32) + (low >> 32)) >> 32);
 }
 
-// Rows of one tensor in one slice.
-template <class K, int Dim, int SharedRowBytes> struct KeySlice {
+// Rows of one tensor in one slice, whose lines stay in the L2 like others or pass through it.
+template <class K, int Dim, int SharedRowBytes, bool ArePassing> struct KeySlice {
   static constexpr int kPieces = Dim * K::kKeyBytes / kPieceBytes;
   static_assert(kPieces % 4 == 0, "four lanes copy a row");
 
@@ -105,8 +110,12 @@ private:
   // From piece I * 4 on; those of odd I lie where swizzling has them.
   template <int I> DEV static void loadRow(uint32_t even, uint32_t odd, const char *from, bool isPresent) {
     if constexpr (I < kPieces / 4) {
-      ptx::copyAsync16OfLineOrZero<I * 4 * kPieceBytes>((I % 2 ? odd : even) + I / 2 * 8 * kPieceBytes, from,
-                                                        isPresent);
+      constexpr int kOffset = I * 4 * kPieceBytes;
+      const uint32_t to = (I % 2 ? odd : even) + I / 2 * 8 * kPieceBytes;
+      if constexpr (ArePassing)
+        ptx::copyAsync16OfPassingLineOrZero<kOffset>(to, from, isPresent);
+      else
+        ptx::copyAsync16OfLineOrZero<kOffset>(to, from, isPresent);
       loadRow<I + 1>(even, odd, from, isPresent);
     }
   }
@@ -114,16 +123,17 @@ private:
 
 template <class K> class PageRing {
   using Params = ParamsOf<K>;
-  using KeysOfSlice = KeySlice<K, K::kHeadDim, K::kKeyRowBytes>;
-  using ValuesOfSlice = KeySlice<K, K::kValueDim, K::kSmemRowBytesV>;
 
 public:
-  DEV PageRing(const Params &p, const Context<K> &context, const Unit<K> &unit, uint32_t shared)
+  // `arePassing`: keys leave the L2 before what else is there.
+  DEV PageRing(const Params &p, const Context<K> &context, const Unit<K> &unit, bool arePassing, uint32_t shared)
       : p(p), pages(pagesOf(p, unit.sequence.number, unit.kvHead)), keys(unit.sequence.keys), variant(unit.variant),
-        walk(context, unit), slot(K::kStages - 1) {
+        walk(context, unit), arePassing(arePassing), slot(K::kStages - 1) {
     const int32_t ofLane = ptx::rereadThreadIndex() % 4 * kPieceBytes;
-    keyBase = static_cast<const char *>(p.k) + unit.kvHead * p.kStride[2] * K::kKeyBytes + ofLane;
-    valueBase = static_cast<const char *>(p.v) + unit.kvHead * p.vStride[2] * K::kKeyBytes + ofLane;
+    keyBase =
+        static_cast<const char *>(p.k) + static_cast<uint32_t>(unit.kvHead) * p.kStride[2] * K::kKeyBytes + ofLane;
+    valueBase =
+        static_cast<const char *>(p.v) + static_cast<uint32_t>(unit.kvHead) * p.vStride[2] * K::kKeyBytes + ofLane;
     if (p.cuSeqlensK) {
       const int64_t firstKey = firstKeyOf(p, unit.sequence.number);
       keyBase += firstKey * p.kStride[1] * K::kKeyBytes;
@@ -133,10 +143,10 @@ public:
     valueSlots = shared + K::kSmemV;
   }
 
-  // From tile number `first` of the unit on, at most `count` tiles. All pages are asked for before the first is used;
+  // Of the unit's work what is `first` and on, at most `work`. All pages are asked for before the first is used;
   // meanwhile() has a group of copies of its own.
-  template <class Meanwhile> DEV void prime(int32_t first, int32_t count, const Meanwhile &meanwhile) {
-    left = walk.tilesOf(first, count);
+  template <class Meanwhile> DEV void prime(int32_t first, int32_t work, const Meanwhile &meanwhile) {
+    left = walk.tilesOf(first, work);
     walk.skip(first);
     pending[0] = KeyTile::none();
     RowsOfLane rows[K::kStages - 1];
@@ -217,16 +227,26 @@ private:
       const char *key[K::kRowsOfLane], *value[K::kRowsOfLane];
 #pragma unroll
       for (int j = 0; j < K::kRowsOfLane; ++j) {
-        const int64_t ofPage = rows.page[j], ofRow = rows.row[j];
-        const bool isPresent = rows.isPresent[j];
-        key[j] = keyBase + (isPresent ? ofPage * p.kStride[0] + ofRow * p.kStride[1] : 0) * K::kKeyBytes;
-        value[j] = valueBase + (isPresent ? ofPage * p.vStride[0] + ofRow * p.vStride[1] : 0) * K::kKeyBytes;
+        const uint32_t ofPage = rows.page[j], ofRow = rows.row[j]; // of a row that is none, what is not looked at
+        key[j] = keyBase + (ofPage * p.kStride[0] + ofRow * p.kStride[1]) * K::kKeyBytes;
+        value[j] = valueBase + (ofPage * p.vStride[0] + ofRow * p.vStride[1]) * K::kKeyBytes;
       }
-      const int32_t warp = ptx::rereadThreadIndex() / 32;
-      KeysOfSlice::load(keySlots + into * K::kSmemStageBytesK + warp * K::kKeySliceBytes, key, rows.isPresent);
-      ValuesOfSlice::load(valueSlots + into * K::kSmemStageBytesV + warp * K::kValueSliceBytes, value, rows.isPresent);
+      if (arePassing)
+        loadSlices<true>(into, key, value, rows.isPresent);
+      else
+        loadSlices<false>(into, key, value, rows.isPresent);
     }
     ptx::commitCopies();
+  }
+
+  template <bool ArePassing>
+  DEV void loadSlices(int into, const char *const (&key)[K::kRowsOfLane], const char *const (&value)[K::kRowsOfLane],
+                      const bool (&isPresent)[K::kRowsOfLane]) const {
+    using Keys = KeySlice<K, K::kHeadDim, K::kKeyRowBytes, ArePassing>;
+    using Values = KeySlice<K, K::kValueDim, K::kSmemRowBytesV, ArePassing>;
+    const int32_t warp = ptx::rereadThreadIndex() / 32;
+    Keys::load(keySlots + into * K::kSmemStageBytesK + warp * K::kKeySliceBytes, key, isPresent);
+    Values::load(valueSlots + into * K::kSmemStageBytesV + warp * K::kValueSliceBytes, value, isPresent);
   }
 
   const Params &p;
@@ -237,6 +257,7 @@ private:
   UnitWalk<K> walk;
   KeyTile pending[K::kStages], coming;
   RowsOfLane ofComing;
+  const bool arePassing;
   int slot;
 };
 

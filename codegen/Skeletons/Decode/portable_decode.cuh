@@ -7,11 +7,12 @@
 // (docs/architecture.md sections 2 and 3).
 //
 // Traits, all `static constexpr int`:
-//   kWarps               warps of a block, 4, each with kChunkN keys of a tile
+//   kWarps               warps of a block, 4 or 8, each with kChunkN keys of a tile
 //   kChunkN, kBlockN     keys of a warp, a multiple of 16 up to 32, and of a tile: kWarps * kChunkN
 //   kStages              slices of key tiles in each warp's ring, 2..4
 //   kMinBlocks           blocks of an SM: what the registers must allow, and of the grid
 //   kPieceTiles          fewest key tiles of a block: below, fewer blocks have work
+//   kEvictTiles          keys leave the L2 before other lines where a block has at most so many key tiles of them
 //   kCheckPages          1: a table that names a page which is none ends the launch with an error
 //   kPacksHeads          1: the heads that share keys keep the same pairs, and are packed into the same rows
 //   kRescaleThreshold    0: rescale after every tile; n: only when a score exceeds row_max by n in log2
@@ -105,14 +106,14 @@ DEV void walkTallTiles(RowState<K> &rows, PageRing<K> &ring, const typename KeyP
 // The block's part of a unit: states of its warps, where keys and values were. meanwhile() runs while the first keys are
 // on their way. All threads call.
 template <class K, class Meanwhile>
-DEV SharedStates<K> computePart(const ParamsOf<K> &p, const Unit<K> &unit, const UnitPart &part, uint32_t shared,
-                                const Meanwhile &meanwhile) {
+DEV SharedStates<K> computePart(const ParamsOf<K> &p, const Unit<K> &unit, const UnitPart &part, int64_t quota,
+                                uint32_t shared, const Meanwhile &meanwhile) {
   const Context<K> context = unit.sequence.context(p, unit.firstHead);
   const int32_t warp = threadIdx.x / 32, group = unit.isTall ? warp : 0;
   const bool hasRows = group < unit.groups();
   typename KeyProducts<K>::Query query(shared + K::kSmemQ + group * decode::kRows * K::kSmemRowBytesQK,
                                        p.ofKeys(unit.scalePair(p)));
-  PageRing<K> ring(p, context, unit, shared);
+  PageRing<K> ring(p, context, unit, quota <= K::kEvictTiles, shared);
   ring.prime(part.first, part.count(), [&] { loadQueries(p, unit, shared + K::kSmemQ); });
   meanwhile();
   RowState<K> rows;
@@ -206,13 +207,13 @@ template <class K> DEV void joinUnit(const ParamsOf<K> &p, const Unit<K> &unit, 
   uint32_t *arrivals = p.arrivals + threadIdx.x / 32;
 #pragma unroll 1
   for (;;) {
-    if (!arrivesLast(arrivals + BlockStates<K>::slotOf(blocks.first, first) * decode::kArrivalWords, count))
+    if (!arrivesLast(arrivals + BlockStates<K>::slotOf(blocks.first, first) * K::kWarps, count))
       return;
     const bool isAll = step > 1 || teams == 1;
     joinBlocks(p, unit, BlockStates<K>{p.states, blocks.first, first, step, 0}, count, isAll);
     if (isAll)
       return;
-    arrivals += decode::kSlotsOfBlock * ptx::rereadGridSize() * decode::kArrivalWords;
+    arrivals += decode::kSlotsOfBlock * ptx::rereadGridSize() * K::kWarps;
     first = 0, step = decode::kFanIn, count = teams;
   }
 }
@@ -224,7 +225,8 @@ DEV void computeUnit(const ParamsOf<K> &p, const Line<K> &line, int32_t number, 
   UnitBlocks blocks;
   if (!unit.hasRows())
     return __syncthreads();
-  const SharedStates<K> states = computePart(p, unit, part, shared, [&] { blocks = UnitBlocks::of(part, quota); });
+  const SharedStates<K> states =
+      computePart(p, unit, part, quota, shared, [&] { blocks = UnitBlocks::of(part, quota); });
   forEachHalf(unit, [&](int32_t group, int32_t half) {
     ColumnShare<K> share;
     joinWarps(share, unit, states, group, half);
@@ -246,8 +248,8 @@ template <class K> struct Cursor {
   int64_t lineFirst, at; // number of the line's first tile; tile of the line
 
   DEV UnitPart part(int32_t unit) const {
-    const int64_t first = static_cast<int64_t>(unit) * line.keyTiles;
-    UnitPart part = {lineFirst + first, static_cast<int32_t>(at - first), 0, line.keyTiles};
+    const int64_t first = static_cast<int64_t>(unit) * line.unitWork;
+    UnitPart part = {lineFirst + first, static_cast<int32_t>(at - first), 0, line.unitWork};
     part.end = min(part.tiles, part.first + left);
     return part;
   }
@@ -269,13 +271,18 @@ DEV void computePiece(const ParamsOf<K> &p, const Piece<K> &piece, const Line<K>
       cursor.at -= cursor.line.work();
       cursor.line = readLine<K>(p, ++cursor.piece.line);
     }
-    const int32_t unit = static_cast<int32_t>(quotient(cursor.at, cursor.line.keyTiles));
+    const int32_t unit = static_cast<int32_t>(quotient(cursor.at, cursor.line.unitWork));
     const UnitPart part = cursor.part(unit);
     cursor.left -= part.end - part.first;
     cursor.at += part.end - part.first;
-    __syncthreads();
-    park(parked, cursor);
+    const bool isLast = cursor.left <= 0;
+    if (!isLast) {
+      __syncthreads();
+      park(parked, cursor);
+    }
     computeUnit(p, cursor.line, unit, part, cursor.piece.quota, shared);
+    if (isLast)
+      return;
     unpark(parked, cursor);
   }
 }
@@ -299,12 +306,11 @@ struct PortableDecode
 
 private:
   static_assert(K::kBlockM == decode::kRows && K::kRowWarps == 1, "a warp has 16 rows");
-  static_assert(K::kWarps == decode::kGroups, "each warp has a group of a tall unit");
   static_assert(2 * K::kWarps <= kParkedWord, "each warp has a sum of 64 bits, and a number");
   static_assert(K::kRowTiles == 1 && K::kChunkN == K::kBlockN / K::kWarps, "a warp scores its own keys");
   static_assert(K::kElementBytes == 2, "elements are two in a register");
   static_assert(K::kStateBytes * K::kWarps <= K::kSmemControl - K::kSmemK, "states fit where keys and values were");
-  static_assert(areApart({{K::kSmemQ, decode::kGroups * decode::kRows * K::kSmemRowBytesQK},
+  static_assert(areApart({{K::kSmemQ, K::kWarps * decode::kRows * K::kSmemRowBytesQK},
                           {K::kSmemK, K::kStages * K::kSmemStageBytesK},
                           {K::kSmemV, K::kStages * K::kSmemStageBytesV},
                           {K::kSmemControl, decode::kControlBytes}},

@@ -55,8 +55,8 @@ template <class K> struct SharedStates {
 // In the workspace: of one group, of the blocks from `block` on that share a unit, every `step`-th from `first` on.
 template <class K> struct BlockStates {
   static constexpr int kStatesAtOnce = decode::kFanIn;
-  static constexpr int kHalf = decode::blockHalfBytes(K::kValueDim);
-  static constexpr int kBytes = decode::blockStateBytes(K::kValueDim);
+  static constexpr int kHalf = decode::blockHalfBytes(K::kValueDim, K::kWarps);
+  static constexpr int kBytes = decode::blockStateBytes(K::kValueDim, K::kWarps);
   char *states;
   int32_t block, first, step, group;
 
@@ -71,7 +71,7 @@ template <class K> struct BlockStates {
   }
   DEV char *at(int32_t state, int32_t offset) const {
     const uint32_t slot = slotOf(block, first + state * step); // 4 GB are those of 50,000 blocks
-    return states + ((slot * decode::kGroups + group) * kBytes + offset);
+    return states + ((slot * K::kWarps + group) * kBytes + offset);
   }
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
     ptx::loadGlobal16(at(state, offset), values);
@@ -192,7 +192,7 @@ DEV void joinStates(ColumnShare<K> &share, const States &from, int32_t count, in
     share.rowMax = whole;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
-      addState(share, first + i < count ? weightOfState(end[i][0], whole) : 0.f, end[i][1], values[i]);
+      addState(share, weightOfState(first + i < count ? end[i][0] : kNoRowMax, whole), end[i][1], values[i]);
   }
 }
 

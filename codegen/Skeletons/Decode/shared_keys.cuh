@@ -15,12 +15,12 @@ struct GroupRecord {
 };
 
 // Of a line or a unit: the key tiles that its sequence, or its group, shares. `state`: number of the first of its rows among
-// those of all groups. `tileWork`: of a group, as how many a tile counts where work is dealt out; else 0.
+// those of all groups. `isOfGroup`: 1 of a group, else 0.
 template <class K, bool Shares = K::kShares != 0> struct KeyShare {
   using Params = ParamsOf<K>;
   using Range = typename K::Pattern::Range;
 
-  int32_t begin, end, state, tileWork;
+  int32_t begin, end, state, isOfGroup;
 
   DEV static int32_t groups(const Params &p) { return p.sharing[0]; }
   DEV static GroupRecord group(const Params &p, int32_t number) {
@@ -34,15 +34,11 @@ template <class K, bool Shares = K::kShares != 0> struct KeyShare {
     return {words[0], words[1], words[2], 0};
   }
   template <class OfLane> DEV static KeyShare ofLane(const KeyShare &own, const OfLane &of) {
-    return {of(own.begin), of(own.end), of(own.state), of(own.tileWork)};
+    return {of(own.begin), of(own.end), of(own.state), of(own.isOfGroup)};
   }
 
-  DEV bool isGroup() const { return tileWork != 0; }
+  DEV bool isGroup() const { return isOfGroup != 0; }
   DEV int32_t tiles() const { return end - begin; }
-  // Of a group: the work of a unit, and how many tiles are those of work [0, end).
-  DEV int32_t workOfUnit() const { return tiles() * tileWork; }
-  DEV int32_t tilesOf(int32_t endOfWork) const { return (endOfWork + tileWork - 1) / tileWork; }
-  DEV void setWork(bool isTall) { tileWork = isTall ? cascade::kTallWork : 1; }
   DEV int32_t keyEnd() const { return end * K::kBlockN; }
   DEV Range range() const { return {begin, end, begin, end, 0}; }
 
@@ -72,9 +68,6 @@ template <class K> struct KeyShare<K, false> {
 
   DEV bool isGroup() const { return false; }
   DEV int32_t tiles() const { return 0; }
-  DEV int32_t workOfUnit() const { return 0; }
-  DEV int32_t tilesOf(int32_t endOfWork) const { return endOfWork; }
-  DEV void setWork(bool) {}
   DEV int32_t keyEnd() const { return 0; }
   DEV Range range() const { return {0, 0, 0, 0, 0}; }
   DEV bool isShared(int32_t) const { return false; }
@@ -88,6 +81,12 @@ template <class K> struct KeyShare<K, false> {
 struct RowPlace {
   int32_t batch, row;
 };
+
+// Numbers and strides are not negative: a product of 32 and 64 bits each.
+DEV int64_t rowOffset(const RowPlace &place, int32_t head, const int64_t (&stride)[3]) {
+  return static_cast<uint32_t>(place.batch) * stride[0] + static_cast<uint32_t>(place.row) * stride[1] +
+         static_cast<uint32_t>(head) * stride[2];
+}
 
 // Of a query by its number in a sequence, or in a group, whose sequences follow each other.
 template <class K> DEV RowPlace placeOf(const ParamsOf<K> &p, const Sequence<K> &sequence, int32_t index) {

@@ -11,16 +11,19 @@ namespace heddle {
 
 // By all threads of the block; completion follows the caller's commit.
 template <class K> DEV void loadQueries(const ParamsOf<K> &p, const Unit<K> &unit, uint32_t tile) {
-  constexpr int kPieces = K::kHeadDim / K::kPieceElements;
+  constexpr int kPieces = K::kHeadDim / K::kPieceElements, kThreadsOfRow = K::kThreads / decode::kRows;
+  const int32_t thread = ptx::rereadThreadIndex(), ofRow = thread % kThreadsOfRow;
 #pragma unroll 1
-  for (int32_t part = ptx::rereadThreadIndex(); part < unit.groups() * decode::kRows * kPieces; part += K::kThreads) {
-    const int32_t number = part / kPieces, piece = part % kPieces;
+  for (int32_t number = thread / kThreadsOfRow; number < unit.groups() * decode::kRows; number += decode::kRows) {
     const PackedRow row(unit, number);
-    const RowPlace place = placeOf<K>(p, unit.sequence, row.index);
-    const int64_t element = place.batch * p.qStride[0] + place.row * p.qStride[1] + row.head * p.qStride[2];
-    ptx::copyAsync16OrZero(tile + number * K::kSmemRowBytesQK + (piece ^ number % 8) * kPieceBytes,
-                           static_cast<const char *>(p.q) + element * K::kElementBytes + piece * kPieceBytes,
-                           row.exists);
+    const char *const from = static_cast<const char *>(p.q) +
+                             rowOffset(placeOf<K>(p, unit.sequence, row.index), row.head, p.qStride) * K::kElementBytes;
+    const uint32_t to = tile + number * K::kSmemRowBytesQK;
+#pragma unroll
+    for (int i = 0; i < kPieces; i += kThreadsOfRow)
+      if (kPieces % kThreadsOfRow == 0 || i + ofRow < kPieces)
+        ptx::copyAsync16OrZero(to + ((i + ofRow) ^ number % 8) * kPieceBytes, from + (i + ofRow) * kPieceBytes,
+                               row.exists);
   }
 }
 
@@ -74,8 +77,7 @@ DEV void writeHalf(const ParamsOf<K> &p, const Unit<K> &unit, const ColumnShare<
     return writeColumns<true>(share, row.exists, scale, state, reinterpret_cast<float *>(state) + K::kValueDim);
   }
   const RowPlace place = placeOf<K>(p, unit.sequence, row.index);
-  char *const to = static_cast<char *>(p.out) +
-                   (place.batch * p.outStride[0] + place.row * p.outStride[1] + row.head * p.outStride[2]) * kOutBytes;
+  char *const to = static_cast<char *>(p.out) + rowOffset(place, row.head, p.outStride) * kOutBytes;
   const int64_t ofLse = (static_cast<int64_t>(place.batch) * p.heads + row.head) * p.seqlenQ + place.row;
   writeColumns<K::kOutFloat32 != 0>(share, row.exists, scale, to, p.lse + ofLse);
 }

@@ -15,6 +15,9 @@ inline void copyAsync16OrZero(uint32_t shared, const void *global, bool isPresen
 template <int Offset> void copyAsync16OfLineOrZero(uint32_t shared, const void *global, bool isPresent) {
   copyAsync16OrZero(shared, static_cast<const char *>(global) + Offset, isPresent);
 }
+template <int Offset> void copyAsync16OfPassingLineOrZero(uint32_t shared, const void *global, bool isPresent) {
+  copyAsync16OfLineOrZero<Offset>(shared, global, isPresent);
+}
 inline void copyAsync16(uint32_t shared, const void *global) { copyAsync16OrZero(shared, global, true); }
 
 inline void commitCopies() {
