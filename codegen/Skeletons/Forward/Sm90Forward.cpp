@@ -215,6 +215,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   for (const char *region : {"raw", "totals", "ones"}) // of values that are turned over
     if (!smem.find(region))
       printer.noSmem(region);
+  printer.constant("kScaleRows", request.elements.scaleRows);
   printer.constant("kMapsPerRate", rates.mapsPerRate());
   printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));
