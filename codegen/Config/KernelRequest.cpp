@@ -32,6 +32,7 @@ std::string KernelRequest::str() const {
       (elements.areAlike() ? "" : std::string(" k=") + dtypeName(elements.k) + " v=" + dtypeName(elements.v)) +
       (elements.out != CallElements::outOf(elements.q) ? std::string(" out=") + dtypeName(elements.out) : "") +
       (elements.precision != Precision::exact ? std::string(" precision=") + precisionName(elements.precision) : "") +
+      (elements.scaleRows ? " scale_rows=" + std::to_string(elements.scaleRows) : "") +
       " head_dim=" + std::to_string(headDim) + " value_dim=" + std::to_string(valueDim) + " arch=" + archName(*arch) +
       " q_origin=" + qOriginRuleName(qOrigin) + " params=" + std::to_string(paramCount) + (hasScores ? " scores" : "") +
       (grain > 1 ? " grain=" + std::to_string(grain) : "") +
@@ -68,6 +69,7 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
 
 Status KernelRequest::checkTypes(ElementSet served, bool takesScaledKeys) const {
   HEDDLE_TRY(checkElements(elements, takesScaledKeys));
+  HEDDLE_TRY(checkScaleRows(kind, elements));
   if ((element().*served)())
     return {};
   return Status::unsupported("serves " + elementList(served, &ElementTraits::name, "and") + ", not " +

@@ -15,9 +15,12 @@ void CpuCall::setSizes(const std::function<int64_t(RoleExtent)> &sizeIn) {
     sizeOf(size.size) = int32_t(sizeIn(size.size));
 }
 
-float CpuCall::descaleOf(Role factors, int32_t batch, int32_t head) const {
+float CpuCall::descaleOf(Role factors, int32_t batch, int32_t head, int64_t row) const {
   const float *all = as<float>(factors);
-  return all ? all[int64_t(batch) * sizeOf(specOf(factors).heads) + head] : 1.0f;
+  const RoleSpec &spec = specOf(factors);
+  const bool hasBlocks = spec.rows != RoleExtent::one && elements.scaleRows > 0;
+  const int64_t blocks = hasBlocks ? sizeOf(spec.rows) : 1, block = hasBlocks ? row / elements.scaleRows : 0;
+  return all ? all[(int64_t(batch) * sizeOf(spec.heads) + head) * blocks + block] : 1.0f;
 }
 
 CpuStrides CpuCall::stridesOf(Role wanted) const {

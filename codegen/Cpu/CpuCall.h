@@ -53,8 +53,8 @@ struct CpuCall {
   }
   template <class T> T *as(Role wanted) const { return static_cast<T *>(role[size_t(wanted)]); }
 
-  /// What elements of q, k or v in that head are multiplied by; 1 where they have no scales.
-  float descaleOf(Role factors, int32_t batch, int32_t head) const;
+  /// What elements of q, k or v in that row of a head are multiplied by; 1 where they have no scales.
+  float descaleOf(Role factors, int32_t batch, int32_t head, int64_t row = 0) const;
 
   int32_t &sizeOf(RoleExtent extent); ///< none for `one`
   int32_t sizeOf(RoleExtent extent) const { return const_cast<CpuCall *>(this)->sizeOf(extent); }

@@ -1,4 +1,5 @@
-// Each head of each tensor by itself, rotated or not: its largest finite magnitude becomes the largest number of e4m3. What kernels
+// Each head of each tensor by itself, rotated or not, or each block of its rows of q and k: the largest finite magnitude becomes
+// the largest number of e4m3. What kernels
 // compute (codegen/Skeletons/Quantize), in the same operations, so that bits are the same; the mean of k aside, whose
 // sum is one of doubles here.
 #include "codegen/Cpu/CpuKinds.h"
@@ -44,6 +45,8 @@ public:
   HeadsOfTensor(const CpuCall &call, const QuantizedRole &tensor)
       : call(call), tensor(tensor), rows(call.sizeOf(specOf(tensor.from).rows)),
         heads(call.sizeOf(specOf(tensor.from).heads)), dim(call.sizeOf(specOf(tensor.from).dim)),
+        blockRows(tensor.from != Role::v && call.elements.scaleRows ? call.elements.scaleRows
+                                                                    : std::max<int64_t>(rows, 1)),
         signs(tensor.from == Role::v ? nullptr : call.as<const float>(Role::rotation)),
         fromStride(call.stridesOf(tensor.from)), toStride(call.stridesOf(tensor.to)) {}
 
@@ -85,9 +88,19 @@ private:
 
   void quantize(int64_t head) const {
     const std::vector<float> mean = meanOf(head);
+    const int64_t blocks = call.elements.scaleRows && tensor.from != Role::v ? (rows + blockRows - 1) / blockRows : 1;
+    for (int64_t block = 0; block < blocks; ++block)
+      quantize(head, {block * blockRows, std::min(rows, (block + 1) * blockRows)}, mean, head * blocks + block);
+  }
+
+  struct RowRange {
+    int64_t first, end;
+  };
+
+  void quantize(int64_t head, const RowRange &range, const std::vector<float> &mean, int64_t number) const {
     std::vector<float> values(dim);
     float largest = 0;
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = range.first; row < range.end; ++row) {
       load(head, row, mean, values);
       for (float value : values)
         largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
@@ -95,9 +108,9 @@ private:
     const float most = float(traitsOf(DType::e4m3).largest);
     const float descale = largest > 0 ? std::max(largest / most, kLeastDescale) : 1.0f;
     if (float *descales = call.as<float>(tensor.descale))
-      descales[head] = descale;
+      descales[number] = descale;
     const float factor = 1.0f / descale;
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = range.first; row < range.end; ++row) {
       load(head, row, mean, values);
       for (float &value : values)
         value = std::isfinite(value) ? value * factor : NAN;
@@ -108,6 +121,7 @@ private:
   const CpuCall &call;
   const QuantizedRole &tensor;
   int64_t rows, heads, dim;
+  int64_t blockRows;  // that share a scale
   const float *signs; // null: rows are not rotated
   CpuStrides fromStride, toStride;
 };

@@ -8,6 +8,10 @@
 
 namespace heddle {
 
+static void scaleRow(float *row, int64_t count, float factor) {
+  std::for_each_n(row, count, [=](float &value) { value *= factor; });
+}
+
 QueryTileWorker::QueryTileWorker(const CpuCall &call)
     : pattern(*call.pattern), call(call), math(tileMath()), qStride(call.stridesOf(Role::q)),
       kStride(call.stridesOf(Role::k)), vStride(call.stridesOf(Role::v)), outStride(call.stridesOf(Role::out)),
@@ -36,14 +40,14 @@ void QueryTileWorker::run(const TilePlace &where) {
 }
 
 void QueryTileWorker::loadQueries() {
-  const float descale = call.descaleOf(Role::descaleQ, context.batch, context.head) *
-                        call.descaleOf(Role::descaleK, context.batch, kvHead());
-  const float scale = call.scale * descale, factor = pattern.info().hasScore ? scale : scale * kLog2OfE;
+  const float scale = pattern.info().hasScore ? call.scale : call.scale * kLog2OfE;
   float *to = queries.data(), *from = row.data();
   std::fill_n(to, int64_t(call.headDim) * lanes, 0.0f);
   for (int32_t m = 0; m < place.rows; ++m) {
     loadElements(call.elements.q, call.as<void>(Role::q),
                  offsetOf(qStride, place.batch, place.rowIndex(m), context.head), call.headDim, from);
+    const float descale = call.descaleOf(Role::descaleQ, context.batch, context.head, place.rowIndex(m));
+    const float factor = scale * (hasKeyBlocks() ? descale : descale * descaleOfKey(0));
     for (int32_t d = 0; d < call.headDim; ++d)
       to[int64_t(d) * lanes + m] = from[d] * factor;
   }
@@ -119,9 +123,15 @@ void QueryTileWorker::loadKeys(const Columns &keyClass, int32_t first, int32_t c
                  call.headDim, keys.row(n));
     loadElements(call.elements.v, call.as<void>(Role::v), call.offsetOfKey(vStride, place.batch, index, kvHead()),
                  call.valueDim, values.row(n));
+    if (hasKeyBlocks())
+      scaleRow(keys.row(n), call.headDim, descaleOfKey(index));
     if (descale != 1)
-      std::for_each_n(values.row(n), call.valueDim, [=](float &value) { value *= descale; });
+      scaleRow(values.row(n), call.valueDim, descale);
   }
+}
+
+float QueryTileWorker::descaleOfKey(int64_t index) const {
+  return call.descaleOf(Role::descaleK, context.batch, kvHead(), index);
 }
 
 int32_t QueryTileWorker::kvHead() const { return context.head / (call.heads / call.kvHeads); }

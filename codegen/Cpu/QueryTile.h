@@ -30,6 +30,8 @@ private:
   void changeScores(const Columns &keys, int32_t first, int32_t count);
   void maskScores(const Columns &keys, int32_t first, int32_t count);
   int32_t kvHead() const;
+  bool hasKeyBlocks() const { return call.elements.scaleRows > 0; } // with scales of their own
+  float descaleOfKey(int64_t index) const;
   int64_t numberOfRow(int64_t index) const; // in arrays of [batch, heads, rows]
   void writeRows();
 

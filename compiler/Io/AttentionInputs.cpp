@@ -10,51 +10,6 @@
 
 namespace heddle {
 
-constexpr int64_t AttentionSizes::*kMembers[] = {
-#define HEDDLE_ATTENTION_SIZE(identifier, ...) &AttentionSizes::identifier,
-    HEDDLE_SIZES(HEDDLE_ATTENTION_SIZE, HEDDLE_ATTENTION_SIZE)
-#undef HEDDLE_ATTENTION_SIZE
-};
-
-int64_t &AttentionSizes::of(RoleExtent extent) { return this->*kMembers[size_t(extent)]; }
-
-// Of a tensor with so many dimensions: that of `tables` may be left out.
-static std::vector<RoleExtent> extentsOf(const RoleSpec &role, size_t rank) {
-  std::vector<RoleExtent> extents = heddle::extentsOf(role);
-  if (extents.front() == RoleExtent::tables && extents.size() == rank + 1)
-    extents.erase(extents.begin());
-  return extents;
-}
-
-static std::vector<int64_t> shapeOf(const AttentionSizes &sizes, const RoleSpec &role,
-                                    const std::vector<RoleExtent> &extents) {
-  std::vector<int64_t> shape;
-  for (RoleExtent extent : extents)
-    shape.push_back(sizes.of(extent));
-  if (role.form == RoleForm::offsets)
-    ++shape.back();
-  return shape;
-}
-
-std::vector<int64_t> AttentionSizes::shapeOf(const RoleSpec &role) const {
-  const size_t rank = heddle::extentsOf(role).size();
-  return heddle::shapeOf(*this, role, heddle::extentsOf(role, tables == 1 ? rank - 1 : rank));
-}
-
-std::vector<int64_t> SizesOfTensors::expected(const RoleSpec &role, const std::vector<int64_t> &shape) {
-  const std::vector<RoleExtent> extents = extentsOf(role, shape.size()), all = extentsOf(role);
-  const auto learn = [this](RoleExtent extent, int64_t size) {
-    if (!(known >> int(extent) & 1))
-      sizes.of(extent) = size;
-    known |= 1u << int(extent);
-  };
-  if (extents != all)
-    learn(RoleExtent::tables, 1);
-  for (size_t i = 0; i < extents.size(); ++i)
-    learn(extents[i], shape[i] - (role.form == RoleForm::offsets));
-  return shapeOf(sizes, role, sizes.tables == 1 ? extents : all);
-}
-
 std::vector<RoleSpec> rolesOf(const Kind &kind, Access access) {
   std::vector<RoleSpec> roles;
   for (const KindRole &role : kind.roles())
@@ -96,7 +51,12 @@ RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType) {
 CallElements AttentionInputs::elements(std::optional<DType> outDType) const {
   const CallElements alike(dtype(), outDType.value_or(this->outDType()));
   const CallElements given = alike.withKeys(isGiven(Role::k) ? k.dtype : dtype());
-  return given.hasScaledKeys() ? given : alike;
+  return (given.hasScaledKeys() ? given : alike).withScaleRows(scaleRows);
+}
+
+void AttentionInputs::setScaleRows(int64_t rows) {
+  scaleRows = rows;
+  sizes = sizes.inBlocksOf(elements());
 }
 
 std::vector<RoleSpec> AttentionInputs::given() const {
@@ -112,14 +72,18 @@ static std::string describe(const char *name, const HostTensor &tensor) {
 }
 
 static Status checkRank(const RoleSpec &role, const HostTensor &tensor) {
-  if (tensor.shape.size() == extentsOf(role, tensor.shape.size()).size())
+  if (mayHaveRank(role, tensor.shape.size()))
     return {};
   return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeWords(role));
 }
 
-float AttentionInputs::descaleOf(Role role, int64_t batch, int64_t head) const {
+float AttentionInputs::descaleOf(Role role, int64_t batch, int64_t head, int64_t row) const {
   const Role scale = role == Role::q ? Role::descaleQ : role == Role::k ? Role::descaleK : Role::descaleV;
-  return isGiven(scale) ? float(of(scale).get(batch * sizes.of(specOf(role).heads) + head)) : 1.0f;
+  if (!isGiven(scale))
+    return 1.0f;
+  const bool hasBlocks = scaleRows > 0 && role != Role::v;
+  const int64_t blocks = hasBlocks ? sizes.of(specOf(scale).rows) : 1, block = hasBlocks ? row / scaleRows : 0;
+  return float(of(scale).get((batch * sizes.of(specOf(role).heads) + head) * blocks + block));
 }
 
 // The tensors that a file has of a call are dense and so many; arrays are looked at here alone.
@@ -214,6 +178,29 @@ static Status checkSequencesOf(AttentionInputs &inputs) {
   return args.page_table ? checkPageTable(pageSizesOf(sizes), inputs.pageTable, inputs.sequsedK) : Status();
 }
 
+// What the shapes of scales say of the rows that share one: those of a head, or the fewest of kScaleRows that fit them.
+static Status learnScaleRows(AttentionInputs &inputs) {
+  const AttentionSizes given = inputs.sizes;
+  const bool isOfQ = inputs.isGiven(Role::descaleQ), isOfK = inputs.isGiven(Role::descaleK);
+  const auto fits = [&](int64_t rows) {
+    const AttentionSizes sizes = given.inBlocksOf(CallElements().withScaleRows(rows));
+    return (!isOfQ || sizes.qBlocks == given.qBlocks) && (!isOfK || sizes.kBlocks == given.kBlocks);
+  };
+  if (fits(0))
+    return {};
+  for (int64_t rows : kScaleRows)
+    if (fits(rows)) {
+      inputs.setScaleRows(rows);
+      return checkScaleRows(inputs.kind, inputs.elements());
+    }
+  const auto textOf = [&](Role role) {
+    return inputs.isGiven(role) ? describe(specOf(role).name, inputs.of(role)) + "; " : std::string();
+  };
+  return Status::invalidArgument(textOf(Role::descaleQ) + textOf(Role::descaleK) + "beside " +
+                                 std::to_string(given.seqlenQ) + " rows of q and " + std::to_string(given.seqlenK) +
+                                 " of k expected scales of heads, or of blocks of 64 rows or of 128, of both alike");
+}
+
 Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kind) {
   AttentionInputs inputs{std::move(tensors), {}, kind};
   const std::vector<RoleSpec> roles = rolesToCheck(inputs);
@@ -233,6 +220,7 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kin
                                      "; expected at least one head and one head dimension");
   HEDDLE_TRY(checks.checkHeads());
   HEDDLE_TRY(checkSequencesOf(inputs));
+  HEDDLE_TRY(learnScaleRows(inputs));
   HEDDLE_TRY(checkCounts(inputs.sizes, kind));
   return inputs;
 }
@@ -308,7 +296,9 @@ static void finishTables(RoleTensors &tensors, const PageSizes &sizes, const Ran
 
 Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType dtype, uint64_t seed, const Kind &kind,
                                               const RandomInputs &random) {
-  AttentionSizes sizes = asked;
+  const CallElements elements =
+      CallElements(dtype).withKeys(random.keys.value_or(dtype)).withScaleRows(random.scaleRows);
+  AttentionSizes sizes = asked.inBlocksOf(elements);
   sizes.sequences = sizes.batch;
   if (const Status counted = checkCounts(sizes, kind); !counted.isOk())
     return Status(counted.code(), "random inputs: " + counted.message());
@@ -324,7 +314,6 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType
   }
   HEDDLE_TRY(checkMemory("random inputs: " + names, all * dtypeBytes(dtype),
                          "choose a smaller batch, length, number of heads or head dim"));
-  const CallElements elements = CallElements(dtype).withKeys(random.keys.value_or(dtype));
   RoleTensors tensors;
   double made = 0;
   for (const RoleSpec &role : roles) {
@@ -338,7 +327,12 @@ Result<AttentionInputs> randomAttentionInputs(const AttentionSizes &asked, DType
   }
   addScales(tensors, sizes, elements, seed, kind);
   finishTables(tensors, pageSizesOf(sizes), random);
-  return makeAttentionInputs(std::move(tensors), kind);
+  HEDDLE_ASSIGN(AttentionInputs inputs, makeAttentionInputs(std::move(tensors), kind));
+  if (random.scaleRows) {
+    HEDDLE_TRY(checkScaleRows(kind, elements));
+    inputs.setScaleRows(random.scaleRows);
+  }
+  return inputs;
 }
 
 std::vector<RoleSpec> missingOfForward(const AttentionInputs &inputs) {

@@ -23,9 +23,14 @@ struct AttentionSizes {
   int64_t &of(RoleExtent extent); // none for `one`
   int64_t of(RoleExtent extent) const { return const_cast<AttentionSizes *>(this)->of(extent); }
   // [lead, rows, heads, dim], or [lead, heads, rows] where dim is one; without extents that are one, and without the
-  // dimension of `tables` where there is one. Offsets have an element more.
+  // dimension of `tables`, or of blocks, where there is one. Offsets have an element more.
   std::vector<int64_t> shapeOf(const RoleSpec &role) const;
+  // Those of blocks follow from the lengths, in calls of these elements.
+  AttentionSizes inBlocksOf(const CallElements &elements) const;
 };
+
+// Tensors of the role may have so many dimensions.
+bool mayHaveRank(const RoleSpec &role, size_t rank);
 
 // Sizes as tensors give them: each comes from the first one that has it.
 class SizesOfTensors {
@@ -63,13 +68,16 @@ struct AttentionInputs : RoleTensors {
   AttentionSizes sizes; // derived from the shapes
   Kind kind = {};
   Precision precision = Precision::exact; // that the call is to have of products
+  int64_t scaleRows = 0;                  // CallElements; of what reads scales, which their shapes say
   DType dtype() const { return of(kind.roles().front().role).dtype; }
   // The type of out, where nobody asks for another.
   DType outDType() const { return CallElements::outOf(dtype()); }
   // Of the call, with out of that type; nothing: of outDType().
   CallElements elements(std::optional<DType> out = {}) const;
-  // What elements of q, k or v in that head are multiplied by; 1 where they have no scales.
-  float descaleOf(Role role, int64_t batch, int64_t head) const;
+  // What elements of q, k or v in that row are multiplied by; 1 where they have no scales.
+  float descaleOf(Role role, int64_t batch, int64_t head, int64_t row = 0) const;
+  // So many rows of q and k share a scale; of what writes scales.
+  void setScaleRows(int64_t rows);
   std::vector<RoleSpec> given() const; // of what the kind reads
 };
 
@@ -90,6 +98,7 @@ struct RandomInputs {
       {}; // optional roles; cuSeqlensK: keys of sequences lie in rows; kvIndptr: tables behind each other
   std::function<void(double share)> progress = {};
   std::optional<DType> keys = {}; // the type of k and v; nothing: that of q
+  int64_t scaleRows = 0;          // CallElements
 };
 
 // Standard normal tensors, a pure function of (sizes, dtype, seed): RandomTensor.h; beside elements that are scaled, scales

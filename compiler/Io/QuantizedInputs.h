@@ -7,10 +7,11 @@
 
 namespace heddle {
 
-/// `sizes`: those of both calls.
-inline AttentionInputs inputsOfQuantized(RoleTensors results, const AttentionSizes &sizes) {
+/// `from`: what was quantised.
+inline AttentionInputs inputsOfQuantized(RoleTensors results, const AttentionInputs &from) {
   AttentionInputs low;
-  low.sizes = sizes;
+  low.sizes = from.sizes;
+  low.scaleRows = from.scaleRows;
   low.q = std::move(results.quantizedQ), low.k = std::move(results.quantizedK), low.v = std::move(results.quantizedV);
   low.descaleQ = std::move(results.descaleQ), low.descaleK = std::move(results.descaleK);
   low.descaleV = std::move(results.descaleV);

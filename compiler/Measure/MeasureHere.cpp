@@ -104,7 +104,8 @@ public:
 private:
   Result<AttentionInputs> inputsOf(const AttentionSizes &sizes) const {
     if (!setup.served.isGiven())
-      return randomAttentionInputs(sizes, setup.elements.q, setup.seed, setup.kind, {{}, {}, setup.elements.k});
+      return randomAttentionInputs(sizes, setup.elements.q, setup.seed, setup.kind,
+                                   {{}, {}, setup.elements.k, setup.elements.scaleRows});
     HEDDLE_ASSIGN(ServedBatch batch, randomServedBatch(sizes, setup.served, setup.elements, setup.kind, setup.seed));
     return std::move(batch.inputs);
   }

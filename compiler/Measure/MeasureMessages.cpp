@@ -34,7 +34,7 @@ template <class Task, class F> void eachField(Task &task, F &&f) {
   f("least_keys", setup.served.lengths.least), f("most_keys", setup.served.lengths.most);
   f("key_places", setup.served.layout.places), f("page_size", setup.served.layout.pageSize);
   f("q", setup.elements.q), f("k", setup.elements.k), f("v", setup.elements.v), f("out", setup.elements.out);
-  f("precision", setup.elements.precision);
+  f("precision", setup.elements.precision), f("scale_rows", setup.elements.scaleRows);
   f("head_dim", setup.headDim), f("value_dim", setup.valueDim), f("scale", setup.scale);
   f("seed", setup.seed), f("rows", setup.verifiedRows), f("launch_limit", setup.launchLimitSeconds);
   f("device", task.device), f("pattern", task.pattern);

@@ -27,7 +27,7 @@ InputRows inputRowsOf(const AttentionInputs &inputs) {
             const std::vector<int64_t> &shape = tensor.shape;
             const int64_t first = ((id.batch * shape[1] + id.row) * shape[2] + id.head) * shape[3];
             loadElements(tensor.dtype, tensor.data.data(), first, int(shape[3]), values);
-            const float descale = inputs.descaleOf(role, id.batch, id.head);
+            const float descale = inputs.descaleOf(role, id.batch, id.head, id.row);
             for (int64_t c = 0; c < shape[3]; ++c)
               values[c] *= descale;
           },

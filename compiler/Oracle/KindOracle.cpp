@@ -29,6 +29,8 @@ RowSpan spanOf(const RoleSpec &role, const std::vector<int64_t> &shape, const Ro
   int64_t first = 0;
   size_t dimension = 0;
   for (RoleExtent extent : extentsOf(role)) {
+    if (dimension == shape.size()) // that of one block, which is left out
+      break;
     const int64_t index = extent == role.lead    ? id.batch
                           : extent == role.rows  ? id.row
                           : extent == role.heads ? id.head

@@ -1,6 +1,6 @@
-// descale(b, h) = max |x| / 448 over the finite x of the head, at least 2^-126, or 1 where that is 0; an element is the
-// e4m3 number nearest to x / descale, NaN where x is infinite or NaN. Errors of tensors are counted in half steps of
-// e4m3 at that place, of scales relative to them: what rounding in fp32 moves is allowed beside one half step. Where the
+// descale(b, h) = max |x| / 448 over the finite x of the head, or of a block of its rows of q and k, at least 2^-126, or 1
+// where that is 0; an element is the e4m3 number nearest to x / descale, NaN where x is infinite or NaN. Errors of tensors
+// are counted in half steps of e4m3 at that place, of scales relative to them: what rounding in fp32 moves is allowed beside one half step. Where the
 // inputs have a rotation, x of q and k is H (rotation * x) / sqrt(n) of each n elements, by the matrix; what log2(n) sums in
 // fp32 move such an element at most is no error. Where the inputs have a place for k_mean, rows of k are less the mean that
 // the call wrote, which is any near the mean of what is finite; errors of it are relative to the head's largest magnitude.
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 namespace heddle::oracle {
 
@@ -104,7 +105,7 @@ private:
     RoleReport &values, &scales, &means;
   };
 
-  // A head of a tensor: what is subtracted from its rows, if anything, its scale, and how far that may be off, relatively.
+  // A head of a tensor, or a block of its rows: what is subtracted from its rows, if anything, its scale, and how far that may be off, relatively.
   struct Head {
     std::vector<double> mean;
     double descale, slack;
@@ -115,20 +116,34 @@ private:
     AttentionSizes sizes = inputs.sizes;
     sizes.seqlenQ = sizes.of(specOf(tensor.from).rows), sizes.heads = sizes.of(specOf(tensor.from).heads);
     const std::vector<RowId> rows = sampleRows(sizes, count);
-    std::map<std::pair<int64_t, int64_t>, Head> heads;
+    std::map<std::pair<int64_t, int64_t>, std::vector<double>> means;
+    std::map<std::tuple<int64_t, int64_t, int64_t>, Head> heads;
+    const int64_t blockRows = tensor.from == Role::v ? 0 : inputs.scaleRows;
     for (const RowId &id : rows) {
-      const auto [known, isNew] = heads.try_emplace({id.batch, id.head});
+      const int64_t block = blockRows ? id.row / blockRows : 0;
+      const auto [known, isNew] = heads.try_emplace({id.batch, id.head, block});
       Head &head = known->second;
       if (isNew) {
         if (tensor.from == Role::k && inputs.isGiven(Role::kMean))
-          head.mean = meanOf(produced, sizes.seqlenQ, id, reports.means);
-        findDescale(tensor.from, sizes.seqlenQ, id, head);
-        const double off = std::abs(produced.rows(tensor.descale, id).front() - head.descale) / head.descale;
+          head.mean = meansOf(produced, sizes.seqlenQ, id, reports.means, means[{id.batch, id.head}]);
+        const int64_t first = block * blockRows,
+                      end = blockRows ? std::min(first + blockRows, sizes.seqlenQ) : sizes.seqlenQ;
+        findDescale(tensor.from, {first, end}, id, head);
+        const RowId place = {id.batch, id.head, block};
+        const double off = std::abs(produced.rows(tensor.descale, place).front() - head.descale) / head.descale;
         add(reports.scales, off - head.slack, id);
       }
       compareRow(rowOf(tensor.from, head.mean, id), produced.rows(tensor.to, id), head, id, reports.values);
     }
     return int64_t(rows.size());
+  }
+
+  /// Those of a head, once.
+  const std::vector<double> &meansOf(const Produced &produced, int64_t rows, RowId id, RoleReport &report,
+                                     std::vector<double> &known) const {
+    if (known.empty())
+      known = meanOf(produced, rows, id, report);
+    return known;
   }
 
   /// What the call wrote, compared with what it should be.
@@ -163,9 +178,13 @@ private:
     return row;
   }
 
-  void findDescale(Role from, int64_t rows, RowId id, Head &head) const {
+  struct RowRange {
+    int64_t first, end;
+  };
+
+  void findDescale(Role from, const RowRange &rows, RowId id, Head &head) const {
     double largest = 0, slack = 0;
-    for (id.row = 0; id.row < rows; ++id.row) {
+    for (id.row = rows.first; id.row < rows.end; ++id.row) {
       const Row row = rowOf(from, head.mean, id);
       for (size_t c = 0; c < row.values.size(); ++c)
         if (const double value = row.values[c]; std::isfinite(value))

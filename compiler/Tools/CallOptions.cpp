@@ -45,6 +45,7 @@ std::string CallOptions::text() const {
     add("--kv-dtype", shape.keyDtype);
   if (shape.precision != usual.shape.precision)
     add("--precision", precisionName(shape.precision));
+  addUnless("--scale-rows", shape.scaleRows, usual.shape.scaleRows);
   if (!config.skeleton.empty())
     add("--skeleton", config.skeleton);
   return text;

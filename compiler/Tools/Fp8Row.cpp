@@ -13,7 +13,8 @@ constexpr uint64_t kSeed = 2; // as for other rows
 
 /// The same workload of another kind and in bf16, by its own kernel.
 BenchSetup inBf16(BenchSetup setup, const Kind &kind) {
-  setup.workload.elements = CallElements(DType::bf16);
+  const int64_t scaleRows = kind.takesScaleRows() && kind != Kind() ? setup.workload.elements.scaleRows : 0;
+  setup.workload.elements = CallElements(DType::bf16).withScaleRows(scaleRows);
   setup.workload.kind = kind;
   setup.config.clear();
   return setup;
@@ -87,11 +88,12 @@ Result<Fp8Row> measureFp8(const BenchSetup &setup, bool rotates, MatrixRoof *roo
   HEDDLE_ASSIGN(AttentionInputs inputs, randomInputs(setup));
   HEDDLE_ASSIGN(const Side high, Side::create(inBf16(setup, Kind()), inputs, scale));
   inputs.kind = {rotates ? KindBase::quantizeRotated : KindBase::quantize};
+  inputs.setScaleRows(workload.elements.scaleRows);
   if (rotates)
     inputs.rotation = randomSigns({workload.headDim}, kSeed, specOf(Role::rotation).name);
   HEDDLE_ASSIGN(const Side quantize, Side::create(inBf16(setup, inputs.kind), inputs, scale));
   HEDDLE_ASSIGN(RoleTensors quantized, quantize.results());
-  const AttentionInputs lowInputs = inputsOfQuantized(std::move(quantized), inputs.sizes);
+  const AttentionInputs lowInputs = inputsOfQuantized(std::move(quantized), inputs);
   HEDDLE_ASSIGN(const Side low, Side::create(setup, lowInputs, scale));
 
   Fp8Row row;
@@ -145,6 +147,7 @@ Json rowsJson(const std::vector<Fp8Row> &rows, const std::string &device) {
                     {"head_dim", row.workload.headDim},
                     {"value_dim", row.workload.valueDim},
                     {"rotated", row.isRotated},
+                    {"scale_rows", row.workload.elements.scaleRows},
                     {"dtype", dtypeName(row.workload.elements.q)},
                     {"median_us", row.us},
                     {"bf16_us", row.bf16Us},

@@ -5,6 +5,7 @@
 #include "compiler/Pattern/PatternSource.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Verb.h"
+#include "runtime/Core/ParseCount.h"
 #include "runtime/Core/Positions.h"
 
 #include <CLI/CLI.hpp>
@@ -160,6 +161,18 @@ CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision) {
       ->check(oneOf("precision", {precisionName(Precision::exact), precisionName(Precision::tf32)}));
 }
 
+CLI::Option *addScaleRowsOption(CLI::App &command, int64_t &rows, const std::string &help) {
+  std::vector<std::string> names = {"0"};
+  for (int64_t each : kScaleRows)
+    names.push_back(std::to_string(each));
+  return command
+      .add_option_function<std::string>(
+          "--scale-rows", [&rows](const std::string &text) { rows = *parseCount(text); },
+          help + ", 64 or 128; 0: all of a head [0]")
+      ->type_name("N")
+      ->check(oneOf("number of rows", names));
+}
+
 void ShapeOptions::add(CLI::App &command, bool withPages) {
   addKindOption(command, kind, withPages);
   gradientsOf.add(command);
@@ -175,6 +188,7 @@ void ShapeOptions::add(CLI::App &command, bool withPages) {
   addValue(command, "--kv-dtype", keyDtype, "TYPE", "Element type of k and v, if it is e4m3 beside q of bf16 or fp16")
       ->check(CLI::IsMember(elementNames(&ElementTraits::isScaled)));
   addPrecisionOption(command, precision);
+  addScaleRowsOption(command, scaleRows, "Of e4m3 and kind quantize: how many rows of q and k share a scale");
 }
 
 void ShapeOptions::addQueries(CLI::App &command) {
@@ -199,7 +213,8 @@ Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &
   shape.arch = &arch;
   const DType q = *parseDType(dtype);
   shape.elements = CallElements(q, parseDType(outDtype).value_or(CallElements::outOf(q)), precision)
-                       .withKeys(parseDType(keyDtype).value_or(q));
+                       .withKeys(parseDType(keyDtype).value_or(q))
+                       .withScaleRows(scaleRows);
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
   shape.queries = queries;

@@ -71,13 +71,17 @@ CLI::Option *addKindOption(CLI::App &command, Kind &kind, bool withPages);
 /// --precision; unknown names are usage errors that list the known ones.
 CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision);
 
-/// --kind, --gradients-of, --head-dim, --value-dim, --dtype, --out-dtype, --precision, --seqlen: what a kernel is compiled for, beside
+/// --scale-rows, how many rows of q and k share a scale; `help`: of what.
+CLI::Option *addScaleRowsOption(CLI::App &command, int64_t &rows, const std::string &help);
+
+/// --kind, --gradients-of, --head-dim, --value-dim, --dtype, --out-dtype, --precision, --scale-rows, --seqlen: what a kernel is compiled for, beside
 /// the architecture.
 struct ShapeOptions {
   int64_t headDim = 64, valueDim = 0, queries = 0;
   Kind kind = {};
   std::string dtype = dtypeName(kDefaultDType), outDtype, keyDtype;
   Precision precision = Precision::exact;
+  int64_t scaleRows = 0;
   GradientsOption gradientsOf;
   /// `withPages`: --kind=decode, too.
   void add(CLI::App &command, bool withPages = false);

@@ -32,7 +32,7 @@ struct BenchOptions {
   std::string dtype = dtypeName(kDefaultDType), keyDtype, tuneBudget;
   Precision precision = Precision::exact;
   GradientsOption gradientsOf;
-  int64_t rows = 32, repetitions = 20;
+  int64_t rows = 32, repetitions = 20, scaleRows = 0;
   bool json = false, isFp8 = false, rotates = false;
 };
 
@@ -114,7 +114,8 @@ private:
     CallShape call;
     const DType dtype = *parseDType(options.dtype);
     call.elements = CallElements(dtype, CallElements::outOf(dtype), options.precision)
-                        .withKeys(parseDType(options.keyDtype).value_or(dtype));
+                        .withKeys(parseDType(options.keyDtype).value_or(dtype))
+                        .withScaleRows(options.scaleRows);
     HEDDLE_ASSIGN(call.kind, options.gradientsOf.addedTo(options.kind, file));
     for (int64_t headDim : options.headDims)
       for (int64_t seqlen : options.seqlens) {
@@ -241,6 +242,7 @@ Action addBench(CLI::App &command) {
                        "forward calls of e4m3, alone and behind the kernel that quantises, beside those of bf16");
   command.add_flag("--rotate", options->rotates, "with --fp8: the kernel that quantises rotates q and k first")
       ->needs(fp8);
+  addScaleRowsOption(command, options->scaleRows, "with --fp8: how many rows of q and k share a scale")->needs(fp8);
   addPrecisionOption(command, options->precision);
   options->problem.add(command, /*withSeqlen=*/false);
   options->pages.add(command, /*several=*/true);

@@ -26,7 +26,7 @@ constexpr int64_t kPageSize = 16;
 
 struct MakeInputsOptions {
   AttentionSizes sizes;
-  int64_t seqlenK = -1, kvHeads = 0, valueDim = 0;
+  int64_t seqlenK = -1, kvHeads = 0, valueDim = 0, scaleRows = 0;
   KeyLayout layout = {KeyPlaces::pages, kPageSize};
   std::vector<std::string> with;
   Kind kind = {};
@@ -94,9 +94,9 @@ Result<std::vector<Role>> optionalRoles(const MakeInputsOptions &options) {
 Result<AttentionInputs> makeInputs(const AttentionSizes &sizes, const MakeInputsOptions &options,
                                    const std::vector<Role> &also) {
   ProgressLine progress;
-  auto made = randomAttentionInputs(
-      sizes, *parseDType(options.dtype), options.seed, options.kind,
-      {also, [&](double share) { progress.show(share, "random elements"); }, parseDType(options.keyDtype)});
+  auto made = randomAttentionInputs(sizes, *parseDType(options.dtype), options.seed, options.kind,
+                                    {also, [&](double share) { progress.show(share, "random elements"); },
+                                     parseDType(options.keyDtype), options.scaleRows});
   progress.finish();
   HEDDLE_ASSIGN(AttentionInputs inputs, std::move(made));
   if (options.scale != 1)
@@ -201,6 +201,7 @@ Action addMakeInputs(CLI::App &command) {
   addValue(command, "--dtype", options->dtype, "TYPE", "Element type: " + elementList(&ElementTraits::isOfCalls))
       ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)))
       ->capture_default_str();
+  addScaleRowsOption(command, options->scaleRows, "Of e4m3: how many rows of q and k share a scale");
   addSeedOption(command, options->seed, "Seed of the random numbers")->capture_default_str();
   addValue(command, "--scale", options->scale, "S", "Standard deviation of every element")
       ->check(realBetween(1e-30, 1e30))

@@ -1,4 +1,4 @@
-// Writes the q, k and v of a tensor file as e4m3, with a scale for each head, as a file that calls read.
+// Writes the q, k and v of a tensor file as e4m3, with a scale for each head, or block of its rows, as a file that calls read.
 #include "compiler/Io/QuantizedInputs.h"
 #include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/Safetensors.h"
@@ -18,6 +18,7 @@ struct QuantizeOptions {
   std::string inputs, output, target = "cpu";
   uint64_t rotationSeed = 0;
   bool isRotated = false; ///< by signs of that seed
+  int64_t scaleRows = 0;  ///< of q and k
   DatabaseOptions database;
 };
 
@@ -35,6 +36,7 @@ Result<AttentionInputs> readInputs(const QuantizeOptions &options) {
     inputs.kind = {KindBase::quantizeRotated};
     inputs.rotation = randomSigns({inputs.sizes.headDim}, options.rotationSeed, signs);
   }
+  inputs.setScaleRows(options.scaleRows);
   return inputs;
 }
 
@@ -44,7 +46,7 @@ Result<AttentionInputs> quantized(const QuantizeOptions &options) {
   const RunCall call{*file, inputs, shapeOf(inputs.sizes), 1};
   Result<RunResult> result = options.target == "cpu" ? runOnCpu(call) : runOnDevice(call, options.database);
   HEDDLE_TRY(result.status());
-  return inputsOfQuantized(result.take(), inputs.sizes);
+  return inputsOfQuantized(result.take(), inputs);
 }
 
 int runQuantize(const QuantizeOptions &options) {
@@ -79,10 +81,12 @@ Action addQuantize(CLI::App &command) {
                "; a rotation of head_dim signs in fp32 rotates rows of q and k first")
       ->required();
   addValue(command, "-o,--output", options->output, "Y.safetensors",
-           "Where q, k and v in e4m3 go, and descale_q, descale_k and descale_v, what their heads are multiplied by")
+           "Where q, k and v in e4m3 go, and descale_q, descale_k and descale_v, what their heads, or blocks of these, "
+           "are multiplied by")
       ->required();
   const CLI::Option *seed = addSeedOption(
       command, options->rotationSeed, "Rotate rows of q and k first, by random signs of this seed", "--rotation-seed");
+  addScaleRowsOption(command, options->scaleRows, "How many rows of q and k share a scale");
   addValue(command, "--target", options->target, "TARGET", "Where to compute: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();

@@ -34,7 +34,7 @@ struct RunOptions {
   std::optional<int64_t> splitKeys, repeat;
   std::string outDType, config;
   Precision precision = Precision::exact;
-  int64_t rows = 64;
+  int64_t rows = 64, scaleRows = 0;
   GradientsOption gradientsOf;
   StreamOptions stream;
   const CLI::App *command = nullptr;
@@ -233,6 +233,15 @@ int runInPieces(const RunOptions &options, const PatternFile &file) {
                       options.makesOperands});
 }
 
+/// Scales that are read say by their shapes what they are of.
+Status checkScaleOption(const RunOptions &options) {
+  const KindRole *scale = options.kind.find(Role::descaleQ);
+  if (!options.scaleRows || (scale && includes(scale->access, Access::write)))
+    return {};
+  return Status::invalidArgument("--scale-rows: calls of kind " + options.kind.name() + " write no scales" +
+                                 (scale ? ", the shapes of those in the file say what they are of" : ""));
+}
+
 int runRun(const RunOptions &options) {
   if (Status given = options.stream.check(*options.command, options.inputs); !given.isOk())
     return failUsage(given);
@@ -248,6 +257,8 @@ int runRun(const RunOptions &options) {
     return failUsage(origin);
   if (Status names = options.sizes.check(**file); !names.isOk())
     return failUsage(names);
+  if (Status scales = checkScaleOption(options); !scales.isOk())
+    return failUsage(scales);
   if (options.stream.isOn)
     return runInPieces(options, **file);
   Result<AttentionInputs> inputs = readAttentionInputs(options.inputs, options.kind);
@@ -264,6 +275,8 @@ int runRun(const RunOptions &options) {
     return failUsage(kind.status());
   inputs->kind = kind.take();
   inputs->precision = options.precision;
+  if (options.scaleRows)
+    inputs->setScaleRows(options.scaleRows);
   Status writable = AtomicFile::create(options.output).status(); // before hours of work, not after
   if (!writable.isOk())
     return fail(writable);
@@ -308,6 +321,7 @@ Action addRun(CLI::App &command) {
            "Type of out: that of q, or fp32; of e4m3 bf16, fp16 or fp32 [that of q; of e4m3 bf16]")
       ->check(CLI::IsMember(elementNames(&ElementTraits::isOfWarps)));
   addPrecisionOption(command, options->precision);
+  addScaleRowsOption(command, options->scaleRows, "Of kind quantize: how many rows of q and k share a scale");
   addValue(
       command, "--config", options->config, "FIELDS",
       "On a GPU: compile now, with changes to the default configuration, as skeleton=portable_forward,stages=2, or "

@@ -256,6 +256,8 @@ Status checkRoles(const CallRules &rules, const heddle_attention_args &args, Cal
   HEDDLE_TRY(checkHeads(*rules.kind, symbols));
   HEDDLE_TRY(checkForms(*rules.roles, args));
   HEDDLE_TRY(checkSequences(*rules.roles, args, symbols));
+  symbols[LaunchSymbol::qBlocks] = rules.elements.scaleBlocks(symbols[LaunchSymbol::seqlenQ]);
+  symbols[LaunchSymbol::kBlocks] = rules.elements.scaleBlocks(symbols[LaunchSymbol::seqlenK]);
   for (const KindRole &known : *rules.roles)
     if (specOf(known.role).form != RoleForm::tensor)
       HEDDLE_TRY(checkArray(known, addressOf(args, known.role), rules, symbols));

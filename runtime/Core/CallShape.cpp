@@ -1,9 +1,12 @@
 #include "runtime/Core/CallShape.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace heddle {
 namespace {
 
-constexpr std::string_view kOut = "_out", kKeys = "_kv";
+constexpr std::string_view kOut = "_out", kKeys = "_kv", kScaleRowsWord = "_scale_rows_";
 constexpr const char *kPrecisionNames[] = {"exact", "tf32"};
 
 // Without the suffix, if the text is more than that.
@@ -22,6 +25,13 @@ std::optional<DType> takeElement(std::string_view &text, std::string_view of) {
     if (element.isComputed() && takeSuffix(text, suffixOf(element.dtype, of)))
       return element.dtype;
   return std::nullopt;
+}
+
+int64_t takeScaleRows(std::string_view &text) {
+  for (int64_t rows : kScaleRows)
+    if (takeSuffix(text, std::string(kScaleRowsWord) + std::to_string(rows)))
+      return rows;
+  return 0;
 }
 
 std::string suffixOf(Precision precision) {
@@ -57,8 +67,26 @@ Status checkElements(const CallElements &elements, bool takesScaledKeys) {
                              dtypeName(kAccumulator) + ", not " + dtypeName(out));
 }
 
+Status checkScaleRows(const Kind &kind, const CallElements &elements) {
+  const int64_t rows = elements.scaleRows;
+  if (rows == 0)
+    return {};
+  const std::string got = ", not of blocks of " + std::to_string(rows) + " rows";
+  if (std::find(std::begin(kScaleRows), std::end(kScaleRows), rows) == std::end(kScaleRows))
+    return Status::unsupported("serves scales of heads, or of blocks of 64 or 128 rows of q and k" + got);
+  if (!kind.takesScaleRows())
+    return Status::unsupported("serves scales of heads" + got +
+                               "; calls of kinds forward, quantize and quantize_rotated have these");
+  const bool isScaled = traitsOf(elements.q).isScaled() && elements.areAlike();
+  if (isScaled || !includes(kind.find(Role::descaleQ)->access, Access::read))
+    return {};
+  return Status::unsupported("serves scales of blocks of rows beside q, k and v of e4m3, not beside " +
+                             std::string(dtypeName(elements.q)) + ", " + dtypeName(elements.k) + " and " +
+                             dtypeName(elements.v) + "; leave them scales of heads");
+}
+
 KindText KindText::of(const Kind &kind, const CallElements &elements) {
-  KindText text{kind, {}, {}, elements.precision};
+  KindText text{kind, {}, {}, elements.precision, elements.scaleRows};
   if (elements.out != CallElements::outOf(elements.q))
     text.out = elements.out;
   if (elements.k != elements.q)
@@ -67,7 +95,9 @@ KindText KindText::of(const Kind &kind, const CallElements &elements) {
 }
 
 CallElements KindText::elements(DType q) const {
-  return CallElements(q, out.value_or(CallElements::outOf(q)), precision).withKeys(keys.value_or(q));
+  return CallElements(q, out.value_or(CallElements::outOf(q)), precision)
+      .withKeys(keys.value_or(q))
+      .withScaleRows(scaleRows);
 }
 
 std::string KindText::str() const {
@@ -76,11 +106,13 @@ std::string KindText::str() const {
     text += suffixOf(*keys, kKeys);
   if (out)
     text += suffixOf(*out, kOut);
-  return text + suffixOf(precision);
+  text += suffixOf(precision);
+  return scaleRows ? text + std::string(kScaleRowsWord) + std::to_string(scaleRows) : text;
 }
 
 Result<KindText> KindText::parse(std::string_view text) {
   KindText parsed;
+  parsed.scaleRows = takeScaleRows(text);
   if (takeSuffix(text, suffixOf(Precision::tf32)))
     parsed.precision = Precision::tf32;
   parsed.out = takeElement(text, kOut);

@@ -21,10 +21,15 @@ enum class Precision : uint8_t { exact, tf32 };
 const char *precisionName(Precision precision);
 std::optional<Precision> parsePrecision(std::string_view name);
 
+// How many rows of q, or of k, of a head a scale may be that of. Rows of v, whose weights are rounded against one scale,
+// are scaled as a head.
+constexpr int64_t kScaleRows[] = {64, 128};
+
 // Which of these a kernel can mix, it says itself.
 struct CallElements {
   DType q = kDefaultDType, k = kDefaultDType, v = kDefaultDType, out = kDefaultDType;
   Precision precision = Precision::exact;
+  int64_t scaleRows = 0; // of q and k, that share a scale; 0: all of a head
 
   CallElements() = default;
   explicit CallElements(DType inputs) : CallElements(inputs, outOf(inputs)) {}
@@ -39,6 +44,13 @@ struct CallElements {
     elements.k = elements.v = keys;
     return elements;
   }
+  CallElements withScaleRows(int64_t rows) const {
+    CallElements elements = *this;
+    elements.scaleRows = rows;
+    return elements;
+  }
+  // Scales of a head of so many rows of q or k.
+  int64_t scaleBlocks(int64_t rows) const { return scaleRows ? (rows + scaleRows - 1) / scaleRows : 1; }
   bool areAlike() const { return k == q && v == q; }
   // k and v are what q has no scales for: a cache of keys in fewer bits.
   bool hasScaledKeys() const { return traitsOf(k).isScaled() && v == k && traitsOf(q).isPacked(); }
@@ -52,6 +64,8 @@ struct CallElements {
 // unsupported: k and v of another type than q, unless `takesScaledKeys` and they hasScaledKeys(); a precision that products
 // of q have no choice of; out that is neither outOf(q) nor fp32 nor, where q is scaled, of two elements in a register.
 Status checkElements(const CallElements &elements, bool takesScaledKeys);
+// unsupported: scaleRows that are none of kScaleRows, of a kind that has no such scales, or of elements without scales.
+Status checkScaleRows(const Kind &kind, const CallElements &elements);
 
 struct CallShape {
   Kind kind = {};
@@ -61,11 +75,13 @@ struct CallShape {
 
 // "backward_of_0_3_fp32_out": the text of a kind, and the type of out where it is not CallElements::outOf(q): fp32, which
 // a further launch continues from, or what e4m3 is to give; "decode_e4m3_kv": likewise the type of k and v, where it is not
-// that of q; "forward_tf32": and of what precision products are.
+// that of q; "forward_tf32": and of what precision products are;
+// "forward_scale_rows_64": and how many rows of q and k share a scale, if these are not all of a head.
 struct KindText {
   Kind kind = {};
   std::optional<DType> out = {}, keys = {};
   Precision precision = Precision::exact;
+  int64_t scaleRows = 0;
 
   // The one text of calls of this shape: what is as usual is not said.
   static KindText of(const Kind &kind, const CallElements &elements);

@@ -23,8 +23,8 @@ namespace heddle {
 // sequences: those of a batch; of ragged rows, which are one batch element, as many as have offsets. Keys in pages: `pages`
 // of them in memory, page_size keys each, at most max_pages for a sequence, which its table names (of tables behind each other,
 // kv_indices, max_pages in all of them); `tables` of these each sequence has, one for all kv heads or one for each. Ragged rows
-// of keys are one page. Tensors that people give leave out
-// the dimension of `tables` where it is 1.
+// of keys are one page. Blocks of q and k have a scale each (CallElements::scaleRows), else a head is one block. Tensors
+// that people give leave out the dimension of `tables`, or of blocks, where it is 1.
 #define HEDDLE_SIZES(SIZE, FIELD)                                                                                      \
   SIZE(batch, batch, 1)                                                                                                \
   SIZE(seqlenQ, seqlen_q, 0)                                                                                           \
@@ -37,7 +37,9 @@ namespace heddle {
   FIELD(pageSize, page_size, 0)                                                                                        \
   FIELD(maxPages, max_pages, 0)                                                                                        \
   FIELD(sequences, sequences, 0)                                                                                       \
-  FIELD(tables, tables, 1)
+  FIELD(tables, tables, 1)                                                                                             \
+  SIZE(qBlocks, q_blocks, 1)                                                                                           \
+  SIZE(kBlocks, k_blocks, 1)
 
 // The sizes, in their order; `one` is none.
 enum class RoleExtent : uint8_t {
@@ -86,8 +88,8 @@ constexpr int kSizeCount = int(RoleExtent::one);
   ROLE(cuSeqlensQ, cu_seqlens_q, offsets, i32, sequences, one, one, one)                                               \
   ROLE(cuSeqlensK, cu_seqlens_k, offsets, i32, sequences, one, one, one)                                               \
   ROLE(sequsedK, seqused_k, array, i32, tables, one, sequences, one)                                                   \
-  ROLE(descaleQ, descale_q, array, fp32, batch, one, heads, one)                                                       \
-  ROLE(descaleK, descale_k, array, fp32, batch, one, kvHeads, one)                                                     \
+  ROLE(descaleQ, descale_q, array, fp32, batch, qBlocks, heads, one)                                                   \
+  ROLE(descaleK, descale_k, array, fp32, batch, kBlocks, kvHeads, one)                                                 \
   ROLE(descaleV, descale_v, array, fp32, batch, one, kvHeads, one)                                                     \
   ROLE(pageTable, page_table, array, i32, tables, maxPages, sequences, one)                                            \
   ROLE(quantizedQ, quantized_q, tensor, e4m3, batch, seqlenQ, heads, headDim)                                          \
@@ -141,7 +143,7 @@ constexpr bool includes(Access access, Access wanted) { return (int(access) & in
 enum class Presence : uint8_t { required, together, optional, scale, part };
 
 // Where the rows of a tensor of keys lie: behind each other in a batch element, or in pages of any order, of which ragged
-// rows are one. An array of those in pages is of sequences.
+// rows are one. An array of those in pages is of sequences, a number for all rows of one.
 enum class Rows : uint8_t { dense, inPages };
 
 struct KindRole {
@@ -160,7 +162,7 @@ constexpr RoleSpec specOf(const KindRole &known) {
   if (known.rows == Rows::inPages && spec.form == RoleForm::tensor)
     spec.lead = RoleExtent::pages, spec.rows = RoleExtent::pageSize;
   else if (known.rows == Rows::inPages)
-    spec.lead = RoleExtent::sequences;
+    spec.lead = RoleExtent::sequences, spec.rows = RoleExtent::one;
   return spec;
 }
 
@@ -252,6 +254,8 @@ struct Kind {
   bool hasPartsOfSequences() const { return find(Role::wholeK) != nullptr; }
   // k and v may be scaled where q is not (CallElements::hasScaledKeys).
   bool takesScaledKeys() const;
+  // Blocks of rows of q and k may have scales of their own (CallElements::scaleRows).
+  bool takesScaleRows() const { return find(Role::descaleQ) != nullptr; }
   Walk walk() const { return isBackward() ? Walk::both : Walk::queries; }
   // Queries meet keys, so what calls compute depends on the pattern.
   bool walksPattern() const { return find(Role::q) && find(Role::out); }

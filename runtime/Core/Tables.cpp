@@ -100,11 +100,15 @@ std::string suffixesText() {
       outs.name(element.name, suffixOf(KindText{kind, element.dtype}.str()).c_str());
       keys.name(element.name, suffixOf(KindText{kind, {}, element.dtype}.str()).c_str());
     }
+  Object scales;
+  for (int64_t rows : kScaleRows)
+    scales.name(std::to_string(rows).c_str(), suffixOf(KindText{kind, {}, {}, {}, rows}.str()).c_str());
   return Object()
       .name("gradients_of", gradients.c_str())
       .field("out", outs.end())
       .field("keys", keys.end())
       .name("tf32", suffixOf(KindText{kind, {}, {}, Precision::tf32}.str()).c_str())
+      .field("scale_rows", scales.end())
       .end();
 }
 

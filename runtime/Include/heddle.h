@@ -142,7 +142,8 @@ typedef struct heddle_attention_args {
   int32_t page_size; /* kind "decode": rows of k, or 0 */
   float scale;       /* of q . k; 0 means 1 / sqrt(head_dim) */
   /* Beside q, k or v of e4m3, null elsewhere: what its elements are multiplied by, a positive finite number for each (batch,
-   * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]; of kind "decode" [sequences, kv_heads]. Null: 1. They
+   * head): [batch, heads], [batch, kv_heads] and [batch, kv_heads]; of kind "decode" [sequences, kv_heads]; of kind
+   * "forward_scale_rows_64" (or 128) for each 64 rows of q and k: [batch, heads, ceil(seqlen_q / 64)], and so k. Null: 1. They
    * lie where the tensors do; a launch takes the caller's word for their values, a call on the processors looks at them. */
   const float *descale_q, *descale_k, *descale_v;
   int64_t descale_q_stride[2], descale_k_stride[2], descale_v_stride[2]; /* 0: arrays are row-major */
@@ -181,8 +182,8 @@ typedef struct heddle_attention_args {
   int32_t sequences, max_pages;
   /* Kinds "quantize" and "quantize_rotated", else zero: e4m3 tensors of the shapes of q, k and v, which are bf16, fp16 or fp32, written completely
    * with descale_q, descale_k and descale_v, none of them null. A descale is that of a (batch, head): its largest finite
-   * magnitude / 448, at least 2^-126; 1 where all are 0. Elements are multiplied by 1 / descale and rounded to nearest
-   * even; infinity and NaN become NaN. A length of 0 leaves a tensor out. */
+   * magnitude / 448, at least 2^-126; 1 where all are 0; of kinds with "_scale_rows_64" that of each 64 rows of q and k.
+   * Elements are multiplied by 1 / descale and rounded to nearest even; infinity, NaN become NaN. Length 0 leaves a tensor out. */
   heddle_tensor quantized_q;
   heddle_tensor quantized_k;
   heddle_tensor quantized_v;
@@ -241,7 +242,8 @@ typedef struct heddle_kernel_query {
       kind; /* null means "forward"; "decode"; "cascade"; "quantize"; "quantize_rotated"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_e4m3_kv" behind each: k and v are
                      * e4m3, whatever q is; "_fp32_out" behind that: out is fp32, or "_fp16_out" of e4m3 fp16;
-                     * "_tf32" behind all: products of fp32 tensors rounded to tf32, which are exact else */
+                     * "_tf32" behind these: products of fp32 tensors rounded to tf32, which are exact else;
+                     * "_scale_rows_64" or "_scale_rows_128" behind all: so many rows of q and k share a scale (descale_q) */
   int64_t head_dim, value_dim;
   int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */
   int64_t tiles_per_row;                    /* mean visited 128-key tiles per 128-query tile; 0 if unknown */

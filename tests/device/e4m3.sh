@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# q, k and v of e4m3 with a scale for each head, every patterns/*.mlir, against the definition: head dims, groups of heads, unequal
+# q, k and v of e4m3 with a scale for each head, and for each block of rows of q and k, every patterns/*.mlir, against the definition: head dims, groups of heads, unequal
 # lengths, one row; rows longer than the tensor cores sum well; configurations, every type of out. 128k keys whose sum is known, one that outweighs the
 # others, NaN that only rows that keep it see (e4m3_rows.py), 1,000 launches with the same bits. Needs a GPU with wgmma.
 # shellcheck disable=SC2154 # run_command leaves its command there
@@ -22,6 +22,15 @@ try() { # try <pattern file> <shape> [config] [type of out]
   check "$name" "$seconds" "${command[@]}"
 }
 
+try_blocks() { # try_blocks <rows that share a scale> <pattern file> <shape> [config]
+  local name command
+  name="e4m3 $(basename "$2" .mlir) $3${4:+ $4}, scales of $1 rows"
+  read -r _ _ _ _ head_dim <<<"$3"
+  begins "$name" "$2" --head-dim="$head_dim" --dtype=e4m3 --scale-rows="$1" ${4:+--config="$4"} || return
+  run_command "$2" "$(inputs_of "$3, scales of $1 rows")" ${4:+--config="$4"} --make-operands --verify
+  check "$name" "$seconds" "${command[@]}"
+}
+
 for shape in "${shapes[@]}" "$long_shape"; do prepare_shape "$shape" "$shape" --dtype=e4m3; done
 for pattern in patterns/*.mlir; do
   for shape in "${shapes[@]}"; do
@@ -33,6 +42,19 @@ for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 flush_
 done
 for out in fp16 fp32; do
   for shape in "${shapes[@]}" "$long_shape"; do beside try patterns/causal.mlir "$shape" "" "$out"; done
+done
+
+# Scales of blocks of rows of q and k, with tiles of keys that are shorter, longer and across them.
+for rows in 64 128; do
+  for shape in "${shapes[@]}" "$long_shape"; do prepare_shape "$shape, scales of $rows rows" "$shape" --dtype=e4m3 --scale-rows="$rows"; done
+  for pattern in patterns/*.mlir; do
+    for shape in "${shapes[@]}"; do
+      ! takes_shape "$pattern" "$shape" || beside try_blocks "$rows" "$pattern" "$shape"
+    done
+  done
+  for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 block_m=128,block_n=128,stages=2 flush_tiles=1; do
+    beside try_blocks "$rows" patterns/full.mlir "$long_shape" "$config"
+  done
 done
 
 result_of() { # result_of <case> <keys> <pattern> [config]: leaves the file in `result`

@@ -33,6 +33,55 @@ def test_elements_and_scales_are_those_of_each_head(dtype):
         assert torch.equal(quantized.view(torch.uint8), wanted.view(torch.uint8))
 
 
+def expected_blocks(tensor, rows):
+    scales = torch.stack([block.float().abs().amax(dim=(1, 3)) / 448 for block in tensor.split(rows, 1)], 2)
+    factors = (1 / scales).repeat_interleave(rows, 2)[:, :, :tensor.shape[1]].transpose(1, 2)[..., None]
+    return (tensor.float() * factors).clamp(-448, 448).to(torch.float8_e4m3fn), scales
+
+
+@pytest.mark.parametrize("rows", [64, 128])
+def test_blocks_of_rows_of_q_and_k_have_scales_of_their_own(rows):
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, length, heads, 32) for length, heads in ((130, 4), (300, 2), (300, 2)))
+    q[0, 3], k[1, 70] = 1000, -500
+    low = heddle.quantize(q, k, v, scale_rows=rows)
+    for tensor, quantized, scale in zip((q, k), (low.q, low.k), low.descale):
+        wanted, wanted_scale = expected_blocks(tensor, rows)
+        assert scale.shape == wanted_scale.shape and torch.equal(scale, wanted_scale)
+        assert torch.equal(quantized.view(torch.uint8), wanted.view(torch.uint8))
+    assert torch.equal(low.v.view(torch.uint8), expected(v)[0].view(torch.uint8)) and low.descale[2].shape == (2, 2)
+    smoothed = heddle.quantize(q, k, v, "causal", smooth_k=True, scale_rows=rows)
+    assert torch.allclose(smoothed.k_mean, k.mean(1), atol=1e-3) and smoothed.descale[1].shape == low.descale[1].shape
+
+
+def test_calls_multiply_by_the_scales_of_rows_and_keys():
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, length, heads, 32) for length, heads in ((130, 4), (300, 2), (300, 2)))
+    q[:, 3] *= 1e5  # beside it others are 0, in its block alone
+    wanted = heddle.attention(q, k, v, "full")
+    by_heads, by_blocks = heddle.quantize(q, k, v), heddle.quantize(q, k, v, scale_rows=64)
+    errors_of = [(heddle.attention(*low[:3], "full", descale=low.descale).float() - wanted)[:, 64:].square().mean() for low in (by_heads, by_blocks)]
+    assert errors_of[1] < errors_of[0] / 10
+    rows = [(low * scale.repeat_interleave(64, 2)[:, :, :low.shape[1]].transpose(1, 2)[..., None])
+            for low, scale in ((by_blocks.q.float(), by_blocks.descale[0]), (by_blocks.k.float(), by_blocks.descale[1]))]
+    exact = heddle.attention(*rows, by_blocks.v.float() * by_blocks.descale[2][:, None, :, None], "full")
+    assert torch.allclose(heddle.attention(*by_blocks[:3], "full", descale=by_blocks.descale).float(), exact, rtol=2**-7, atol=1e-4)
+    prepared = heddle.prepare(*by_blocks[:3], "full", descale=by_blocks.descale)
+    assert torch.equal(prepared(), heddle.attention(*by_blocks[:3], "full", descale=by_blocks.descale))
+
+
+def test_scales_of_blocks_are_refused_with_what_fits():
+    q, k, v = tensors()
+    with pytest.raises(errors.InvalidArgumentError, match="scale_rows: expected 0, 64 or 128, got 32"):
+        heddle.quantize(q, k, v, scale_rows=32)
+    low = heddle.quantize(q, k, v, scale_rows=64)
+    assert low.descale[0].shape == (2, 4, 1) and low.descale[1].shape == (2, 2, 2)
+    with pytest.raises(errors.InvalidArgumentError, match=r"descale: expected scales of q and k .* of 64 or 128 rows of both, got \[2, 4, 3\] beside 50"):
+        heddle.attention(*low[:3], "full", descale=(torch.ones(2, 4, 3), *low.descale[1:]))
+    with pytest.raises(errors.InvalidArgumentError, match=r"descale_v: expected row-major fp32 of \[2, 2\]"):
+        heddle.attention(*low[:3], "full", descale=(*low.descale[:2], torch.ones(2, 2, 2)))
+
+
 def test_calls_read_what_it_gives():
     q, k, v = tensors()
     low = heddle.quantize(q, k, v)

@@ -141,6 +141,45 @@ TEST_CASE("elements of a call go together where k and v are scaled beside q, and
   CHECK_FALSE(Kind{KindBase::quantize}.takesScaledKeys());
 }
 
+TEST_CASE("the text of a kernel's kind says how many rows of q and k share a scale, if these are not all of a head") {
+  const Kind quantize = {KindBase::quantize};
+  for (int64_t rows : kScaleRows) {
+    const std::string suffix = "_scale_rows_" + std::to_string(rows);
+    const CallElements blocks = CallElements(DType::e4m3, DType::fp16).withScaleRows(rows);
+    CHECK(KindText::of(Kind(), blocks).str() == "forward_fp16_out" + suffix);
+    const Result<KindText> text = KindText::parse("quantize" + suffix);
+    REQUIRE(text.isOk());
+    CHECK(text->kind == quantize);
+    CHECK(text->str() == "quantize" + suffix);
+    CHECK(text->elements(DType::bf16).scaleRows == rows);
+    CHECK(KernelFamily::of("digest", {Kind(), blocks, 64, 64}, "heddle").shape()->elements.scaleRows == rows);
+    CHECK(checkScaleRows(Kind(), blocks).isOk());
+    CHECK(checkScaleRows(quantize, CallElements(DType::bf16).withScaleRows(rows)).isOk());
+  }
+  CHECK(KindText::parse("forward")->elements(DType::e4m3).scaleRows == 0);
+  for (const char *bad : {"_scale_rows_64", "forward_scale_rows_32", "forward_scale_rows_64_fp16_out",
+                          "forward_scale_rows_64_scale_rows_64", "forward_scale_rows_"})
+    CHECK_MESSAGE(!KindText::parse(bad).isOk(), bad);
+  CHECK(CallElements().withScaleRows(64).scaleBlocks(129) == 3);
+  CHECK(CallElements().withScaleRows(64).scaleBlocks(0) == 0);
+  CHECK(CallElements().scaleBlocks(129) == 1);
+}
+
+TEST_CASE("scales of blocks of rows are for q, k and v of e4m3 in forward calls, and for what is quantised") {
+  const CallElements blocks = CallElements(DType::e4m3).withScaleRows(64);
+  CHECK(checkScaleRows(Kind{KindBase::decode}, blocks).message() ==
+        "serves scales of heads, not of blocks of 64 rows; calls of kinds forward, quantize and quantize_rotated have "
+        "these");
+  CHECK(checkScaleRows(Kind(), CallElements(DType::bf16).withScaleRows(128)).message() ==
+        "serves scales of blocks of rows beside q, k and v of e4m3, not beside bf16, bf16 and bf16; leave them scales "
+        "of heads");
+  CHECK_FALSE(checkScaleRows(Kind(), CallElements(DType::bf16).withKeys(DType::e4m3).withScaleRows(64)).isOk());
+  CHECK(checkScaleRows(Kind(), CallElements(DType::e4m3).withScaleRows(32)).message() ==
+        "serves scales of heads, or of blocks of 64 or 128 rows of q and k, not of blocks of 32 rows");
+  for (const Kind &kind : Kind::all())
+    CHECK(kind.hasSize(RoleExtent::kBlocks) == kind.takesScaleRows());
+}
+
 TEST_CASE("the text of a kernel's kind says of what precision products are, and fp32 inputs need not say that out is") {
   const Result<KindText> text = KindText::parse("backward_of_2_fp32_out_tf32");
   REQUIRE(text.isOk());

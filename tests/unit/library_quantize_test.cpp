@@ -3,6 +3,7 @@
 #include "support/Places.h"
 #include "fake_cuda/FakeCuda.h"
 #include "library_fixture.h"
+#include "runtime/Core/ElementConvert.h"
 
 #include <algorithm>
 #include <cmath>
@@ -184,6 +185,64 @@ TEST_CASE("where a channel of q and k stands out, a rotation makes attention in 
   CHECK(rotated < plain / 3);
 }
 
+TEST_CASE("blocks of rows of q and k have scales of their own, which forward calls of that kind read") {
+  const PatternHandle pattern = parse("attn.pattern @full() {\n  %m = attn.full\n  attn.softmax union(%m)\n}");
+  OutlierCall call; // 96 rows: two blocks of 64
+  for (int64_t c = 0; c < OutlierCall::kDim; ++c)
+    call.q[OutlierCall::at(70, 3, c)] *= 8;
+  auto args = sized<heddle_attention_args>();
+  args.q = OutlierCall::tensorOf(call.q.data(), HEDDLE_FP32),
+  args.k = OutlierCall::tensorOf(call.k.data(), HEDDLE_FP32);
+  args.v = OutlierCall::tensorOf(call.v.data(), HEDDLE_FP32);
+  args.quantized_q = OutlierCall::tensorOf(call.bytes[0].data(), HEDDLE_E4M3);
+  args.quantized_k = OutlierCall::tensorOf(call.bytes[1].data(), HEDDLE_E4M3);
+  args.quantized_v = OutlierCall::tensorOf(call.bytes[2].data(), HEDDLE_E4M3);
+  std::vector<float> ofQ(OutlierCall::kHeads * 2, NAN), ofK = ofQ, ofV(OutlierCall::kHeads, NAN);
+  args.descale_q = ofQ.data(), args.descale_k = ofK.data(), args.descale_v = ofV.data();
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize_scale_rows_64", &args, 1));
+  float first = 0, second = 0;
+  for (int64_t row = 0; row < OutlierCall::kRows; ++row)
+    for (int64_t c = 0; c < OutlierCall::kDim; ++c)
+      (row < 64 ? first : second) = std::max(row < 64 ? first : second, std::abs(call.q[OutlierCall::at(row, 3, c)]));
+  CHECK(ofQ[6] == first / 448);
+  CHECK(ofQ[7] == second / 448);
+  CHECK(ofQ[7] > 2 * ofQ[6]);
+  auto forward = sized<heddle_attention_args>();
+  forward.q = args.quantized_q, forward.k = args.quantized_k, forward.v = args.quantized_v;
+  forward.descale_q = args.descale_q, forward.descale_k = args.descale_k, forward.descale_v = args.descale_v;
+  Elements out(OutlierCall::kCount), lse(OutlierCall::kHeads * OutlierCall::kRows), again(OutlierCall::kCount);
+  forward.out = OutlierCall::tensorOf(out.data(), HEDDLE_FP32), forward.lse = lse.data();
+  forward.scale = OutlierCall::kScale / 8;
+  CHECK_OK(heddle_cpu_run(pattern.get(), "forward_fp32_out_scale_rows_64", &forward, 1));
+  Elements dense[3] = {call.q, call.k, call.v}; // the elements with their scales, in fp32
+  for (int64_t row = 0; row < OutlierCall::kRows; ++row)
+    for (int64_t head = 0; head < OutlierCall::kHeads; ++head)
+      for (int64_t c = 0; c < OutlierCall::kDim; ++c) {
+        const size_t at = OutlierCall::at(row, head, c);
+        const float scales[] = {ofQ[size_t(head * 2 + row / 64)], ofK[size_t(head * 2 + row / 64)], ofV[size_t(head)]};
+        for (int i = 0; i < 3; ++i)
+          dense[i][at] = heddle::e4m3ToFloat(call.bytes[i][at]) * scales[i];
+      }
+  forward.q = OutlierCall::tensorOf(dense[0].data(), HEDDLE_FP32), forward.k = forward.v = forward.q;
+  forward.k.ptr = dense[1].data(), forward.v.ptr = dense[2].data();
+  forward.descale_q = forward.descale_k = forward.descale_v = nullptr;
+  forward.out.ptr = again.data();
+  CHECK_OK(heddle_cpu_run(pattern.get(), "forward", &forward, 1));
+  double most = 0;
+  for (size_t i = 0; i < out.size(); ++i)
+    most = std::max(most, double(std::abs(out[i] - again[i])));
+  CHECK(most < 1e-5);
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "forward_scale_rows_64", &forward, 1), HEDDLE_UNSUPPORTED,
+                "serves scales of blocks of rows beside q, k and v of e4m3, not beside fp32, fp32 and fp32");
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "decode_scale_rows_64", &forward, 1), HEDDLE_UNSUPPORTED,
+                "serves scales of heads, not of blocks of 64 rows");
+  ofQ[7] = -1;
+  forward.q = args.quantized_q, forward.k = args.quantized_k, forward.v = args.quantized_v;
+  forward.descale_q = ofQ.data();
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "forward_fp32_out_scale_rows_64", &forward, 1), HEDDLE_INVALID_ARGUMENT,
+                "descale_q: element 7: expected a finite number above 0");
+}
+
 TEST_CASE("a rotation is of signs, one for each channel of q and k, and is apart from what is written") {
   const PatternHandle pattern = parse(kWindowText);
   QuantizeCall call;
@@ -241,8 +300,9 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   };
   const KernelHandle rotating = compiled("quantize_rotated", HEDDLE_FP32);
   CHECK(infoOf(rotating.get()).spill_bytes == 0);
-  for (const char *kind : {"quantize", "quantize_rotated"})
+  for (const char *kind : {"quantize", "quantize_rotated", "quantize_scale_rows_64", "quantize_rotated_scale_rows_128"})
     CHECK(infoOf(compiled(kind, HEDDLE_BF16).get()).spill_bytes == 0);
+  const KernelHandle ofBlocks = compiled("quantize_scale_rows_64", HEDDLE_FP32);
   problem.head_dim = problem.value_dim = 512;
   CHECK(infoOf(compiled("quantize_rotated", HEDDLE_BF16).get()).spill_bytes == 0);
   QuantizeCall call;
@@ -257,7 +317,7 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   CHECK_OK(heddle_kernel_workspace(kernel.get(), &call.args, &bytes));
   constexpr int64_t kPieces = 3 * kHeads; // each head is one; those that are read again, and what was found in each
   CHECK(bytes == 256 + 16 * kHeads * kDim + 256 + 4 * kPieces); // behind counters of heads, a ticket, and columns
-  alignas(256) static unsigned char workspace[2048];
+  alignas(256) static unsigned char workspace[4096];
   std::fill_n(workspace, sizeof workspace, 0xff);
   call.args.workspace = workspace, call.args.workspace_bytes = bytes;
   const auto launchesOf = [&](const heddle_attention_args &args, const heddle_kernel *launched) {
@@ -270,6 +330,12 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   CHECK(launchesOf(call.args, kernel.get()) == 1);
   CHECK(workspace[0] + workspace[175] + workspace[256] + workspace[bytes - 1] == 0);
   CHECK(workspace[176] + workspace[bytes] == 2 * 0xff);
+  uint64_t bytesOfBlocks = 0; // also what blocks know of columns; of one block a head here
+  CHECK_OK(heddle_kernel_workspace(ofBlocks.get(), &call.args, &bytesOfBlocks));
+  CHECK(bytesOfBlocks == bytes + 8 * kHeads * kDim);
+  call.args.workspace_bytes = bytesOfBlocks;
+  CHECK(launchesOf(call.args, ofBlocks.get()) == 1);
+  call.args.workspace_bytes = bytes;
   call.args.k_mean = reinterpret_cast<float *>(base + 0x10000 * ++place);
   CHECK(launchesOf(call.args, kernel.get()) == 1);
   call.args.q.size[1] = call.args.quantized_q.size[1] = 0;

@@ -23,10 +23,11 @@ AttentionSizes sizesOf(int64_t batch, int64_t rows, int64_t keys, int64_t heads,
 }
 
 struct QuantizeCall {
-  explicit QuantizeCall(const AttentionSizes &sizes, DType dtype = DType::bf16) {
+  explicit QuantizeCall(const AttentionSizes &sizes, DType dtype = DType::bf16, int64_t scaleRows = 0) {
     auto made = randomAttentionInputs(sizes, dtype, 3, kQuantize);
     REQUIRE_MESSAGE(made.isOk(), made.status().message());
     inputs = made.take();
+    inputs.setScaleRows(scaleRows);
   }
 
   /// What is not written stays so: a NaN, and scales of NaN.
@@ -63,7 +64,7 @@ struct QuantizeCall {
   RoleTensors onCpu() const {
     RoleTensors results = resultsBefore();
     CpuCall call;
-    call.elements = CallElements(inputs.dtype());
+    call.elements = inputs.elements();
     for (const RoleSpec &role : inputs.given())
       call.give(role.role, inputs.of(role.role).data.data());
     for (Role role : written())
@@ -124,7 +125,7 @@ bool areAlike(const HostTensor &a, const HostTensor &b) {
 
 struct QuantizeKernel {
   explicit QuantizeKernel(const std::string &changes = "", DType dtype = DType::bf16, int64_t headDim = 64,
-                          int64_t valueDim = 64, const Kind &kind = kQuantize) {
+                          int64_t valueDim = 64, const Kind &kind = kQuantize, int64_t scaleRows = 0) {
     const auto file = loaded(test::places().patterns + "/causal.mlir");
     auto prepared = preparePattern(*file, PassFunctions::ofDefaults, Walk::queries);
     REQUIRE_MESSAGE(prepared.isOk(), prepared.status().message());
@@ -132,7 +133,7 @@ struct QuantizeKernel {
     shape.kind = kind;
     shape.arch = *findGpuArch("sm_80");
     shape.headDim = headDim, shape.valueDim = valueDim;
-    shape.elements = CallElements(dtype);
+    shape.elements = CallElements(dtype).withScaleRows(scaleRows);
     const KernelRequest request = makeRequest(*prepared, shape);
     auto config = parseConfig(request, "skeleton=" + kind.name() + changes);
     REQUIRE_MESSAGE(config.isOk(), config.status().message());
@@ -399,6 +400,66 @@ TEST_CASE("signs of a tensor file are 1 or -1, one for each channel; random ones
   CHECK(refusal(other) == "attention arguments: rotation: element 63: expected 1 or -1, got 0.000000");
   CHECK(refusal(randomSigns({32}, 1, "rotation")) == "tensor 'rotation' is fp32 [32]; expected [64]");
   CHECK_FALSE(refusal({}).empty());
+}
+
+namespace {
+
+struct BlockKernel : QuantizeKernel {
+  explicit BlockKernel(int64_t scaleRows, const std::string &changes = "", DType dtype = DType::bf16,
+                       int64_t headDim = 64, int64_t valueDim = 64, const Kind &kind = kQuantize)
+      : QuantizeKernel(changes, dtype, headDim, valueDim, kind, scaleRows) {}
+};
+
+} // namespace
+
+TEST_CASE(
+    "blocks of rows with scales of their own: of less than a piece, of several, the last one shorter, of no rows") {
+  for (int64_t rows : kScaleRows) {
+    const BlockKernel kernel(rows); // a piece has 128 rows
+    kernel.check(QuantizeCall(sizesOf(2, 300, 515, 4, 2), DType::bf16, rows));
+    kernel.check(QuantizeCall(sizesOf(1, 1, 128, 2, 1), DType::bf16, rows), 132);
+    kernel.check(QuantizeCall(sizesOf(1, 0, 40, 2, 2), DType::bf16, rows));
+    kernel.check(QuantizeCall(sizesOf(3, 64, 0, 3, 1), DType::bf16, rows), 1);
+  }
+  const QuantizeCall call(sizesOf(1, 300, 129, 2, 1), DType::fp16, 64);
+  BlockKernel(64, ",units=1,warps=1", DType::fp16).check(call); // 4 rows
+  BlockKernel(64, ",heads=3", DType::fp16).check(call);
+  BlockKernel(64, ",units=1,warps=1,min_blocks=1,slots=9,ahead=2", DType::fp16).check(call);
+  BlockKernel(128, ",units=2,warps=2,heads=1,min_blocks=1,slots=3,ahead=1", DType::fp32, 80, 32)
+      .check(QuantizeCall(sizesOf(2, 170, 260, 3, 3, 80, 32), DType::fp32, 128));
+  const RoleTensors results = call.onCpu();
+  CHECK(results.descaleQ.shape == std::vector<int64_t>{1, 2, 5});
+  CHECK(results.descaleK.shape == std::vector<int64_t>{1, 1, 3});
+  CHECK(results.descaleV.shape == std::vector<int64_t>{1, 1});
+  const auto largestOf = [&](int64_t first, int64_t end) {
+    float largest = 0;
+    for (int64_t i = first * 64; i < end * 64; ++i)
+      largest = std::max(largest, std::abs(call.inputs.k.get(i)));
+    return largest;
+  };
+  CHECK(results.descaleK.get(1) == largestOf(64, 128) / 448);
+  CHECK(results.descaleK.get(2) == largestOf(128, 129) / 448);
+}
+
+TEST_CASE("blocks of rows with scales of their own: of k less the mean of all of its rows, of rotated rows") {
+  for (const char *changes : {"", ",heads=3,lead=0", ",slots=2,ahead=1,min_blocks=1", ",units=1,slots=9,ahead=2"}) {
+    QuantizeCall smoothed(sizesOf(2, 40, 515, 4, 2), DType::bf16, 64);
+    smoothed.smooth();
+    BlockKernel(64, changes).checkSmoothed(smoothed);
+  }
+  QuantizeCall wide(sizesOf(1, 3, 270, 1, 1, 80, 32), DType::fp32, 128);
+  wide.smooth();
+  wide.inputs.k.set(80 * 9 + 4, INFINITY);
+  BlockKernel(128, ",warps=2,units=1", DType::fp32, 80, 32).checkSmoothed(wide);
+  QuantizeCall none(sizesOf(1, 3, 0, 1, 1), DType::bf16, 64);
+  none.inputs.kMean = HostTensor::zeros(DType::fp32, {1, 1, 64});
+  CHECK(BlockKernel(64).run(none, 2, BlockOrder::ascending).kMean.get(63) == 0);
+  QuantizeCall rotated(sizesOf(2, 150, 131, 4, 2, 96, 32), DType::bf16, 64);
+  rotated.rotate();
+  const BlockKernel rotating(64, "", DType::bf16, 96, 32, kRotated);
+  rotating.check(rotated);
+  rotated.smooth();
+  rotating.checkSmoothed(rotated);
 }
 
 TEST_CASE("e4m3 is no input") {

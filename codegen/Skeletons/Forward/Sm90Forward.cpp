@@ -231,6 +231,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
       printer.noSmem(region);
   if (sm90MakesPairs(request))
     printPairRows(printer, request);
+  printer.constant("kScaleRows", request.elements.scaleRows);
   printer.constant("kMapsPerRate", rates.mapsPerRate());
   printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));

@@ -6,6 +6,7 @@
 #include "Forward/score_chain.cuh"
 #include "Forward/score_mask.cuh"
 #include "Forward/sm90_pair_steps.cuh"
+#include "Forward/sm90_scales.cuh"
 #include "Forward/sm90_softmax.cuh"
 #include "Forward/sm90_split_kv.cuh"
 #include "Forward/sm90_totals.cuh"
@@ -32,47 +33,6 @@ public:
 private:
   static constexpr int kFirstBarrier = 1; // 0 is __syncthreads
   int32_t consumer;
-};
-
-// What the producer says of a key tile.
-template <class K> struct KeyTileHeader {
-  int32_t firstKey;
-  int32_t flags;     // decides within a step
-  int32_t following; // the same, uniform: decides how the walk goes on
-
-  DEV explicit KeyTileHeader(int32_t slot) {
-    const auto header = loadRecord<TileHeader>(K::tileHeader(slot));
-    firstKey = header.firstKey;
-    flags = header.flags;
-    following = uniform(flags);
-  }
-};
-
-// What the scores and the values of an item are multiplied by, which elements may have factors for. `of` has ownItem().
-template <class K, bool AreScaled> class ItemScales {
-  using Params = ParamsOf<K>;
-
-public:
-  template <class Of> DEV void find(const Params &, const Of &) {}
-  DEV float ofScores(const Params &p) const { return p.scaleLog2; }
-  template <class Of> DEV float ofValues(const Params &, const Of &) const { return 1.f; }
-};
-template <class K> class ItemScales<K, true> {
-  using Params = ParamsOf<K>;
-
-public:
-  template <class Of> DEV void find(const Params &p, const Of &of) {
-    const WorkItem<K> item = of.ownItem();
-    scaleLog2 = p.scaleLog2 * p.ofScores(item.batch * p.heads + item.head, item.batch * p.kvHeads + item.kvHead);
-  }
-  DEV float ofScores(const Params &) const { return scaleLog2; }
-  template <class Of> DEV float ofValues(const Params &p, const Of &of) const {
-    const WorkItem<K> item = of.ownItem();
-    return p.ofValues(item.batch * p.kvHeads + item.kvHead);
-  }
-
-private:
-  float scaleLog2;
 };
 
 template <class K> class Consumer {
@@ -224,7 +184,7 @@ private:
     const KeyTileHeader<K> tile(keys.slot());
     ptx::waitMma<0>();
     ptx::pin(scores[0]);
-    readScores(scores);
+    readScores(scores, tile);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     RowValues<K> factor;
@@ -245,7 +205,7 @@ private:
     const KeyTileHeader<K> tile(keys.slot());
     ptx::waitMma<1>();
     ptx::pin(scores[0]);
-    readScores(scores);
+    readScores(scores, tile);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     bool hasMoved = false;
@@ -292,10 +252,11 @@ private:
   }
 
   // The product of q and k has arrived. What pairs are to be multiplied by lies beside the keys, for their weights too.
-  DEV void readScores(Scores<K> &scores) {
+  DEV void readScores(Scores<K> &scores, const KeyTileHeader<K> &tile) {
     pairs.scaleScores(scores, keys.slot());
     if (!K::kArePairs)
       releaseKeys();
+    scales.scale(scores, p, *this, tile);
   }
 
   DEV void takeWeights(Scores<K> &scores) {
@@ -353,7 +314,7 @@ private:
   Probabilities<K> weights;
   bool isExact;
   bool sharesTiles;
-  ItemScales<K, K::kIsScaled> scales;
+  ItemScales<K, K::kIsScaled, (K::kScaleRows > 0)> scales;
   PairSteps<K, K::kArePairs> pairs;
   Totals<K> totals;
 };

@@ -26,6 +26,7 @@
 //   Element              of q, k and v; kElementBytes, kMmaStep, kLargestExponent are its numbers
 //   OutElement           of out; kOutFloat32 1: out is fp32
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount]   distinct rates, ascending
+//   kScaleRows           so many rows of q and k of a head have a factor of their own; 0: all of a head
 //   kMapsPerRate         tensor maps of one rate (sm90_params.cuh)
 //   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_bits.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
@@ -96,6 +97,7 @@ private:
                 "head dims are multiples of 8 up to 256");
   static_assert(K::kValueDim % kHeadDimStep == 0 && K::kValueDim <= kMaxHeadDim,
                 "value dims are multiples of 8 up to 256");
+  static_assert(K::kScaleRows == 0 || K::kIsScaled, "elements without factors have no blocks");
   static_assert(!K::kSplitsLast || K::kGrid == kGridStride,
                 "a last round is known where blocks take items at a stride");
   static_assert(!K::kSplitsLong || K::kGrid != kGridTile, "blocks that share splits stay until nothing is left");

@@ -20,8 +20,8 @@ template <class Traits> struct ForwardMaps : Traits {
   static constexpr int kMapCount = kFactorMaps + (Traits::kArePairs ? Traits::kKeyRateCount * Traits::kMapsPerRate : 0);
 };
 
-// What elements are multiplied by, for each (batch, head) of q and (batch, kv head) of k and v; null: 1. Elements that
-// have none say nothing of them.
+// What elements are multiplied by, for each (batch, head) of q and (batch, kv head) of k and v; null: 1. With kScaleRows of
+// q and k for each block of so many of its rows. Elements that have none say nothing of them.
 template <bool AreScaled> struct Descales {};
 template <> struct Descales<true> {
   const float *descaleQ, *descaleK, *descaleV;

@@ -79,7 +79,7 @@ int64_t leastRegisters(const KernelRequest &request, const QuantizeConfig &confi
 
 SmemLayout layoutOf(const KernelRequest &request, const QuantizeConfig &config) {
   SmemLayout layout;
-  layout.append("control", quantize::controlBytes(config.warps, config.slots));
+  layout.append("control", quantize::controlBytes(config.warps, config.slots, request.elements.scaleRows));
   layout.append("columns",
                 quantize::stepRows(config.warps, request.headDim) * request.headDim * int64_t(sizeof(float)));
   layout.append("held", config.slots * config.pieceBytes(request));
@@ -96,6 +96,30 @@ constexpr QuantizedRole kRolesOfTensors[quantize::kTensors] = {
     {Role::q, Role::quantizedQ, Role::descaleQ, LaunchSymbol::seqlenQ, LaunchSymbol::heads},
     {Role::k, Role::quantizedK, Role::descaleK, LaunchSymbol::seqlenK, LaunchSymbol::kvHeads},
     {Role::v, Role::quantizedV, Role::descaleV, LaunchSymbol::seqlenK, LaunchSymbol::kvHeads}};
+
+bool hasBlocks(const KernelRequest &request, const QuantizedRole &tensor) {
+  return request.elements.scaleRows > 0 && tensor.from != Role::v;
+}
+
+/// Of a head, with a scale each; at least one.
+LaunchExpr blocksOf(const KernelRequest &request, const QuantizedRole &tensor) {
+  return hasBlocks(request, tensor) ? max(ceilDiv(tensor.rows, request.elements.scaleRows), 1) : LaunchExpr(1);
+}
+
+/// Of what has a scale.
+LaunchExpr piecesOf(const KernelRequest &request, const QuantizedRole &tensor, int64_t pieceRows) {
+  const LaunchExpr rows = hasBlocks(request, tensor) ? LaunchExpr(request.elements.scaleRows) : LaunchExpr(tensor.rows);
+  return max(ceilDiv(rows, pieceRows), 1);
+}
+
+/// Of a batch element, all that has counters: what has a scale, and where blocks have, heads of k, whose blocks are smoothed
+/// together.
+LaunchExpr countedHeads(const KernelRequest &request) {
+  LaunchExpr heads = request.elements.scaleRows > 0 ? LaunchExpr(LaunchSymbol::kvHeads) : LaunchExpr(0);
+  for (const QuantizedRole &tensor : kRolesOfTensors)
+    heads = heads + LaunchExpr(tensor.heads) * blocksOf(request, tensor);
+  return heads;
+}
 
 class Quantize final : public Family<QuantizeConfig, KindBase::quantize, AnyInstructions, layoutOf> {
 public:
@@ -186,19 +210,25 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
   plan.serves.qOrigin = QOriginRule::given; // which no element depends on
   plan.serves.bounds.clear();               // nor on the pattern
   const LaunchExpr batch = Symbol::batch;
-  const LaunchExpr words =
-      batch * (LaunchExpr(Symbol::heads) + LaunchExpr(Symbol::kvHeads) * 2) * quantize::kWordsOfHead +
-      quantize::kWordsOfTicket;
+  const LaunchExpr words = batch * countedHeads(request) * quantize::kWordsOfHead + quantize::kWordsOfTicket;
   const LaunchExpr columnWords = batch * Symbol::kvHeads * (request.headDim * quantize::kWordsOfColumn);
   const PointerSource counters = plan.appendRegion("counters", words * int64_t(sizeof(uint32_t)));
   const PointerSource columns = plan.appendRegion("columns", columnWords * int64_t(sizeof(uint32_t)));
   KernelLaunch &launch = plan.launches.emplace_back();
   if (rotates(request))
     launch.appendPointer(Role::rotation);
+  if (request.elements.scaleRows > 0) {
+    const LaunchExpr endWords =
+        batch * Symbol::kvHeads * blocksOf(request, kRolesOfTensors[1]) * (request.headDim * quantize::kWordsOfEnds);
+    const PointerSource ends = plan.appendRegion("ends", endWords * int64_t(sizeof(uint32_t)));
+    launch.appendPointer(ends);
+    launch.clears.push_back({ends, 0, endWords, 0});
+  }
   LaunchExpr pieces = 0, heads = 0, most = 0;
   for (const QuantizedRole &tensor : kRolesOfTensors) {
     const int64_t dim = tensor.from == Role::v ? request.valueDim : request.headDim;
-    const LaunchExpr ofHead = max(ceilDiv(tensor.rows, config.pieceRows(dim)), 1);
+    const LaunchExpr blocks = blocksOf(request, tensor);
+    const LaunchExpr ofHead = piecesOf(request, tensor, config.pieceRows(dim));
     for (Role role : {tensor.from, tensor.to, tensor.descale})
       launch.appendPointer(role);
     for (Role role : {tensor.from, tensor.to})
@@ -206,9 +236,9 @@ LaunchPlan Quantize::planLaunch(const KernelRequest &request, const KernelConfig
     for (const LaunchExpr &value : {LaunchExpr(tensor.rows), LaunchExpr(tensor.heads), ofHead, pieces, heads})
       launch.appendI32(value);
     launch.appendI32(0); // the struct ends at a multiple of eight bytes
-    pieces = pieces + batch * tensor.heads * ofHead;
-    heads = heads + batch * tensor.heads;
-    most = max(most, ofHead);
+    pieces = pieces + batch * tensor.heads * blocks * ofHead;
+    heads = heads + batch * tensor.heads * blocks;
+    most = max(most, request.elements.scaleRows ? blocks * ofHead : ofHead);
   }
   const LaunchExpr pieceWords = config.slots > 0 ? pieces : LaunchExpr(0);
   const PointerSource dropped = plan.appendRegion("dropped", pieceWords * int64_t(sizeof(int32_t)));
@@ -234,6 +264,7 @@ std::string Quantize::traits(const KernelRequest &request, const KernelConfig &g
   TraitsPrinter printer(request, given);
   printer.constant("kConvertsE4m3", request.arch->features.hasFp8Mma);
   printer.constant("kRotates", rotates(request));
+  printer.constant("kScaleRows", request.elements.scaleRows);
   printer.smem(layoutOf(request, config));
   return printer.str();
 }

@@ -1,4 +1,4 @@
-// q, k and v as e4m3, each head with a scale of its own, in one launch: a scale needs the whole head before the first of
+// q, k and v as e4m3, each head with a scale of its own, or blocks of its rows of q and k, in one launch: a scale needs the whole head before the first of
 // its elements can be rounded. Needs prelude.cuh before it in the source.
 //
 // Blocks take numbers from a counter, each of which is a piece of a head. Elements wait for their head in shared memory
@@ -14,6 +14,7 @@
 //   kEvictFirst          1: what is read the second time and what is written need not stay in the cache
 //   kConvertsE4m3        1: there is an instruction that rounds to e4m3
 //   kRotates             1: rows of q and k are rotated
+//   kScaleRows           so many rows of a head of q and k have a scale of their own; 0: all of a head have one
 //   kHeadDim, kValueDim  multiples of 16
 //   Element              of q, k and v
 //   kSmemControl         where the words lie that the threads of a block exchange

@@ -24,6 +24,10 @@ DEV uint32_t ascending(float value) {
 }
 DEV float numberOf(uint32_t word) { return __uint_as_float(word & 0x80000000u ? word & 0x7fffffffu : ~word); }
 
+template <class K> DEV uint32_t *endsOf(const PiecePlace<K> &place, int32_t block, int column) {
+  return place.ends + (static_cast<int64_t>(block) * K::kHeadDim + column) * quantize::kWordsOfEnds;
+}
+
 template <Column Which> DEV void combine(float &all, float value) {
   if constexpr (Which == Column::sum)
     all += value;
@@ -83,6 +87,14 @@ template <Column Which> DEV void addColumn(uint32_t *words, float all) {
   }
 }
 
+// Where what is found of a column is added: of its head, and the ends of a block with a scale of its own, to that.
+template <Column Which, class K> DEV void addColumn(const PiecePlace<K> &place, int column, float all) {
+  if constexpr (K::kScaleRows > 0 && Which != Column::sum)
+    addColumn<Which>(endsOf(place, place.block, column) - quantize::kWordsOfEnds, all);
+  else
+    addColumn<Which>(place.columns + column * quantize::kWordsOfColumn, all);
+}
+
 // `rows`: in shared memory, a row of columns for each row of a step. `all`: what this thread has of them.
 template <Column Which, bool IsRotated, class K>
 DEV void addColumns(const PiecePlace<K> &place, const UnitValues &all, float *rows) {
@@ -97,7 +109,7 @@ DEV void addColumns(const PiecePlace<K> &place, const UnitValues &all, float *ro
     float whole = startOf<Which>();
     for (int row = 0; row < kStepRows<K, kDim>; ++row)
       combine<Which>(whole, rows[row * kDim + column]);
-    addColumn<Which>(place.columns + column * quantize::kWordsOfColumn, whole);
+    addColumn<Which>(place, column, whole);
   }
   __syncthreads();
 }
@@ -153,6 +165,35 @@ template <class K> DEV void settleColumns(const PiecePlace<K> &place) {
     const float left = fmaxf(numberOf(ends[0]) - mean, numberOf(ends[1]) + mean);
     if (ends[0] != 0 && left < INFINITY)
       ptx::raiseGlobal(place.counters, __float_as_uint(fmaxf(left, 0.0f)));
+  }
+}
+
+// The same where blocks have scales of their own: behind the means, each warp looks at other blocks.
+template <class K> DEV void settleMeans(const PiecePlace<K> &place) {
+  for (int column = firstColumn<K>(); column < K::kHeadDim; column += K::kUnitThreads) {
+    uint32_t sum[2];
+    ptx::loadCoherent8(place.columns + column * quantize::kWordsOfColumn, sum);
+    const int64_t units = static_cast<int64_t>(static_cast<uint64_t>(sum[1]) << 32 | sum[0]);
+    place.mean[column] = static_cast<float>(static_cast<double>(units) / kSumUnits / max(place.rowsOfHead, 1));
+  }
+}
+
+template <class K> DEV void settleBlocks(const PiecePlace<K> &place) {
+  if (static_cast<int>(threadIdx.x) >= K::kUnitThreads)
+    return;
+  for (int32_t block = threadIdx.x / 32; block < place.blocks; block += K::kWarps) {
+    float largest = 0;
+    for (int column = threadIdx.x % 32; column < K::kHeadDim; column += 32) {
+      uint32_t ends[2];
+      ptx::loadCoherent8(endsOf(place, block, column), ends);
+      const float mean = place.mean[column];
+      const float left = fmaxf(numberOf(ends[0]) - mean, numberOf(ends[1]) + mean);
+      if (ends[0] != 0 && left < INFINITY)
+        largest = fmaxf(largest, left);
+    }
+    const int32_t bits = ptx::largestOfWarp(__float_as_int(largest));
+    if (threadIdx.x % 32 == 0)
+      ptx::raiseGlobal(place.firstCounters + block * quantize::kWordsOfHead, static_cast<uint32_t>(bits));
   }
 }
 

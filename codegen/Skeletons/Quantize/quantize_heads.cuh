@@ -53,20 +53,40 @@ template <class K> DEV float largestOfPiece(const Piece<K> &piece) {
   return largest;
 }
 
+// Counts the pieces that are in what the piece waits for, and how many that are.
+template <class K> DEV uint32_t *arrivalsOf(const PiecePlace<K> &place) {
+  if constexpr (K::kScaleRows > 0)
+    if (place.columns)
+      return place.arrivals;
+  return place.counters + 1;
+}
+template <class K> DEV int32_t piecesOfSmoothed(const PiecePlace<K> &place) {
+  if constexpr (K::kScaleRows > 0)
+    return place.piecesOfWhole;
+  else
+    return place.piecesOfHead;
+}
+
 // The same of columns, by all threads, behind a barrier.
 template <class K> DEV void publishColumns(Piece<K> &piece) {
-  static_assert(sizeof(Piece<K>) <= quantize::pieceBytes(K::kWarps), "quantize_layout.cuh reserves it");
+  static_assert(sizeof(Piece<K>) <= quantize::pieceBytes(K::kWarps, K::kScaleRows), "quantize_layout.cuh reserves it");
   const PiecePlace<K> &place = piece.place;
   const bool isTeller = threadIdx.x == kTeller<K>;
   if (isTeller)
-    piece.isLast = ptx::addAcquireRelease(place.counters + 1, 1) + 1 == static_cast<uint32_t>(place.piecesOfHead);
+    piece.isLast = ptx::addAcquireRelease(arrivalsOf(place), 1) + 1 == static_cast<uint32_t>(piecesOfSmoothed(place));
   __syncthreads();
   if (!piece.isLast)
     return;
-  settleColumns(place);
+  if constexpr (K::kScaleRows > 0) {
+    settleMeans(place);
+    __syncthreads();
+    settleBlocks(place);
+  } else {
+    settleColumns(place);
+  }
   __syncthreads();
   if (isTeller)
-    ptx::addRelease(place.counters + 1, 1);
+    ptx::addRelease(arrivalsOf(place), 1);
 }
 
 // When all pieces of the head are known: what its elements are multiplied by.
@@ -78,7 +98,7 @@ template <class K> DEV float factorOf(const PiecePlace<K> &place, uint32_t large
   return 1.0f / descale;
 }
 template <class K> DEV uint32_t waitForCounted(const PiecePlace<K> &place) {
-  while (ptx::loadAcquire4(place.counters + 1) != static_cast<uint32_t>(place.settledAt))
+  while (ptx::loadAcquire4(arrivalsOf(place)) != static_cast<uint32_t>(place.settledAt))
     ;
   return ptx::loadAcquire4(place.counters);
 }

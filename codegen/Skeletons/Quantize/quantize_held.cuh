@@ -169,7 +169,7 @@ template <class K, int Slots, int Ahead>
 DEV void walkHeld(const QuantizeParams<K> &p, unsigned char *control, uint32_t slots, float *columnRows) {
   constexpr int kHeld = Slots - Ahead, kPieces = quantize::piecesHere(Slots); // one more is filled, one still read
   static_assert(kPieces <= 16 && Ahead >= 1 && kHeld >= 1, "numbers of four bits");
-  static_assert(kPieces * sizeof(Piece<K>) <= quantize::controlBytes(K::kWarps, Slots),
+  static_assert(kPieces * sizeof(Piece<K>) <= quantize::controlBytes(K::kWarps, Slots, K::kScaleRows),
                 "quantize_layout.cuh reserves it");
   Piece<K> *const pieces = reinterpret_cast<Piece<K> *>(control);
   const int32_t thread = static_cast<int32_t>(threadIdx.x);

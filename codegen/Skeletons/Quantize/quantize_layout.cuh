@@ -10,8 +10,9 @@ constexpr int kWordsOfTicket = 32; // of the counters: a line of its own, before
 constexpr int kWordsOfHead = 2;    // its largest magnitude so far, as the bits of a float, and pieces that are in it
 constexpr int kWordsOfColumn =
     4; // of k that is smoothed: its sum in two words, its largest element and the largest negated one
-constexpr int kPlaceBytes = 120; // of a piece, in what the threads of a block tell each other
-constexpr int kSpares = 2;       // pieces of a block beyond those in slots of shared memory
+constexpr int kWordsOfEnds =
+    2; // of k that is smoothed, of a column of a block of rows with a scale of its own: its largest element and negated one
+constexpr int kSpares = 2; // pieces of a block beyond those in slots of shared memory
 
 // Whole rows that the threads of a block load at a time, a unit each; the last threads may be idle.
 template <class Int> constexpr Int stepRows(Int warps, Int dim) { return warps * 32 * kUnitElements / dim; }
@@ -25,12 +26,16 @@ template <class Int> constexpr Int rotatedTogether(Int dim) {
 // With slots one more has no elements.
 template <class Int> constexpr Int warpsOfBlock(Int warps, Int slots) { return warps + (slots > 0 ? 1 : 0); }
 
-template <class Int> constexpr Int pieceBytes(Int warps) { return kPlaceBytes + (warps + 1) / 2 * 8; }
+// Of the place of a piece, in what the threads of a block tell each other. scaleRows: CallElements.
+template <class Int> constexpr Int placeBytes(Int scaleRows) { return scaleRows > 0 ? 160 : 120; }
+template <class Int> constexpr Int pieceBytes(Int warps, Int scaleRows) {
+  return placeBytes(scaleRows) + (warps + 1) / 2 * 8;
+}
 template <class Int> constexpr Int piecesHere(Int slots) { return slots + kSpares; }
 
 // Of shared memory: what the threads of a block tell each other. Without slots: three turns of two pieces and a word.
-template <class Int> constexpr Int controlBytes(Int warps, Int slots) {
-  return slots > 0 ? piecesHere(slots) * pieceBytes(warps) : 3 * (2 * pieceBytes(warps) + 8);
+template <class Int> constexpr Int controlBytes(Int warps, Int slots, Int scaleRows) {
+  return slots > 0 ? piecesHere(slots) * pieceBytes(warps, scaleRows) : 3 * (2 * pieceBytes(warps, scaleRows) + 8);
 }
 
 } // namespace quantize

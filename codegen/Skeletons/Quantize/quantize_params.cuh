@@ -8,11 +8,11 @@ namespace heddle {
 struct QuantizedTensor {
   const void *from;
   void *to;
-  float *descale;                     // [batch, heads]
+  float *descale;                     // [batch, heads], or [batch, heads, blocks]
   int64_t fromStride[3], toStride[3]; // batch, row, head; in elements
   int32_t rows, heads;
-  int32_t piecesOfHead;          // at least one
-  int32_t firstPiece, firstHead; // those of tensors before it count
+  int32_t piecesOfHead;          // or of a block with a scale of its own; at least one
+  int32_t firstPiece, firstHead; // those of tensors before it count, of heads or blocks
 };
 
 // Of kernels that rotate rows of q and k: a sign for each of their columns.
@@ -21,7 +21,13 @@ template <bool Rotates> struct RotationField {
 };
 template <> struct RotationField<false> {};
 
-template <class K> struct QuantizeParams : RotationField<K::kRotates != 0> {
+// Of kernels with scales of blocks: of each column of each block of k, kWordsOfEnds words; zero.
+template <bool HasBlocks> struct EndsField {
+  uint32_t *ends;
+};
+template <> struct EndsField<false> {};
+
+template <class K> struct QuantizeParams : RotationField<K::kRotates != 0>, EndsField<(K::kScaleRows > 0)> {
   QuantizedTensor tensors[3];
   uint32_t *counters, *columns; // zero
   float *kMean;                 // [batch, heads of k, kHeadDim]; null: k is not smoothed

@@ -1,6 +1,6 @@
 // Where a piece lies: rows of one head that a block takes at a time. Pieces are numbered tensor by tensor, kHeads
-// heads by kHeads heads, and of these in turn. Traits: kHeadDim, kValueDim, kWarps, kUnits, kHeads,
-// kRotates.
+// heads by kHeads heads, and of these in turn. Where blocks of rows of q and k have scales of their own, these are what heads
+// are else. Traits: kHeadDim, kValueDim, kWarps, kUnits, kHeads, kRotates, kScaleRows.
 #pragma once
 
 #include "Quantize/quantize_layout.cuh"
@@ -41,7 +41,7 @@ template <class K, int Dim> struct UnitPlace {
   DEV bool isIn(const int32_t rows, int unit) const { return firstRow < kStepRows<K, Dim> && row(unit) < rows; }
 };
 
-template <class K> struct PiecePlace {
+template <class K, bool HasBlocks = (K::kScaleRows > 0)> struct PiecePlace {
   const char *from;
   char *to;
   int64_t fromBytes, toBytes; // of a row
@@ -55,6 +55,45 @@ template <class K> struct PiecePlace {
   int32_t isOfValues;
   int32_t lastOfHeads; // the highest number of a piece of the heads that are numbered in turn with this one
 };
+// Where blocks of rows have scales of their own, `head` is one of these; and, where it is smoothed, of the head that it lies in:
+// what its pieces are counted by, where what blocks find of columns lies, and the counters of its first block.
+template <class K> struct PiecePlace<K, true> : PiecePlace<K, false> {
+  uint32_t *arrivals, *ends, *firstCounters;
+  int32_t block, blocks, piecesOfWhole;
+};
+
+// Where kernels have scales of blocks of rows: which block of which (batch, head) something with a scale is. Values have one; so
+// have heads without rows, without a scale.
+template <class K> struct ScaleBlock {
+  int32_t pair, block, blocks;
+  DEV ScaleBlock(const QuantizedTensor &tensor, int32_t number, bool isOfValues)
+      : blocks(blocksOf(tensor, isOfValues)) {
+    pair = number / blocks;
+    block = number - pair * blocks;
+  }
+  DEV static int32_t blocksOf(const QuantizedTensor &tensor, bool isOfValues) {
+    return isOfValues ? 1 : max((tensor.rows + K::kScaleRows - 1) / K::kScaleRows, 1);
+  }
+  DEV int64_t firstRow() const { return static_cast<int64_t>(block) * K::kScaleRows; }
+  DEV int64_t endRow(const QuantizedTensor &tensor) const {
+    return block + 1 == blocks ? tensor.rows : firstRow() + K::kScaleRows;
+  }
+};
+
+// Smoothed blocks wait for the means of their head: for all its pieces.
+template <class K>
+DEV void settleTogether(const QuantizeParams<K> &p, const QuantizedTensor &tensor, const ScaleBlock<K> &block,
+                        PiecePlace<K> &place) {
+  const QuantizedTensor &values = p.tensors[2];
+  const int32_t heads = values.firstHead + p.batch * values.heads; // all that have scales
+  place.arrivals = p.counters + quantize::kWordsOfTicket + (heads + block.pair) * quantize::kWordsOfHead;
+  place.ends = p.ends + static_cast<int64_t>(block.pair) * block.blocks * (K::kHeadDim * quantize::kWordsOfEnds);
+  place.firstCounters = place.counters - block.block * quantize::kWordsOfHead;
+  place.block = block.block, place.blocks = block.blocks;
+  place.piecesOfWhole = place.settledAt = block.blocks * tensor.piecesOfHead;
+  const int32_t last = (block.pair + 1) * block.blocks - 1, all = p.batch * tensor.heads * block.blocks;
+  place.lastOfHeads = tensor.firstPiece + min((last / K::kHeads + 1) * K::kHeads, all) * tensor.piecesOfHead - 1;
+}
 
 template <class K> DEV PiecePlace<K> placeOf(const QuantizeParams<K> &p, int32_t number) {
   PiecePlace<K> place = {};
@@ -65,10 +104,18 @@ template <class K> DEV PiecePlace<K> placeOf(const QuantizeParams<K> &p, int32_t
   const int32_t ofTensor = number - tensor.firstPiece, rowsOfPiece = which == 2 ? K::kPieceRowsV : K::kPieceRowsQK;
   const int32_t group = ofTensor / (tensor.piecesOfHead * K::kHeads);
   const int32_t firstPair = group * K::kHeads, inGroup = ofTensor - firstPair * tensor.piecesOfHead;
-  const int32_t width = min(K::kHeads, p.batch * tensor.heads - firstPair), piece = inGroup / width;
+  int32_t pairs = p.batch * tensor.heads;
+  if constexpr (K::kScaleRows > 0)
+    pairs *= ScaleBlock<K>::blocksOf(tensor, which == 2);
+  const int32_t width = min(K::kHeads, pairs - firstPair), piece = inGroup / width;
   const int32_t pair = firstPair + inGroup - piece * width;
-  const int64_t batch = pair / tensor.heads, head = pair - batch * tensor.heads;
-  const int64_t row = static_cast<int64_t>(piece) * rowsOfPiece;
+  int32_t owner = pair; // the (batch, head)
+  if constexpr (K::kScaleRows > 0)
+    owner = ScaleBlock<K>(tensor, pair, which == 2).pair;
+  const int64_t batch = owner / tensor.heads, head = owner - batch * tensor.heads;
+  int64_t row = static_cast<int64_t>(piece) * rowsOfPiece;
+  if constexpr (K::kScaleRows > 0)
+    row += ScaleBlock<K>(tensor, pair, which == 2).firstRow();
   place.from =
       static_cast<const char *>(tensor.from) +
       (batch * tensor.fromStride[0] + row * tensor.fromStride[1] + head * tensor.fromStride[2]) * K::kElementBytes;
@@ -81,14 +128,21 @@ template <class K> DEV PiecePlace<K> placeOf(const QuantizeParams<K> &p, int32_t
   place.found = p.found + tensor.firstPiece + static_cast<int64_t>(pair) * tensor.piecesOfHead;
   place.piece = piece;
   place.rows = static_cast<int32_t>(min(static_cast<int64_t>(rowsOfPiece), tensor.rows - row));
+  if constexpr (K::kScaleRows > 0) {
+    place.rows = static_cast<int32_t>(
+        min(static_cast<int64_t>(place.rows), ScaleBlock<K>(tensor, pair, which == 2).endRow(tensor) - row));
+    place.descale = tensor.rows > 0 || which == 2 ? place.descale : nullptr;
+  }
   place.rowsOfHead = tensor.rows;
   place.piecesOfHead = tensor.piecesOfHead;
   place.settledAt = tensor.piecesOfHead;
   place.isOfValues = which == 2;
   place.lastOfHeads = tensor.firstPiece + (firstPair + width) * tensor.piecesOfHead - 1;
   if (which == 1 && p.kMean) {
-    place.columns = p.columns + static_cast<int64_t>(pair) * (K::kHeadDim * quantize::kWordsOfColumn);
-    place.mean = p.kMean + static_cast<int64_t>(pair) * K::kHeadDim;
+    place.columns = p.columns + static_cast<int64_t>(owner) * (K::kHeadDim * quantize::kWordsOfColumn);
+    place.mean = p.kMean + static_cast<int64_t>(owner) * K::kHeadDim;
+    if constexpr (K::kScaleRows > 0)
+      settleTogether(p, tensor, ScaleBlock<K>(tensor, pair, false), place);
     place.settledAt += 1;
   }
   return place;

@@ -31,7 +31,8 @@ template <class K> DEV void publishCounted(const Piece<K> &piece) {
 }
 
 template <class K> DEV void walkTwice(const QuantizeParams<K> &p, unsigned char *control, float *columnRows) {
-  static_assert(kTurns * sizeof(Turn<K>) <= quantize::controlBytes(K::kWarps, 0), "quantize_layout.cuh reserves it");
+  static_assert(kTurns * sizeof(Turn<K>) <= quantize::controlBytes(K::kWarps, 0, K::kScaleRows),
+                "quantize_layout.cuh reserves it");
   Turn<K> *const turns = reinterpret_cast<Turn<K> *>(control);
   if (threadIdx.x == kTaker)
     takeTurn(p, turns[0]);

@@ -2,7 +2,7 @@
 import ctypes as C
 from typing import NamedTuple, Optional, Tuple
 
-from . import _elements, _engine, _header, _kinds, _library, _scalars
+from . import _elements, _engine, _header, _kinds, _library, _scalars, _scales
 from . import _structs as S
 from ._options import bad, checked_scale, position, stream_address, with_numbers  # noqa: F401 - of this module for its users
 from ._specs import CallSpec, GradientSpec  # noqa: F401 - of this module for its users
@@ -59,6 +59,7 @@ def inputs_of(spec, view, kind):
         raise bad(f"{of}: size of head: expected a divisor of the {heads} query heads, got {kv_heads}")
     if kind.has_pages:
         inputs.sizes["seqlen_k"] = inputs.sizes.get("max_pages", 1) * inputs.sizes["page_size"]
+    _scales.set_rows(inputs, getattr(spec, "scale_rows", None))
     inputs.tensors.update((name, view(each, name)) for name, each in tensors.items())
     return inputs
 
@@ -124,7 +125,7 @@ def _check_keys(role, view, inputs):
 def _check_array(role, view, inputs):
     """Kernels read and write it as rows behind one another. Sizes that only arrays have are those of the first one."""
     extents = role.extents_of(len(view.shape))
-    if extents != role.extents and inputs.sizes.setdefault("tables", 1) > 1:
+    if extents != role.extents and inputs.sizes.setdefault(role.may_lack, 1) > 1:
         extents = role.extents
     for extent, got in zip(extents, view.shape):
         inputs.sizes.setdefault(extent, got - role.is_offsets)
@@ -142,14 +143,6 @@ def pair_of(carry):
     if not isinstance(carry, (tuple, list)) or len(carry) != 2:
         raise bad(f"carry: expected (out, lse) of an earlier call, got {type(carry).__name__}")
     return carry
-
-
-def factors_of(descale, tensors=("q", "k", "v")):
-    """Scales of these, each a tensor or None."""
-    if not isinstance(descale, (tuple, list)) or len(descale) != len(tensors):
-        of = f"{', '.join(tensors[:-1])} and {tensors[-1]}"
-        raise bad(f"descale: expected {'three' if len(tensors) == 3 else 'two'} scales, of {of}, each a tensor or None, got {type(descale).__name__}")
-    return tuple(descale)
 
 
 def three_of(add_to):
@@ -246,12 +239,13 @@ def _describe(tensor, view):
 
 
 def _unusual(inputs, views):
-    """What kind_text says of elements: of out, and of k and v."""
+    """What kind_text says of elements: of out, of k and v, and of scales."""
     first = inputs.first.dtype
     usual = _elements.of_out(first)
     outs = [views[role.name].dtype for role in inputs.kind.roles if role.element == "out" and role.name in views]
     keys = [views[role.name].dtype for role in inputs.kind.roles if role.element == "k" and role.is_read and role.name in views]
-    return dict(out=next((out for out in outs if usual and out != usual.name), None), keys=next((each for each in keys if each != first), None))
+    return dict(out=next((out for out in outs if usual and out != usual.name), None), keys=next((each for each in keys if each != first), None),
+                scale_rows=inputs.sizes.get("scale_rows", 0))
 
 
 class Call:

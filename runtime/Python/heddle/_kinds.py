@@ -5,6 +5,9 @@ from typing import NamedTuple, Tuple
 from ._tables import tables
 
 
+_BLOCKS = ("q_blocks", "k_blocks")  # of rows that share a scale
+
+
 class Role(NamedTuple):
     name: str
     is_tensor: bool  # with strides; else rows behind one another
@@ -20,12 +23,19 @@ class Role(NamedTuple):
         """In messages: a carry is given as a pair."""
         return self.name.replace("carry_", "carry: ")
 
+    @property
+    def may_lack(self):
+        """The extent that arrays may leave out, where it is 1: of tables that all heads share, of blocks that are whole heads."""
+        return next((extent for extent in self.extents if extent in ("tables", *_BLOCKS)), None)
+
     def extents_of(self, rank):
-        """Of an array with so many dimensions: that of tables may be left out, where there is one for all heads."""
-        return self.extents[1:] if self.extents[0] == "tables" and rank + 1 == len(self.extents) else self.extents
+        """Of an array with so many dimensions."""
+        return tuple(each for each in self.extents if each != self.may_lack) if rank + 1 == len(self.extents) else self.extents
 
     def shape(self, sizes):
-        return tuple(sizes[extent] + self.is_offsets for extent in self.extents)
+        """Without blocks where heads have one scale each."""
+        extents = self.extents if sizes.get("scale_rows") else (extent for extent in self.extents if extent not in _BLOCKS)
+        return tuple(sizes[extent] + self.is_offsets for extent in extents)
 
 
 class Kind(NamedTuple):
@@ -35,18 +45,24 @@ class Kind(NamedTuple):
     is_deterministic: bool
     roles: Tuple[Role, ...]  # sizes come from the first one that has them
 
-    def text(self, gradients_of=(), out=None, keys=None, precision="exact"):
+    def text(self, gradients_of=(), out=None, keys=None, precision="exact", scale_rows=0):
         """As calls and questions about kernels name it; `gradients_of`: numbers of arguments; `out`: the element of out where it is not the
-        usual one; `keys`: that of k and v where it is not q's."""
+        usual one; `keys`: that of k and v where it is not q's; `scale_rows`: how many rows of q and k share a scale, if not all of a head."""
         suffixes = tables()["kind_suffixes"]
         of_arguments = suffixes["gradients_of"] + "_".join(map(str, sorted(gradients_of))) if gradients_of else ""
         of_tensors = (keys and suffixes["keys"][keys] or "") + (out and suffixes["out"][out] or "")
-        return (self.name + of_arguments + of_tensors + suffixes.get(precision, "")).encode()
+        of_scales = suffixes["scale_rows"][str(scale_rows)] if scale_rows else ""
+        return (self.name + of_arguments + of_tensors + suffixes.get(precision, "") + of_scales).encode()
 
     @property
     def takes_scales(self):
         """Of k and v, which may be of fewer bits than q."""
         return any(role.name == "descale_k" and role.is_read for role in self.roles)
+
+    @property
+    def takes_scale_rows(self):
+        """Blocks of rows of q and k may have scales of their own."""
+        return any(role.name == "descale_q" for role in self.roles)
 
     @property
     def has_pages(self):
@@ -87,6 +103,12 @@ def _kind(name, base, adds, is_deterministic, roles, **_):
 def fields():
     """Names of the sizes that heddle_attention_args has fields for."""
     return tuple(each["name"] for each in tables()["sizes"] if each["is_field"])
+
+
+@functools.lru_cache(maxsize=None)
+def scale_rows():
+    """How many rows of q and k may share a scale, if these are not all of a head."""
+    return tuple(sorted(map(int, tables()["kind_suffixes"]["scale_rows"])))
 
 
 @functools.lru_cache(maxsize=None)

@@ -2,7 +2,7 @@
 import re
 from typing import Any, NamedTuple, Optional
 
-from . import _direct, _kinds, patterns
+from . import _direct, _kinds, _scalars, patterns
 from .errors import InvalidArgumentError, UnsupportedError
 
 _NO_SHIFT = re.compile(r"attn\.(softcap|score_map)\b|attn\.softmax .*\b(sink) %")  # beside which a number added to all scores of a row changes weights
@@ -15,7 +15,7 @@ class Quantized(NamedTuple):
     q: Any
     k: Any
     v: Any
-    descale: Any  # of q, k and v: fp32 [batch, heads], [batch, kv_heads] and [batch, kv_heads]
+    descale: Any  # of q, k and v: fp32 [batch, heads], [batch, kv_heads] and [batch, kv_heads]; of blocks of rows [batch, heads, blocks] of q and k
     k_mean: Any = None  # fp32 [batch, kv_heads, head_dim], where k was smoothed
 
 
@@ -26,6 +26,7 @@ class QuantizeSpec(NamedTuple):
     pattern: Any = None  # of the calls that read the result; the kernel is that of any
     smooths_k: bool = False
     rotation: Any = None
+    scale_rows: int = 0
     # What calls of any kind have.
     scale: None = None
     stream: None = None
@@ -67,7 +68,14 @@ def _check_smoothing(pattern):
         raise UnsupportedError(f"quantize: smooth_k: beside {found[1] or found[2]} a number that is added to all scores of a query changes weights: leave k as it is")
 
 
+def _check_scale_rows(rows):
+    known = (0, *_kinds.scale_rows())
+    if isinstance(rows, bool) or rows not in known:
+        raise InvalidArgumentError(f"quantize: scale_rows: expected {', '.join(map(str, known[:-1]))} or {known[-1]}, got {_scalars.shown(rows)}")
+
+
 def quantize(spec):
+    _check_scale_rows(spec.scale_rows)
     if spec.smooths_k:
         _check_smoothing(spec.pattern)
     if not _direct.is_torch(spec.q):

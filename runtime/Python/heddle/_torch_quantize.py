@@ -52,7 +52,7 @@ def _refuse_derivatives(tensors):
 def quantize(spec):
     _refuse_derivatives([each for each in spec.given().values() if isinstance(each, torch.Tensor)])
     try:
-        key = (spec.kind.name, spec.smooths_k, *(part for each in spec.given().values() for part in _torch.tensor_key(each)))
+        key = (spec.kind.name, spec.smooths_k, spec.scale_rows, *(part for each in spec.given().values() for part in _torch.tensor_key(each)))
         ready = _torch.kept(key) or _torch.keep(key, _prepare(spec))
     except (AttributeError, TypeError):  # not a tensor: the slow way says what is wrong
         ready = _prepare(spec)

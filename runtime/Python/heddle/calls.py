@@ -1,7 +1,7 @@
 """heddle.attention, heddle.attention_backward, heddle.prepare, heddle.kernel, heddle.tune: calls, whoever owns the tensors."""
 from typing import Any, Optional, Sequence, Tuple, Union
 
-from . import _call, _direct, _engine, _quantize, patterns
+from . import _call, _direct, _engine, _quantize, _scales, patterns
 from ._direct import Task
 from ._quantize import Quantized
 from .errors import InvalidArgumentError
@@ -36,7 +36,8 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     precision   of products of fp32 on a GPU: "exact", or "tf32", of operands rounded to 11 bits, in a third of the products. Flags of
                 PyTorch are not looked at
     descale     what elements of q, k and v of e4m3 are multiplied by: three fp32 tensors, [batch, heads], [batch, kv_heads] and
-                [batch, kv_heads], of positive numbers, or None for 1
+                [batch, kv_heads], of positive numbers, or None for 1; those of q and k may be of blocks of 64 rows or of 128 (scale_rows of
+                heddle.quantize): [batch, heads, blocks] and [batch, kv_heads, blocks]
     arguments   sizes, numbers and tensors of the pattern, by name, over its defaults
 
     Returns out [batch, seqlen_q, heads, value_dim] of the library that q belongs to. On a GPU the work is only queued; a first call of a
@@ -48,7 +49,7 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     if carry is not None:
         carry = _call.pair_of(carry)
     if descale is not None:
-        descale = _call.factors_of(descale)
+        descale = _scales.factors_of(descale)
     is_compiling = _direct.is_compiling()
     if not is_compiling and type(pattern) is not Pattern:
         pattern = patterns.resolved(pattern)
@@ -151,7 +152,7 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
     kernel stays the one of this moment. PyTorch: on the stream that is current when it is called, also while that is captured into a
     CUDA graph. Keep what this returns for as long as that graph is replayed; queued work does not need it.
     """
-    scales = None if descale is None else _call.factors_of(descale)
+    scales = None if descale is None else _scales.factors_of(descale)
     return _outside("prepare")(_call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision, scales),
                                Prepared)
 
@@ -164,7 +165,7 @@ def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_o
     return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments, precision=precision), wanted)
 
 
-def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool = False, rotation=None) -> Quantized:
+def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool = False, rotation=None, scale_rows: int = 0) -> Quantized:
     """q, k and v as e4m3, for calls with descale=:
 
         low = heddle.quantize(q, k, v)
@@ -181,8 +182,11 @@ def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool =
     rotation  fp32 [head_dim] of 1 and -1, as heddle.random_signs makes them, where q is: rows of q and k are rotated before all else, by a
               Hadamard matrix of these signs for each n elements, n the largest power of two up to 256 that divides head_dim. Scores stay, and
               elements that stand out in a few channels are spread over n. k_mean is of rotated rows
+    scale_rows  64 or 128: so many rows of q, and of k, of a head share a scale; 0: all of them. A row that stands out by a factor of thousands then costs its block alone, and
+              heddle.attention on Hopper multiplies each score by the scales of its row and its key. v keeps one for each head, against which
+              weights are rounded. descale_q and descale_k are [batch, heads, blocks], the last block of what is left
     """
-    spec = _quantize.QuantizeSpec(q, k, v, pattern, bool(smooth_k), rotation)
+    spec = _quantize.QuantizeSpec(q, k, v, pattern, bool(smooth_k), rotation, scale_rows)
     if _direct.is_traced():
         from . import _torch_outside
         return _torch_outside.quantize(spec)

@@ -8,7 +8,7 @@ docs/serving.md is the guide.
 """
 from typing import Any, Optional, Tuple
 
-from . import _call, _direct, _pages, patterns
+from . import _call, _direct, _pages, _scales, patterns
 from ._pages import PagesSpec
 from .calls import PatternLike
 from .patterns import Pattern
@@ -83,7 +83,7 @@ def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_
 def _attention(spec, return_lse):
     pattern, scale, out, lse, stream = spec.pattern, spec.scale, spec.out, spec.lse, spec.stream
     if spec.descale is not None:
-        spec = spec._replace(descale=_call.factors_of(spec.descale, ("k", "v")))
+        spec = spec._replace(descale=_scales.factors_of(spec.descale, ("k", "v")))
     if not _direct.is_compiling():
         return _pages.attention(spec, return_lse)
     is_fixed = isinstance(pattern, (str, Pattern)) and not _direct.is_torch(scale)

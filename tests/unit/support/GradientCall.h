@@ -37,7 +37,7 @@ struct Compiled {
 /// A pattern with what one call of it reads, random d_out and d_lse.
 struct Call {
   Call(const Compiled &given, const AttentionSizes &sizes, DType dtype = DType::fp32, bool hasDLse = true,
-       const Kind &kind = kBackward)
+       const Kind &kind = kBackward, int64_t scaleRows = 0)
       : file(given.file.get()), jit(given.jit) {
     shape = shapeOf(sizes);
     shape.parameters = sizesFrom(*file, 3);
@@ -54,8 +54,8 @@ struct Call {
     fitting.seqlenQ = shape.seqlenQ, fitting.seqlenK = shape.seqlenK;
     if (!shape.operands.empty() && shape.batch == 1)
       fitting.batch = 1;
-    auto made =
-        randomAttentionInputs(fitting, dtype, 5, kind, {hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>()});
+    auto made = randomAttentionInputs(
+        fitting, dtype, 5, kind, {hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>(), {}, {}, scaleRows});
     REQUIRE_MESSAGE(made.isOk(), made.status().message());
     inputs = made.take();
     compute(kForward, inputs);

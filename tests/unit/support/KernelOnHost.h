@@ -35,6 +35,7 @@ struct Kernel {
   Precision precision = Precision::exact;
   std::optional<DType> keys = {}; ///< of k and v; nothing: dtype
   std::optional<DType> out = {};  ///< nothing: dtype, of forward kernels fp32
+  int64_t scaleRows = 0;          ///< CallElements
 };
 
 inline std::unique_ptr<PatternFile> fileOf(const Kernel &kernel) {
@@ -53,7 +54,9 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   // Out of forward kernels is fp32, so that others continue from it.
   const bool isForward = kernel.kind == kForward;
   const DType out = kernel.out.value_or(isForward ? DType::fp32 : kernel.dtype);
-  shape.elements = CallElements(kernel.dtype, out, kernel.precision).withKeys(kernel.keys.value_or(kernel.dtype));
+  shape.elements = CallElements(kernel.dtype, out, kernel.precision)
+                       .withKeys(kernel.keys.value_or(kernel.dtype))
+                       .withScaleRows(kernel.scaleRows);
   const bool isOfHopper = std::string(kernel.arch) == kHopper;
   const std::string direction = isForward                ? std::string("_forward")
                                 : kernel.kind.hasPages() ? "_" + kernel.kind.name()

@@ -44,8 +44,18 @@ template <int Half> uint32_t halvesOfE4m3(uint32_t word) {
   return packFp16(e4m3Value(pair & 0xff), e4m3Value(pair >> 8 & 0xff));
 }
 
-// No host kernel computes with it.
-inline uint32_t packE4m3(float, float, float, float) { return 0; }
+// To nearest even; beyond 448 it is that.
+inline uint32_t byteOfE4m3(float value) {
+  const uint32_t sign = std::signbit(value) ? 0x80 : 0;
+  const float magnitude = std::abs(value);
+  if (std::isnan(value) || magnitude >= 448)
+    return sign | (std::isnan(value) ? 0x7f : 0x7e);
+  const int exponent = magnitude == 0 ? -6 : std::max(std::ilogb(magnitude), -6);
+  return sign | (uint32_t(exponent + 6) * 8 + uint32_t(std::nearbyint(std::ldexp(magnitude, 3 - exponent))));
+}
+inline uint32_t packE4m3(float a, float b, float c, float d) {
+  return byteOfE4m3(a) | byteOfE4m3(b) << 8 | byteOfE4m3(c) << 16 | byteOfE4m3(d) << 24;
+}
 
 // Tensor cores see no more of a float.
 inline float asTf32(uint32_t word) { return __uint_as_float(word & ~0x1fffu); }

@@ -50,6 +50,15 @@ template <class Element> struct Operands {
     return values[k % 2];
   }
 };
+template <> struct Operands<E4m3> {
+  static constexpr int kStep = 32;
+  static float at(uint64_t operand, uint32_t row, uint32_t x) {
+    return e4m3Value(sharedOperandAt<uint8_t>(uint32_t(operand) + row * 128 + x));
+  }
+  static float ofRow(const uint32_t (*words)[8], int half, int k) {
+    return e4m3Value(words[k / 4 % 4][half + k / 16 * 2] >> k % 4 * 8 & 0xff);
+  }
+};
 template <> struct Operands<Tf32> {
   static constexpr int kStep = 8;
   static float at(uint64_t operand, uint32_t row, uint32_t x) {

@@ -1,0 +1,129 @@
+// Kernels of e4m3 without a GPU: their whole text on the host, a thread at a time; results against the definition, of what the
+// elements are with their scales, for heads and for blocks of rows. HEDDLE_TEST_ALL=1 takes all of the library.
+#include "support/KernelOnHost.h"
+
+#include <cstdlib>
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+AttentionSizes sizesOf(int64_t seqlenQ, int64_t seqlenK, int64_t heads, int64_t kvHeads, int64_t batch = 1) {
+  AttentionSizes sizes;
+  sizes.batch = batch, sizes.heads = heads, sizes.kvHeads = kvHeads;
+  sizes.seqlenQ = seqlenQ, sizes.seqlenK = seqlenK;
+  return sizes;
+}
+
+Kernel kernelOf(const std::string &pattern, int64_t scaleRows, int64_t headDim = 64, int64_t valueDim = 64,
+                const std::string &changes = "") {
+  Kernel kernel{pattern, headDim, valueDim, DType::e4m3, changes, kHopper, kForward};
+  kernel.scaleRows = scaleRows;
+  return kernel;
+}
+
+/// A kernel and a pattern of which calls are made.
+struct Forward {
+  explicit Forward(const Kernel &kernel)
+      : kernel(kernel), pattern(fileOf(kernel)), code(compiled(kernel, *pattern.file)) {}
+
+  /// Scales are far from each other, so that one in the place of another does not go unseen.
+  Call call(AttentionSizes sizes) const {
+    sizes.headDim = kernel.headDim, sizes.valueDim = kernel.valueDim;
+    Call made(pattern, sizes, DType::e4m3, false, kForward, kernel.scaleRows);
+    for (Role role : {Role::descaleQ, Role::descaleK}) {
+      HostTensor &scales = made.inputs.of(role);
+      for (int64_t i = 0; i < scales.elements(); ++i)
+        scales.set(i, scales.get(i) * (i % 3 == 0 ? 1.0f : i % 3 == 1 ? 0.25f : 2.0f));
+    }
+    return made;
+  }
+  /// What is not written stays NaN.
+  RoleTensors run(const Call &call) const {
+    RoleTensors results = resultsBefore(call.inputs, DType::fp32);
+    for (Role role : {Role::out, Role::lse})
+      std::fill(results.of(role).data.begin(), results.of(role).data.end(), std::byte(0xff));
+    code->run(hostCall(call, results, {}));
+    return results;
+  }
+  oracle::KindReport verify(const Call &call, const RoleTensors &results) const {
+    oracle::KindCall definition = call.kindCall();
+    definition.outDType = DType::fp32;
+    return oracle::verifyCall(definition, results, 100);
+  }
+
+  Kernel kernel;
+  Compiled pattern;
+  std::unique_ptr<HostKernel> code;
+};
+
+void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes) {
+  INFO(kernel.pattern << kernel.changes << " d " << kernel.headDim << " scale_rows " << kernel.scaleRows);
+  const Forward forward(kernel);
+  for (const AttentionSizes &sizes : shapes) {
+    const Call call = forward.call(sizes);
+    const oracle::KindReport report = forward.verify(call, forward.run(call));
+    CHECK(report.roles.size() == 2);
+    for (const oracle::RoleReport &role : report.roles) {
+      INFO("q " << sizes.seqlenQ << " k " << sizes.seqlenK << ": " << role.name() << " " << role.worst.head << " "
+                << role.worst.row);
+      CHECK(role.maxError <= role.allowedError);
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("scales of heads: lengths, groups of heads, batches, head dims") {
+  check(kernelOf("causal", 0), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
+  check(kernelOf("full", 0, 128, 48), {sizesOf(100, 200, 2, 1)});
+}
+
+TEST_CASE("scales of blocks of rows: lengths that end within blocks, groups of heads, batches, head dims") {
+  for (int64_t rows : kScaleRows)
+    check(kernelOf("causal", rows), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
+  check(kernelOf("full", 64, 128, 48), {sizesOf(300, 200, 2, 1)});
+  if (takesAll())
+    check(kernelOf("full", 128, 240, 240), {sizesOf(100, 200, 1, 1)});
+}
+
+TEST_CASE("scales of blocks of rows: tiles of keys that are shorter than blocks, longer, and that cross them") {
+  for (const char *changes :
+       {",block_m=128,block_n=96,stages=2", ",block_m=64,block_n=32,stages=2,turn_taking=0", ",block_n=128,stages=2"})
+    check(kernelOf("causal", 64, 64, 64, changes), {sizesOf(200, 330, 2, 1)});
+  check(kernelOf("full", 128, 64, 64, ",block_m=128,block_n=96,stages=2"), {sizesOf(150, 400, 1, 1)});
+}
+
+TEST_CASE("scales of blocks of rows: rows and keys at strides, lists, documents, chains of scores, sinks, branches") {
+  std::vector<std::string> patterns = {"dilated", "longnet", "bigbird", "block_topk", "document", "softcap", "sink"};
+  if (takesAll()) {
+    patterns.clear();
+    for (const std::string &path : libraryPatterns())
+      patterns.push_back(std::filesystem::path(path).stem().string());
+  }
+  for (const std::string &pattern : patterns)
+    check(kernelOf(pattern, 64), {pattern == "tree_decode" ? sizesOf(16, 150, 2, 1) : sizesOf(200, 200, 6, 2)});
+}
+
+TEST_CASE("scales of blocks of rows: documents with tiles of their own, items in parts") {
+  check(kernelOf("document", 64, 64, 64, ",document_tiles=1"), {sizesOf(300, 300, 2, 1)});
+  check(kernelOf("full", 64, 64, 64, ",block_m=128,block_n=32,split_tiles=4,grid=1"), {sizesOf(100, 700, 1, 1)});
+}
+
+TEST_CASE("equal scales of all blocks give what one scale of the head gives, no scales what scales of 1 give") {
+  const Forward blocks(kernelOf("causal", 64)), heads(kernelOf("causal", 0));
+  Call ofHeads = heads.call(sizesOf(150, 200, 2, 1)), ofBlocks = blocks.call(sizesOf(150, 200, 2, 1));
+  REQUIRE(ofBlocks.inputs.descaleK.elements() == 4);
+  const auto setAll = [](Call &call, float q, float k) {
+    for (const auto &[role, value] : {std::pair(Role::descaleQ, q), {Role::descaleK, k}})
+      for (int64_t i = 0; i < call.inputs.of(role).elements(); ++i)
+        call.inputs.of(role).set(i, value);
+  };
+  setAll(ofHeads, 0.5f, 0.25f), setAll(ofBlocks, 0.5f, 0.25f); // powers of two, which round nothing
+  CHECK(blocks.run(ofBlocks).out.data == heads.run(ofHeads).out.data);
+  setAll(ofBlocks, 1, 1);
+  const RoleTensors ofOnes = blocks.run(ofBlocks);
+  ofBlocks.inputs.descaleQ = {}, ofBlocks.inputs.descaleK = {};
+  CHECK(blocks.run(ofBlocks).out.data == ofOnes.out.data);
+}
