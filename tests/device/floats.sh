@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fp32 by the portable kernels, every patterns/*.mlir, forward and backward, with exact products and with operands rounded to
+# fp32, every patterns/*.mlir, forward and backward, with exact products and with operands rounded to
 # tf32; head dims that are no multiples of 32, groups of heads, unequal lengths, one row; each against the definition.
 # shellcheck disable=SC2154 # run_command leaves its command there
 . tests/device/long/cases.bash

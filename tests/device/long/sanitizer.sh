@@ -3,7 +3,7 @@
 # shellcheck disable=SC2317 # functions are called by beside
 . tests/device/long/cases.bash
 seconds=150
-inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors long=$HEDDLE_SCRATCH/long.safetensors mixed=$HEDDLE_SCRATCH/mixed.safetensors
+inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors long=$HEDDLE_SCRATCH/long.safetensors mixed=$HEDDLE_SCRATCH/mixed.safetensors floats=$HEDDLE_SCRATCH/floats.safetensors
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
 configs=(
   ""
@@ -19,9 +19,9 @@ shared_parts=( # of longformer's global rows
   "skeleton=sm90_forward,grid=3,split_last=0,split_tiles=32,block_n=32,softmax=1"
 )
 
-# sanitize <tool> <pattern> <configuration> [inputs]
+# sanitize <tool> <pattern> <configuration> [inputs [precision]]
 sanitize() {
-  local tool=$1 pattern=$2 config=$3 name="$1 $2 ${3:-default}" data=${4:-$inputs} log code=0 command
+  local tool=$1 pattern=$2 config=$3 name="$1 $2 ${3:-default}${5:+ $5}" data=${4:-$inputs} log code=0 command
   case "$config" in
     *split_tiles*) data=$long ;; # or nothing is long enough to be shared
     *softmax=1*) data=$wide ;;   # or no row is computed again
@@ -29,7 +29,7 @@ sanitize() {
   [ "$data" != "$mixed" ] || name+=", mixed shape"
   begins "$name" || return
   log=$(mktemp -p "$HEDDLE_SCRATCH")
-  run_command "$pattern" "$data" ${config:+--config="$config"}
+  run_command "$pattern" "$data" ${config:+--config="$config"} ${5:+--precision="$5"}
   limited "$seconds" "$log" "$sanitizer" --tool "$tool" --error-exitcode 99 "${command[@]}" || code=$?
   if [ "$code" != 0 ] && grep -qE "needs .* lacks|: $refusal" "$log"; then
     echo "skip $name: $(grep -m1 -oE "needs .* lacks|$refusal" "$log")"
@@ -52,6 +52,8 @@ done
 prepare "make inputs, long" 60 "$HEDDLE" make-inputs --seqlen=2200 --heads=2 --head-dim=64 -o "$long"
 prepare "make inputs, mixed" 60 "$HEDDLE" make-inputs --seqlen=300 --seqlen-k=530 --heads=4 --kv-heads=2 --head-dim=72 --value-dim=40 \
   --dtype=fp16 -o "$mixed"
+prepare "make inputs, floats" 60 "$HEDDLE" make-inputs --seqlen=300 --seqlen-k=530 --heads=4 --kv-heads=2 --head-dim=72 --value-dim=40 \
+  --dtype=fp32 -o "$floats"
 log=$(mktemp -p "$HEDDLE_SCRATCH")
 run_command full "$inputs" --config=skeleton=portable_forward
 limited "$seconds" "$log" "$sanitizer" --tool memcheck "${command[@]}" || true
@@ -64,6 +66,7 @@ for tool in memcheck racecheck synccheck; do
   for pattern in full sliding_window dilated longformer; do
     for config in "${configs[@]}"; do beside sanitize $tool "$pattern" "$config"; done
     beside sanitize $tool "$pattern" skeleton=sm90_forward "$mixed"
+    for precision in exact tf32; do beside sanitize $tool "$pattern" skeleton=sm90_forward "$floats" $precision; done
   done
 done
 finish
