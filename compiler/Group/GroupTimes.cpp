@@ -1,5 +1,6 @@
 #include "compiler/Group/GroupTimes.h"
 #include "compiler/Group/WorkClock.h"
+#include "runtime/Core/FillingLaunch.h"
 
 #include <algorithm>
 #include <set>
@@ -32,7 +33,7 @@ public:
       if (step == 0)
         fetch(0);
       for (size_t rank = 0; rank < ranks; ++rank) {
-        if (isIdleBefore(step, rank))
+        if (isIdleBefore(step, rank) && step != 1)
           addMemory(rank, work.copyMs(rank, walk.steps[step].ranks[rank]));
         wait(rank, !walk.steps[step].ranks[rank].windows.empty());
       }
@@ -42,6 +43,8 @@ public:
         bringGuestsHome();
       if (step + 1 < count)
         fetch(step + 1);
+      for (size_t rank = 0; rank < ranks && step == 0 && count > 1; ++rank)
+        addMemory(rank, work.copyMs(rank, walk.steps[1].ranks[rank]));
       for (size_t rank = 0; rank < ranks; ++rank)
         compute(rank, step, step + 1 < count);
       if (!call.kind.isBackward())
@@ -216,7 +219,7 @@ private:
     const ShardStep &share = walk.steps[step].ranks[rank];
     Queues &of = queues[rank];
     GroupRankTime &time = times[rank];
-    if (!isIdleBefore(step, rank))
+    if (!isIdleBefore(step, rank) && step > 1)
       addMemory(rank, work.copyMs(rank, share));
     const double begin = of.compute;
     double longestTile = 0;
@@ -228,7 +231,8 @@ private:
         continue;
       }
       time.waitingRows += number == 0 && launch.window >= 0 ? work.blockOf(rank, launch).size() : 0;
-      const double further = time.launches++ ? work.furtherLaunchMs() : 0;
+      const bool isFilling = !call.kind.isBackward() && fillsOthers(walk, rank, step, launch);
+      const double further = time.launches++ && !isFilling ? work.furtherLaunchMs() : 0;
       const WorkClock::LaunchTime computes = work.timeOf(rank, launch);
       time.launchMs += further, time.computeMs += computes.ms;
       of.compute += further + computes.ms;

@@ -5,11 +5,11 @@
 // A rank has two queues, as its GPU does. On that of kernels a launch lasts as long as its kept pairs at the rate of
 // kernels, or as its longest tile of rows on one processor, if that is longer. What it leaves for a further launch, and
 // copies into windows, go at the rate of memory; what is read of a carry is hidden. Each launch behind the rank's first one
-// costs a fixed time: its first loads, its last tiles. On that of links a message begins when all ranks that meet in it have
-// come, and lasts as long as its bytes of one direction, and a latency; both directions are waited for. It begins before
-// the launches beside it, and holds processors that these share: they end later by as long as it runs beside them, at most
-// by their longest tile. Launches aside last as others do, but take no more than their share of the processors from those
-// behind them, and cost no fixed time.
+// costs a fixed time, its first loads, its last tiles, but for those that fill what others leave (FillingLaunch.h). On that of
+// links a message begins when all ranks that meet in it have come, and lasts as long as its bytes of one direction, and a
+// latency; both directions are waited for. It begins before the launches beside it, and holds processors that these share: they
+// end later by as long as it runs beside them, at most by their longest tile. Launches aside last as others do, but take no more
+// than their share of the processors from those behind them, and cost no fixed time.
 #pragma once
 
 #include "compiler/Group/HeadTimes.h"

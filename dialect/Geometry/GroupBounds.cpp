@@ -103,7 +103,7 @@ Result<GroupBounds> boundsOf(const GroupPlanRequest &request) {
       if (!block.isGuest && !block.isAside)
         launches += isGather ? 1 : std::max<int64_t>(1, met);
     }
-    of.launches = std::max<int64_t>(1, launches);
+    of.launches = std::max<int64_t>(1, isGather ? launches / 2 : launches); // others may run beside them
     of.asked = blocks.askedBy(team, of.rows);
   }
   return bounds;

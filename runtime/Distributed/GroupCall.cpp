@@ -27,19 +27,27 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
       return step + 1 == last ? meetGuests(device) : step == last ? bringGuestsHome(ranks, device) : Status();
     };
   }
+  const bool isFilled = hasFilling();
+  if (isFilled) { // such launches wait for the copies and the message, not for launches
+    besides.copied = [&] { return device.follow(Queue::aside, Queue::compute); };
+    besides.begin = [&](size_t step) { return step == 1 ? device.follow(Queue::aside, Queue::link) : Status(); };
+  }
   std::vector<Queue> queues(own.size(), Queue::compute); // of the last launch of each block
   HEDDLE_TRY(ofQueries->run(
       ranks, device,
       [&](size_t step, const ShardLaunch &launch) {
-        const Queue queue = launch.isAside ? Queue::aside : Queue::compute;
+        const bool isFiller = isFilling(step, launch);
+        const Queue queue = launch.isAside || isFiller ? Queue::aside : Queue::compute;
         Queue &before = queues[size_t(launch.rows)];
-        if (before != queue) // it continues what is computed there
+        if (before != queue && !isFiller) // it continues what is computed there
           HEDDLE_TRY(device.follow(queue, before));
         before = queue;
         const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
         return device.launch(made.kind, made.args, queue);
       },
       besides));
+  if (isFilled)
+    HEDDLE_TRY(device.follow(Queue::compute, Queue::aside));
   for (const OwnBlock &block : own)
     if (block.lse)
       HEDDLE_TRY(copyArray(block.lse, args.lse, block, /*isToRows=*/false, device));

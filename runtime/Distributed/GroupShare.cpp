@@ -1,5 +1,7 @@
 #include "runtime/Distributed/GroupShare.h"
 
+#include "runtime/Core/FillingLaunch.h"
+
 #include <algorithm>
 
 namespace heddle {
@@ -55,6 +57,18 @@ void GroupShare::layWalks() {
   scratchDLse = memory.takeFloats(batch * rows * share.heads);
 }
 
+bool GroupShare::isFilling(size_t step, const ShardLaunch &launch) const {
+  return !isBackward() && fillsOthers(walk, size_t(rank), step, launch);
+}
+
+bool GroupShare::hasFilling() const {
+  for (size_t step = 0; step < walk.steps.size(); ++step)
+    for (const ShardLaunch &launch : walk.steps[step].ranks[size_t(rank)].launches)
+      if (isFilling(step, launch))
+        return true;
+  return false;
+}
+
 /// Room for the largest workspace of a launch.
 Status GroupShare::layLaunches(ShardDevice &device) {
   auto make = [&](const Launch &launch) -> Status {
@@ -74,7 +88,7 @@ Status GroupShare::layLaunches(ShardDevice &device) {
     for (const ShardLaunch &launch : plan.transposed.steps[step].ranks[size_t(rank)].launches)
       HEDDLE_TRY(make(transposedLaunch(step, launch)));
   kernelWorkspace = memory.take(int64_t(kernelBytes));
-  if (!walk.guests.empty())
+  if (!walk.guests.empty() || hasFilling())
     asideWorkspace = memory.take(int64_t(kernelBytes));
   return {};
 }
@@ -114,7 +128,7 @@ GroupShare::Launch GroupShare::forwardLaunch(size_t step, const ShardLaunch &lau
   }
   if (isLast && block.arrived.out)
     made.args.carry_out = block.arrived.out, made.args.carry_lse = block.arrived.lse;
-  if (launch.isAside && kernelBytes)
+  if ((launch.isAside || isFilling(step, launch)) && kernelBytes)
     made.args.workspace = asideWorkspace;
   if (!isLast) {
     const Carry &carry = block.carries[number % 2];

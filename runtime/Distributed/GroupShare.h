@@ -103,6 +103,8 @@ private:
   Status meetGuests(ShardDevice &device) const;
   Status bringGuestsHome(const RankView &ranks, ShardDevice &device) const;
   Status mergeParts(const Guest &guest, ShardDevice &device) const;
+  bool isFilling(size_t step, const ShardLaunch &launch) const; // FillingLaunch.h
+  bool hasFilling() const;
   Status clearGradients(ShardDevice &device) const;
   Status runForward(const RankView &ranks, ShardDevice &device);
   Status runBackward(const RankView &ranks, ShardDevice &device);

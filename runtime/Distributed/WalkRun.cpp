@@ -212,7 +212,8 @@ Status WalkRun::clearBlanks(size_t step, ShardDevice &device) const {
   return {};
 }
 
-/// The rank's own rows of the windows. Not while launches of the step before compute: copies wait for their processors.
+/// The rank's own rows of the windows. Not while launches of the step before compute: copies wait for their processors. So
+/// those of the second step are copied in front of the first launches.
 Status WalkRun::copyOwnRows(size_t step, ShardDevice &device) const {
   for (size_t window = 0; window < own(step).windows.size(); ++window)
     for (size_t field = 0; field < fields.size(); ++field)
@@ -316,7 +317,7 @@ Status WalkRun::run(const RankView &ranks, ShardDevice &device, const Compute &c
     if (step == 0)
       HEDDLE_TRY(atStep(0, fetch(0, ranks, device, besides)));
     const bool isIdle = step == 0 || own(step - 1).launches.empty();
-    if (isIdle)
+    if (isIdle && step != 1)
       HEDDLE_TRY(copyOwnRows(step, device));
     if (!isQuiet(step, besides))
       HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
@@ -324,8 +325,12 @@ Status WalkRun::run(const RankView &ranks, ShardDevice &device, const Compute &c
       HEDDLE_TRY(atStep(step, besides.begin(step)));
     if (step + 1 < count)
       HEDDLE_TRY(atStep(step + 1, fetch(step + 1, ranks, device, besides)));
-    if (!isIdle)
+    if (!isIdle && step > 1)
       HEDDLE_TRY(copyOwnRows(step, device));
+    if (step == 0 && count > 1)
+      HEDDLE_TRY(copyOwnRows(1, device));
+    if (step == 0 && besides.copied)
+      HEDDLE_TRY(besides.copied());
     HEDDLE_TRY(clearSums(step, device));
     for (const ShardLaunch &launch : own(step).launches)
       HEDDLE_TRY(atStep(step, compute(step, launch)));

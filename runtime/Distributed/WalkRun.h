@@ -35,11 +35,12 @@ public:
   RowPlace sums(size_t step, const ShardLaunch &launch, size_t field) const;
 
   using Compute = std::function<Status(size_t step, const ShardLaunch &launch)>;
-  // What else happens in a step: messages beside those of its columns, and work in front of its launches, when what travels
-  // is there.
+  // What else happens in a step: messages beside those of its columns, work in front of its launches, when what travels is
+  // there, and once own rows are copied for the first steps, which is before any launch.
   struct Besides {
     std::function<Status(size_t step, Exchange &exchange)> addMessages = nullptr;
     std::function<Status(size_t step)> begin = nullptr;
+    std::function<Status()> copied = nullptr;
   };
   Status run(const RankView &ranks, ShardDevice &device, const Compute &compute, const Besides &besides) const;
   // Parts of a walk of one step: columns leave and arrive; own ones are put beside them; sums go home; they are there.

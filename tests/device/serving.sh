@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Caches in pages, lists of pages for each kv head, keys in rows, tables behind each other, keys that sequences share, caches of e4m3, parts of caches: results of heddle.serve against fp64, graphs whose lengths and tables change (HEDDLE_REPLAYS of them, 10000),
-# the same bits in 1,000 runs. Needs a PyTorch for CUDA, and libheddle.so beside the folder of the binary or in HEDDLE_LIBRARY.
+# the same bits in 1,000 runs. With two GPUs, or HEDDLE_RANKS of them, calls over ranks and their graphs. Needs a PyTorch for CUDA, and libheddle.so beside the folder of the binary or in HEDDLE_LIBRARY.
 # shellcheck disable=SC2317 # case by case
 . tests/device/long/cases.bash
 library=${HEDDLE_LIBRARY:-$(dirname "$HEDDLE")/../lib/libheddle.so}
@@ -37,12 +37,13 @@ if begins "parts of caches"; then
   check "parts of caches" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
     "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_cache_parts.py
 fi
-if begins "parts of caches over two ranks"; then
-  if "$python" -c "import torch; assert torch.cuda.device_count() > 1" 2>/dev/null; then
-    check "parts of caches over two ranks" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python NCCL_NVLS_ENABLE=0 \
-      "$python" -m torch.distributed.run --nproc-per-node=2 tests/python/device/test_cache_parts.py
+ranks=${HEDDLE_RANKS:-2}
+if begins "parts of caches over $ranks ranks"; then
+  if "$python" -c "import torch; assert torch.cuda.device_count() >= $ranks" 2>/dev/null; then
+    check_says "as sequences grow, in a graph: ok" "parts of caches over $ranks ranks" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
+      NCCL_NVLS_ENABLE=0 "$python" -m torch.distributed.run --nproc-per-node="$ranks" tests/python/device/test_cache_parts.py
   else
-    echo "skip parts of caches over two ranks: one GPU"
+    echo "skip parts of caches over $ranks ranks: fewer GPUs"
   fi
 fi
 finish

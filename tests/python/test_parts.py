@@ -228,4 +228,4 @@ def test_ranks_that_are_processes(root, tmp_path):
             for rank in range(2)]
     said = [process.communicate(timeout=300)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    assert said[0].count("ok, over 2 ranks") == 3 and not said[1]
+    assert said[0].count("ok, over 2 ranks") == 4 and not said[1]

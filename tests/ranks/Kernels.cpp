@@ -43,6 +43,13 @@ std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool is
   return kinds;
 }
 
+std::string kernelsOf(const SceneSpec &spec) {
+  std::string text = spec.pattern + "/" + std::to_string(spec.dtype) + "/" + std::to_string(spec.dim);
+  for (const std::string &kind : kindsOf(spec, /*isBackward=*/true, /*isOfPart=*/true))
+    text += "/" + kind;
+  return text;
+}
+
 Kernels::Kernels(std::string folder)
     : path(std::move(folder) + (isStandIn() ? "/records-" + std::to_string(getpid()) : "/kernels") + ".db") {}
 

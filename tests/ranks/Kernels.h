@@ -15,6 +15,8 @@ bool isStandIn();
 // them, or of the whole.
 std::string callKindOf(const SceneSpec &spec, bool isBackward);
 std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool isOfPart);
+// Alike for scenes whose calls launch the same kernels.
+std::string kernelsOf(const SceneSpec &spec);
 
 class Kernels {
 public:

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <numeric>
 #include <random>
 #include <regex>
 
@@ -87,9 +88,12 @@ Status Kills::prepare() {
     }
   Stopwatch watch(options);
   team = std::make_unique<Team>(options.most, attempts, kernels, options.team());
-  for (const char *verb : {"kernels", "alone"})
-    if (const Reply reply = team->spread(verb, scenes.size()); !reply.isOk())
-      return Status::internal(std::string(verb) + ": " + reply.words);
+  if (const Reply reply = team->makeKernels(scenes.size()); !reply.isOk())
+    return Status::internal("kernels: " + reply.words);
+  std::vector<size_t> numbers(scenes.size());
+  std::iota(numbers.begin(), numbers.end(), size_t(0));
+  if (const Reply reply = team->spread("alone", numbers); !reply.isOk())
+    return Status::internal("alone: " + reply.words);
   watch.say("processes, kernels, and calls of one rank");
   return {};
 }

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <poll.h>
+#include <set>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -144,18 +145,27 @@ std::vector<Reply> Team::order(const std::vector<int> &to, const std::vector<std
   return replies;
 }
 
-Reply Team::spread(const std::string &verb, size_t attempts) {
+Reply Team::spread(const std::string &verb, const std::vector<size_t> &numbers) {
   Reply last;
-  for (size_t first = 0; first < attempts; first += members.size()) {
-    const std::vector<int> some = firstOf(int(std::min(members.size(), attempts - first)));
+  for (size_t first = 0; first < numbers.size(); first += members.size()) {
+    const std::vector<int> some = firstOf(int(std::min(members.size(), numbers.size() - first)));
     std::vector<std::string> orders;
     for (size_t i = 0; i < some.size(); ++i)
-      orders.push_back(verb + " " + std::to_string(first + i));
+      orders.push_back(verb + " " + std::to_string(numbers[first + i]));
     for (const Reply &reply : order(some, orders))
       if (last = reply; !reply.isOk())
         return reply;
   }
   return last;
+}
+
+Reply Team::makeKernels(size_t count) {
+  std::vector<size_t> numbers;
+  std::set<std::string> known;
+  for (size_t number = 0; number < count; ++number)
+    if (known.insert(kernelsOf(attempts[number].scene->spec)).second)
+      numbers.push_back(number);
+  return spread("kernels", numbers);
 }
 
 std::vector<Reply> Team::meet(const std::vector<int> &ranks, const std::string &verb, size_t attempt,

@@ -34,8 +34,10 @@ public:
   // Answers by place in `members`, each a number of a process.
   std::vector<Reply> order(const std::vector<int> &members, const std::vector<std::string> &orders);
   Reply order(int member, const std::string &text) { return order(std::vector<int>{member}, {text})[0]; }
-  // Gives the order for each of the first attempts, each to one process, side by side. The answer that is not ok, or the last.
-  Reply spread(const std::string &verb, size_t attempts);
+  // Gives the order for each of these attempts to one process, side by side. The answer that is not ok, or the last.
+  Reply spread(const std::string &verb, const std::vector<size_t> &numbers);
+  // Kernels of the first attempts are compiled, each by one process: others find them in the database.
+  Reply makeKernels(size_t count);
   // Of a group of these members, ranks in this order, whose id the first one makes: "try" joins, calls and leaves,
   // "join" joins.
   // `before`: once there is an id.

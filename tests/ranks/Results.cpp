@@ -4,6 +4,7 @@
 #include "Tests.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace heddle::ranks {
 namespace {
@@ -118,11 +119,14 @@ private:
     if (const auto ready = team->order(all, std::vector<std::string>(all.size(), "ready 0")); !areOk(ready))
       return ready[0].words;
     watch.say("processes are started");
-    for (const char *verb : {"kernels", "alone"}) {
-      if (const Reply reply = team->spread(verb, attempts.size()); !reply.isOk())
-        return std::string(verb) + ": " + reply.words;
-      watch.say(verb == std::string("alone") ? "calls of one rank" : "kernels");
-    }
+    if (const Reply reply = team->makeKernels(attempts.size()); !reply.isOk())
+      return "kernels: " + reply.words;
+    watch.say("kernels");
+    std::vector<size_t> numbers(attempts.size());
+    std::iota(numbers.begin(), numbers.end(), size_t(0));
+    if (const Reply reply = team->spread("alone", numbers); !reply.isOk())
+      return "alone: " + reply.words;
+    watch.say("calls of one rank");
     return "";
   }
 

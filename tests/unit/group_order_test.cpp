@@ -92,7 +92,7 @@ TEST_CASE("no two queues of a rank use bytes at once that one of them writes, in
         messages += shard.messages, aside += shard.launchesAside;
       }
       CHECK((messages > 0) == of.travels);
-      CHECK((aside > 0) == (of.hasGuests && !isBackward));
+      CHECK((aside > 0) == (of.isBeside && !isBackward));
     }
 }
 

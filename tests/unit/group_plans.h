@@ -17,6 +17,7 @@ struct PlanCase {
   int32_t ranks;
   const char *layout, *form;
   bool travels = true, hasGuests = false, isPlacementFree = false;
+  bool isBeside = false; // forward, some launch of a rank runs beside others of it
 };
 
 inline std::vector<PlanCase> planCases() {
@@ -34,6 +35,8 @@ inline std::vector<PlanCase> planCases() {
   };
   cases[2].isPlacementFree = true;
   cases[5].hasGuests = true;
+  for (size_t number : {0, 2, 5, 8}) // several blocks of a rank, of which one begins in the last step
+    cases[number].isBeside = true;
   return cases;
 }
 

@@ -252,7 +252,7 @@ TEST_CASE("no plan takes less than what is said before it is made") {
           for (const TeamForm &form : {TeamForm{attn::GroupForm::Gather, 1}, TeamForm{attn::GroupForm::Ring, 1},
                                        TeamForm{attn::GroupForm::Gather, 2}, TeamForm{attn::GroupForm::Ring, 2}}) {
             const Bounded each = boundedOf(*file, request, *ring, form);
-            INFO(text << " " << layout << " of " << ranks << " " << nameOf(form, ranks));
+            INFO(std::string(text) << " " << std::string(layout) << " of " << ranks << " " << nameOf(form, ranks));
             REQUIRE(each.time.ms);
             CHECK(each.leastMs <= *each.time.ms * (1 + 1e-9));
             exact += each.leastMs > 0.9 * *each.time.ms;

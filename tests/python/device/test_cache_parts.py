@@ -1,5 +1,6 @@
 """Caches in pages whose sequences lie on several ranks: each computes its part in fp32, in CUDA graphs too, and parts make one call. As a program
-it is one of several processes, over NCCL with a GPU each, else over gloo: python -m torch.distributed.run --nproc-per-node=2 test_cache_parts.py."""
+it is one of several processes, over NCCL with a GPU each (calls over them are captured as well), else over gloo: python -m torch.distributed.run --nproc-per-node=2 test_cache_parts.py."""
+import copy
 import os
 import sys
 
@@ -109,8 +110,49 @@ def is_refused(place, call):
     try:
         call()
     except heddle.InvalidArgumentError as error:
-        return "k_origins: sequence 0" in str(error)
+        return "k_origins: sequence 0" in str(error) or "whole_k: sequence 0" in str(error)
     return False
+
+
+def as_graph(call):
+    """What replays it, and leaves results where it left them when it was captured."""
+    call()  # ranks are connected by their first messages
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        results = call()
+
+    def replay():
+        graph.replay()
+        return results
+    return replay
+
+
+def grow(place, rank, group, pages, cu, q, part):
+    """Sequences that grow under one call over ranks, on GPUs under one graph: the bits of a call of its own each time, near fp64, and refused where
+    ranks do not agree how long one is."""
+    table, most, firsts = part
+    lengths, origins, wholes, shorter = most.clone(), firsts.clone(), pages.lengths.clone(), copy.copy(pages)
+
+    def call():
+        return distributed.paged_attention(q, pages.k, pages.v, table, lengths, "causal", group, k_origins=origins, whole_k=wholes,
+                                           cu_seqlens_q=cu, return_lse=True)
+    replay = as_graph(call) if place.on_gpu else call
+    long, worst = pages.lengths >= 200, 0.0
+    for fewer in (150, 33, 16, 1, 0):
+        wholes.copy_(torch.where(long, pages.lengths - fewer, pages.lengths))
+        origins.copy_(torch.minimum(firsts, wholes))
+        lengths.copy_(torch.minimum(wholes - origins, most))
+        shorter.keys = wholes.tolist()
+        for _ in range(20 if place.on_gpu else 1):
+            found = [each.clone() for each in replay()]
+            assert all(torch.equal(a, b) for a, b in zip(found, call()))
+        worst = max(worst, worst_error(*found, shorter, ROWS, q, PATTERNS["causal"][1], cu))
+    wholes += int(rank == 0)
+    assert is_refused(place, replay)
+    wholes.copy_(pages.lengths)
+    assert not place.on_gpu or torch.equal(replay()[0], found[0])
+    return worst
 
 
 def over_processes():
@@ -135,6 +177,10 @@ def over_processes():
         assert is_refused(place, lambda: call(beyond))
         if rank == 0:
             print(f"{name}: ok, over {ranks} ranks, worst error {error:.1e}", flush=True)
+    error = grow(place, rank, group, pages, cu, q, (table, lengths, firsts))
+    assert error <= LIMITS[q.dtype], error
+    if rank == 0:
+        print(f"as sequences grow{', in a graph' if place.on_gpu else ''}: ok, over {ranks} ranks, worst error {error:.1e}", flush=True)
     torch.distributed.destroy_process_group()
 
 
