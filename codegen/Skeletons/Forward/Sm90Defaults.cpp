@@ -138,7 +138,7 @@ constexpr Rule kRules[] = {
      [](const Asked &asked) { return isScaled(asked) && asked.balance.hasEqualTiles && !asked.balance.hasFewTiles; },
      {{{&C::splitLast, 1}}}}, // the last of 5.2 rounds: 838 TFLOP/s without
     // Floats: 64 keys of 128 are 32 KB, of which shared memory has room for two beside 128 rows. Causal 8k runs at 252
-    // TFLOP/s with heads of 64, at 250 with 64 keys a tile, and at 237 with 128 x 128; with heads of 128 at 251, at 199
+    // TFLOP/s with heads of 64, at 250 with 64 keys a tile, and at 237 with 128 x 128; with heads of 128 at 244, at 199
     // with 32 keys a tile.
     {128, isOfFloats, Tiles{128, 64, 2, 1, 1, 40}},
     {64, isOfFloats, Tiles{192, 64, 4, 1, 1, 40}},
