@@ -1,8 +1,8 @@
 // How much work there is. A line is a sequence, with one kv head where these have tables of their own, or with one head
-// where heads do not keep the same pairs; its units are 16
-// packed rows, or 64 where it has more than 16, of one kv head, or of its head, and one residue class of rows: query after
-// query, of each the heads that share keys. All units of a line count as many key tiles as its longest class visits, and those of tall units several
-// times: the count deals out work, a unit walks what the pattern names.
+// where heads do not keep the same pairs; its units are 16 packed rows, or 16 for each warp where it has more than 16, of one
+// kv head, or of its head, and one residue class of rows: query after query, of each the heads that share keys. All units of
+// a line count as many key tiles as its longest class visits, and those of tall units several times: the count deals out
+// work, a unit walks what the pattern names.
 #pragma once
 
 #include "Decode/decode_layout.cuh"

@@ -1,8 +1,8 @@
 // The portable decode skeleton: softmax(Q K^T) V for sequences of any lengths whose keys lie in pages, on any GPU of
 // compute capability 8.0 or later. A persistent grid: the key tiles of all rows of all sequences are dealt out to its
 // blocks in equal pieces, from the lengths that the launch finds in memory and the ranges that the generated Pattern
-// names, so the host plans nothing. Units of 16 or 64 rows, of the queries and the heads that share keys (packed_rows.cuh):
-// of 16 the warps of a block share each key tile, of 64 its rows. Needs prelude.cuh before it in the
+// names, so the host plans nothing. Units of 16 rows, or of 16 for each warp, of the queries and the heads that share keys
+// (packed_rows.cuh): of 16 the warps of a block share each key tile, of more its rows. Needs prelude.cuh before it in the
 // source; a source gives it the Traits and the Pattern that are generated, and exports run() as heddle_kernel
 // (docs/architecture.md sections 2 and 3).
 //
