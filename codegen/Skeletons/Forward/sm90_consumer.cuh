@@ -165,16 +165,17 @@ private:
     beginScores(scores);
     turn.pass();
     const KeyTileHeader<K> tile(keys.slot());
+    auto scale = scales.ofTile(p, *this, tile);
     ptx::waitMma<0>();
     ptx::pin(scores[0]);
     releaseKeys();
-    scales.scale(scores, p, *this, tile);
+    scales.change(scores, scale, p, *this, tile);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     RowValues<K> factor;
-    if (admit(rows, scores, weightScale<K>(scaleLog2()), factor))
+    if (admit(rows, scores, scale, factor))
       scaleOutput(rows, factor);
-    scoresToWeights(rows, scores, weightScale<K>(scaleLog2()));
+    scoresToWeights(rows, scores, scale);
     packWeights<K>(weights, scores);
     return tile.following;
   }
@@ -187,18 +188,19 @@ private:
     beginOutput();
     turn.pass();
     const KeyTileHeader<K> tile(keys.slot());
+    auto scale = scales.ofTile(p, *this, tile);
     ptx::waitMma<1>();
     ptx::pin(scores[0]);
     releaseKeys();
-    scales.scale(scores, p, *this, tile);
+    scales.change(scores, scale, p, *this, tile);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     bool hasMoved = false;
     if (looksForMaximum(tile))
-      hasMoved = admit(rows, scores, weightScale<K>(scaleLog2()), factor);
+      hasMoved = admit(rows, scores, scale, factor);
     else if (K::kIsAnchored)
       hasMoved = moveAnchor(rows, factor);
-    scoresToWeights(rows, scores, weightScale<K>(scaleLog2()));
+    scoresToWeights(rows, scores, scale);
     ptx::pin(scores[0]);
     ptx::waitMma<0>();
     ptx::pin(rows.out[0]);
