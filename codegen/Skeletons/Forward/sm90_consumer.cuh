@@ -182,15 +182,16 @@ private:
     beginScores(scores);
     turn.pass();
     const KeyTileHeader<K> tile(keys.slot());
+    auto scale = scales.ofTile(p, *this, tile);
     ptx::waitMma<0>();
     ptx::pin(scores[0]);
-    readScores(scores, tile);
+    readScores(scores, scale, tile);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     RowValues<K> factor;
-    if (admit(rows, scores, weightScale<K>(scaleLog2()), factor))
+    if (admit(rows, scores, scale, factor))
       scaleOutput(rows, factor);
-    scoresToWeights(rows, scores, weightScale<K>(scaleLog2()));
+    scoresToWeights(rows, scores, scale);
     takeWeights(scores);
     return tile.following;
   }
@@ -203,17 +204,18 @@ private:
     beginOutput();
     turn.pass();
     const KeyTileHeader<K> tile(keys.slot());
+    auto scale = scales.ofTile(p, *this, tile);
     ptx::waitMma<1>();
     ptx::pin(scores[0]);
-    readScores(scores, tile);
+    readScores(scores, scale, tile);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     bool hasMoved = false;
     if (looksForMaximum(tile))
-      hasMoved = admit(rows, scores, weightScale<K>(scaleLog2()), factor);
+      hasMoved = admit(rows, scores, scale, factor);
     else if (K::kIsAnchored)
       hasMoved = moveAnchor(rows, factor);
-    scoresToWeights(rows, scores, weightScale<K>(scaleLog2()));
+    scoresToWeights(rows, scores, scale);
     ptx::pin(scores[0]);
     endOutput();
     takeWeights(scores);
@@ -252,11 +254,11 @@ private:
   }
 
   // The product of q and k has arrived. What pairs are to be multiplied by lies beside the keys, for their weights too.
-  DEV void readScores(Scores<K> &scores, const KeyTileHeader<K> &tile) {
+  template <class Scale> DEV void readScores(Scores<K> &scores, Scale &scale, const KeyTileHeader<K> &tile) {
     pairs.scaleScores(scores, keys.slot());
     if (!K::kArePairs)
       releaseKeys();
-    scales.scale(scores, p, *this, tile);
+    scales.change(scores, scale, p, *this, tile);
   }
 
   DEV void takeWeights(Scores<K> &scores) {

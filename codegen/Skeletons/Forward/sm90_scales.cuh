@@ -3,8 +3,9 @@
 #pragma once
 
 #include "Forward/forward_rows.cuh"
-#include "Forward/online_softmax.cuh"
+#include "Forward/score_chain.cuh"
 #include "Forward/sm90_shared.cuh"
+#include "Forward/sm90_softmax.cuh"
 #include "Forward/work_items.cuh"
 
 namespace heddle {
@@ -25,7 +26,56 @@ template <class K> struct KeyTileHeader {
   }
 };
 
-// What the scores and the values of an item are multiplied by, which elements may have factors for. `of` has ownItem().
+// Whether keys of a tile may lie at a stride.
+template <class K> constexpr bool kKeysMayBeStrided = K::kKeyRateCount > 1 || K::kKeyRates[0] > 1;
+
+// Neighbouring keys of a tile without a stride that share a factor.
+template <class K> struct ScaleRuns {
+  static constexpr int kKeys = commonDivisor(K::kBlockN, K::kScaleRows), kTiles = kKeys / 8,
+                       kCount = K::kBlockN / kKeys;
+  static_assert(kKeys % 8 == 0, "the columns of a tile of scores share a factor");
+};
+
+// From scores of a tile to log2 units, for each run of its keys and each row of a lane.
+template <class K> struct TileScales {
+  float of[ScaleRuns<K>::kCount][2];
+};
+
+// The same as of one number, of a lane's largest scores.
+template <class K>
+DEV bool admit(RowState<K> &rows, const Scores<K> &scores, const TileScales<K> &scales, RowValues<K> &factor) {
+  constexpr int kTiles = ScaleRuns<K>::kTiles;
+  RowValues<K> largest;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    largest[0][half] = -INFINITY;
+#pragma unroll
+    for (int run = 0; run < ScaleRuns<K>::kCount; ++run) {
+      float most = -INFINITY;
+#pragma unroll
+      for (int n = run * kTiles; n < (run + 1) * kTiles; ++n)
+        most = fmaxf(most, fmaxf(scores[0][n][2 * half], scores[0][n][2 * half + 1]));
+      largest[0][half] = fmaxf(largest[0][half], most * scales.of[run][half]);
+    }
+  }
+  return raiseRowMax<K::kIsAnchored>(rows, largest, 1.f, factor);
+}
+
+template <class K> DEV void scoresToWeights(RowState<K> &rows, Scores<K> &scores, const TileScales<K> &scales) {
+  const float shift[2] = {-rows.rowMax[0][0], -rows.rowMax[0][1]};
+#pragma unroll
+  for (int n = 0; n < K::kScoreTiles; ++n)
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot) {
+      const float scale = scales.of[n / ScaleRuns<K>::kTiles][slot / 2];
+      const float weight = ptx::exp2Approx(fmaf(scores[0][n][slot], scale, shift[slot / 2]));
+      scores[0][n][slot] = weight;
+      rows.sum[0][slot / 2] += weight;
+    }
+}
+
+// What the scores and the values of an item are multiplied by, which elements may have factors for: ofTile gives that of a
+// tile, which change() may do to the scores before masks and chains see them. `of` has ownItem().
 template <class K, bool AreScaled, bool HasBlocks> class ItemScales {
   using Params = ParamsOf<K>;
 
@@ -33,7 +83,10 @@ public:
   template <class Of> DEV void find(const Params &, const Of &) {}
   DEV float ofScores(const Params &p) const { return p.scaleLog2; }
   template <class Of> DEV float ofValues(const Params &, const Of &) const { return 1.f; }
-  template <class Of> DEV void scale(Scores<K> &, const Params &, const Of &, const KeyTileHeader<K> &) const {}
+  template <class Of> DEV float ofTile(const Params &p, const Of &, const KeyTileHeader<K> &) const {
+    return weightScale<K>(ofScores(p));
+  }
+  template <class Of> DEV void change(Scores<K> &, float, const Params &, const Of &, const KeyTileHeader<K> &) const {}
 };
 template <class K> class ItemScales<K, true, false> {
   using Params = ParamsOf<K>;
@@ -48,18 +101,21 @@ public:
     const WorkItem<K> item = of.ownItem();
     return p.ofValues(item.batch * p.kvHeads + item.kvHead);
   }
-  template <class Of> DEV void scale(Scores<K> &, const Params &, const Of &, const KeyTileHeader<K> &) const {}
+  template <class Of> DEV float ofTile(const Params &p, const Of &, const KeyTileHeader<K> &) const {
+    return weightScale<K>(ofScores(p));
+  }
+  template <class Of> DEV void change(Scores<K> &, float, const Params &, const Of &, const KeyTileHeader<K> &) const {}
 
 private:
   float scaleLog2;
 };
 // Where blocks of rows of q and k have factors of their own: rows of an item, and keys of a tile, may lie at a stride, so each
-// row keeps its factor, and keys at a stride find theirs one by one.
+// row keeps its factor, and keys at a stride find theirs one by one. Runs of keys share one, which costs nothing for each
+// score: it goes into what scores are multiplied by on their way to weights.
 template <class K> class ItemScales<K, true, true> {
   using Params = ParamsOf<K>;
-  // Neighbouring keys of a tile without a stride that have one factor.
-  static constexpr int kTogether = commonDivisor(K::kBlockN, K::kScaleRows);
-  static_assert(kTogether % 8 == 0, "the columns of a tile of scores have one factor");
+  using Pattern = typename K::Pattern;
+  using Runs = ScaleRuns<K>;
 
 public:
   template <class Of> DEV void find(const Params &p, const Of &of) {
@@ -75,53 +131,70 @@ public:
     const WorkItem<K> item = of.ownItem();
     return p.ofValues(item.batch * p.kvHeads + item.kvHead);
   }
-  template <class Of>
-  DEV void scale(Scores<K> &scores, const Params &p, const Of &of, const KeyTileHeader<K> &tile) const {
-    using Pattern = typename K::Pattern;
+  template <class Of> DEV TileScales<K> ofTile(const Params &p, const Of &of, const KeyTileHeader<K> &tile) const {
     const WorkItem<K> item = of.ownItem();
-    const int32_t branch = Pattern::kBranchCount == 1 ? 0 : tile.flags >> flag::kBranch;
-    const int32_t rate = Pattern::keyRate(item.variant, branch);
-    const float *ofKeys = p.descaleK;
-    if (ofKeys)
-      ofKeys += static_cast<int64_t>(item.batch * p.kvHeads + item.kvHead) * blocksOf(p.seqlenK);
-    if (rate == 1)
-      scaleRuns(scores, ofKeys, tile.firstKey, p.seqlenK);
-    else
-      scaleKeys(scores, ofKeys, tile.firstKey + rate * static_cast<int32_t>(ptx::rereadThreadIndex() % 4 * 2), rate,
-                p.seqlenK);
+    const float all = Pattern::kHasScore ? 1.f : p.scaleLog2;
+    const bool isStrided = kKeysMayBeStrided<K> && rateOf(item, tile) > 1;
+    const float *const ofKeys = isStrided ? nullptr : factorsOfKeys(p, item);
+    TileScales<K> scales;
+#pragma unroll
+    for (int run = 0; run < Runs::kCount; ++run) {
+      const float ofRun = all * factorOf(ofKeys, tile.firstKey + run * Runs::kKeys, p.seqlenK);
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        scales.of[run][half] = isStrided ? all : ofRun * ofRow[half];
+    }
+    return scales;
+  }
+  template <class Of>
+  DEV void change(Scores<K> &scores, TileScales<K> &scales, const Params &p, const Of &of,
+                  const KeyTileHeader<K> &tile) const {
+    if constexpr (kKeysMayBeStrided<K>) {
+      const WorkItem<K> item = of.ownItem();
+      if (const int32_t rate = rateOf(item, tile); rate > 1)
+        scaleKeys(scores, factorsOfKeys(p, item), tile.firstKey, rate, p.seqlenK);
+    }
+    if constexpr (Pattern::kHasScore)
+      scaleRuns(scores, scales);
   }
 
 private:
   DEV static int32_t blocksOf(int32_t rows) { return (rows + K::kScaleRows - 1) / K::kScaleRows; }
+  DEV static int32_t rateOf(const WorkItem<K> &item, const KeyTileHeader<K> &tile) {
+    return Pattern::keyRate(item.variant, Pattern::kBranchCount == 1 ? 0 : tile.flags >> flag::kBranch);
+  }
+  // Of the item's kv head; null: all are 1.
+  DEV static const float *factorsOfKeys(const Params &p, const WorkItem<K> &item) {
+    const int64_t first = static_cast<int64_t>(item.batch * p.kvHeads + item.kvHead) * blocksOf(p.seqlenK);
+    return p.descaleK ? p.descaleK + first : nullptr;
+  }
   DEV static float factorOf(const float *ofKeys, int32_t key, int32_t keys) {
     return ofKeys ? ofKeys[min(key, keys - 1) / K::kScaleRows] : 1.f;
   }
 
-  DEV void scaleRuns(Scores<K> &scores, const float *ofKeys, int32_t firstKey, int32_t keys) const {
-    constexpr int kTiles = kTogether / 8;
-#pragma unroll
-    for (int run = 0; run < K::kScoreTiles / kTiles; ++run) {
-      const float ofRun = factorOf(ofKeys, firstKey + run * kTogether, keys);
-      const float factor[2] = {ofRow[0] * ofRun, ofRow[1] * ofRun};
-#pragma unroll
-      for (int n = run * kTiles; n < (run + 1) * kTiles; ++n)
-#pragma unroll
-        for (int slot = 0; slot < 4; ++slot)
-          scores[0][n][slot] *= factor[slot / 2];
-    }
-  }
-
-  // firstKey: of this lane's first column.
   DEV void scaleKeys(Scores<K> &scores, const float *ofKeys, int32_t firstKey, int32_t rate, int32_t keys) const {
+    const int32_t first = firstKey + rate * static_cast<int32_t>(ptx::rereadThreadIndex() % 4 * 2);
 #pragma unroll
     for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const float ofKey = factorOf(ofKeys, firstKey + rate * (8 * n + e), keys);
+        const float ofKey = factorOf(ofKeys, first + rate * (8 * n + e), keys);
 #pragma unroll
         for (int half = 0; half < 2; ++half)
           scores[0][n][2 * half + e] *= ofRow[half] * ofKey;
       }
+  }
+
+  // What a chain makes of scores is in natural units.
+  DEV static void scaleRuns(Scores<K> &scores, TileScales<K> &scales) {
+#pragma unroll
+    for (int n = 0; n < K::kScoreTiles; ++n)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot)
+        scores[0][n][slot] *= scales.of[n / Runs::kTiles][slot / 2];
+#pragma unroll
+    for (int run = 0; run < Runs::kCount; ++run)
+      scales.of[run][0] = scales.of[run][1] = kLog2OfE;
   }
 
   float ofRow[2];
