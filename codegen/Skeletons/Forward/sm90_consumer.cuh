@@ -85,7 +85,7 @@ private:
     if (Pattern::kHasSink && beginsRows(flags))
       startFromSink(rows, Pattern::sink(contextOf(ownItem())));
     scales.find(p, *this);
-    pairs.begin(p, LaneRows<K>(p, ownItem()));
+    pairs.begin(p, *this);
     if (p.carryLse && beginsRows(flags))
       continueFromCarry(rows, p, LaneRows<K>(p, ownItem()), scales.ofValues(p, *this));
     if (Values::kSumTiles > 0)

@@ -14,7 +14,7 @@ template <class K, bool ArePairs> class PairSteps {
   using Params = ParamsOf<K>;
 
 public:
-  DEV void begin(const Params &, const LaneRows<K> &) {}
+  template <class Of> DEV void begin(const Params &, const Of &) {}
   DEV void scaleScores(Scores<K> &, int32_t) const {}
   DEV void scaleWeights(Scores<K> &, int32_t) {}
   DEV Output<K> &sums(RowState<K> &rows) { return rows.out; }
@@ -28,7 +28,9 @@ template <class K> class PairSteps<K, true> {
   using Params = ParamsOf<K>;
 
 public:
-  DEV void begin(const Params &p, const LaneRows<K> &lane) {
+  // An item begins. `of` has ownItem().
+  template <class Of> DEV void begin(const Params &p, const Of &of) {
+    const LaneRows<K> lane(p, of.ownItem());
     const float *factors = p.queryFactors + (static_cast<int64_t>(lane.batch) * p.heads + lane.head) * p.seqlenQ;
 #pragma unroll
     for (int half = 0; half < 2; ++half)

@@ -30,18 +30,19 @@ template <class K> DEV bool admit(RowState<K> &rows, const Scores<K> &scores, fl
 // tile is summed by itself: of 64k keys a sum of one after the other is 4e-6 off.
 template <class K> DEV void scoresToWeights(RowState<K> &rows, Scores<K> &scores, float scaleLog2) {
   float shift[2] = {-rows.rowMax[0][0], -rows.rowMax[0][1]};
-  float sum[2] = {K::kArePairs ? 0.f : rows.sum[0][0], K::kArePairs ? 0.f : rows.sum[0][1]};
+  float ofTile[2] = {};
 #pragma unroll
   for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot) {
       float weight = ptx::exp2Approx(fmaf(scores[0][n][slot], scaleLog2, shift[slot / 2]));
       scores[0][n][slot] = weight;
-      sum[slot / 2] += weight;
+      (K::kArePairs ? ofTile : rows.sum[0])[slot / 2] += weight;
     }
+  if constexpr (K::kArePairs)
 #pragma unroll
-  for (int half = 0; half < 2; ++half)
-    rows.sum[0][half] = K::kArePairs ? rows.sum[0][half] + sum[half] : sum[half];
+    for (int half = 0; half < 2; ++half)
+      rows.sum[0][half] += ofTile[half];
 }
 
 template <class K> DEV void packWeights(Probabilities<K> &weights, const Scores<K> &scores) {

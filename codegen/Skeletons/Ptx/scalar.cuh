@@ -29,7 +29,6 @@ DEV float reciprocalApprox(float x) {
 DEV int32_t rereadThreadIndex() {
   int32_t index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
-  __builtin_assume(index >= 0);
   return index;
 }
 
