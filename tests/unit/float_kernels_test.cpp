@@ -10,13 +10,6 @@ using namespace heddle::test;
 
 namespace {
 
-AttentionSizes sizesOf(int64_t seqlenQ, int64_t seqlenK, int64_t heads, int64_t kvHeads, int64_t batch = 1) {
-  AttentionSizes sizes;
-  sizes.batch = batch, sizes.heads = heads, sizes.kvHeads = kvHeads;
-  sizes.seqlenQ = seqlenQ, sizes.seqlenK = seqlenK;
-  return sizes;
-}
-
 Kernel forwardOf(const std::string &pattern, int64_t headDim = 64, int64_t valueDim = 64,
                  Precision precision = Precision::exact, const std::string &changes = "") {
   Kernel kernel{pattern, headDim, valueDim, DType::fp32, changes, "sm_80", kForward};
@@ -24,17 +17,14 @@ Kernel forwardOf(const std::string &pattern, int64_t headDim = 64, int64_t value
   return kernel;
 }
 
+constexpr Precision kPrecisions[] = {Precision::exact, Precision::tf32};
+
 /// By Hopper's kernel, which multiplies numbers of tf32, or pairs of fp16.
-Kernel hopperOf(const std::string &pattern, int64_t headDim = 64, int64_t valueDim = 64,
-                const std::string &changes = "", Precision precision = Precision::tf32) {
+Kernel hopperOf(const std::string &pattern, Precision precision, int64_t headDim = 64, int64_t valueDim = 64,
+                const std::string &changes = "") {
   Kernel kernel = forwardOf(pattern, headDim, valueDim, precision, changes);
   kernel.arch = kHopper;
   return kernel;
-}
-
-Kernel exactOf(const std::string &pattern, int64_t headDim = 64, int64_t valueDim = 64,
-               const std::string &changes = "") {
-  return hopperOf(pattern, headDim, valueDim, changes, Precision::exact);
 }
 
 /// A kernel and a pattern of which calls are made.
@@ -48,14 +38,7 @@ struct Forward {
     made.inputs.precision = kernel.precision;
     return made;
   }
-  /// What is not written stays NaN.
-  RoleTensors run(const Call &call) const {
-    RoleTensors results = resultsBefore(call.inputs, DType::fp32);
-    for (Role role : {Role::out, Role::lse})
-      std::fill(results.of(role).data.begin(), results.of(role).data.end(), std::byte(0xff));
-    code->run(hostCall(call, results, {}));
-    return results;
-  }
+  RoleTensors run(const Call &call) const { return forwardResults(*code, call); }
 
   Kernel kernel;
   Compiled pattern;
@@ -134,27 +117,46 @@ double errorOfOut(const Forward &forward, const Call &call) {
 
 } // namespace
 
-TEST_CASE("tf32 by Hopper's kernel: lengths, groups of heads, batches") {
-  check(hopperOf("causal"), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
+TEST_CASE("fp32 by Hopper's kernel: lengths, groups of heads, batches") {
+  for (Precision precision : kPrecisions)
+    check(hopperOf("causal", precision), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
 }
 
-TEST_CASE("tf32 by Hopper's kernel: head dims are multiples of 8, those of values apart") {
-  check(hopperOf("causal", 128, 128), {sizesOf(100, 200, 2, 1)});
-  check(hopperOf("causal", 40, 24), {sizesOf(50, 70, 2, 2)});
-  check(hopperOf("full", 8, 120), {sizesOf(30, 150, 2, 2)});
-  if (takesAll())
-    check(hopperOf("full", 96, 72), {sizesOf(70, 70, 2, 2)});
+TEST_CASE("fp32 by Hopper's kernel: head dims are multiples of 8, those of values apart") {
+  for (Precision precision : kPrecisions) {
+    check(hopperOf("causal", precision, 128, 128), {sizesOf(100, 200, 2, 1)});
+    check(hopperOf("causal", precision, 40, 24), {sizesOf(50, 70, 2, 2)});
+    check(hopperOf("full", precision, 8, 120), {sizesOf(30, 150, 2, 2)});
+    if (takesAll())
+      check(hopperOf("full", precision, 96, 72), {sizesOf(70, 70, 2, 2)});
+  }
 }
 
-TEST_CASE("tf32 by Hopper's kernel: tiles, rings of one slot, blocks that share parts") {
-  check(hopperOf("causal", 64, 64, ",block_m=128,block_n=96,stages=2"), {sizesOf(150, 300, 2, 1)});
-  check(hopperOf("causal", 64, 72, ",block_m=64,block_n=48,stages=1,turn_taking=0"), {sizesOf(70, 130, 1, 1)});
+TEST_CASE("fp32 by Hopper's kernel: tiles, rings of one slot, blocks that share parts") {
+  for (Precision precision : kPrecisions)
+    check(hopperOf("causal", precision, 64, 72, ",block_m=64,block_n=48,stages=1,turn_taking=0"),
+          {sizesOf(70, 130, 1, 1)});
+  check(hopperOf("causal", Precision::tf32, 64, 64, ",block_m=128,block_n=96,stages=2"), {sizesOf(150, 300, 2, 1)});
+  check(hopperOf("causal", Precision::exact, 64, 64, ",block_m=192,block_n=48,stages=2"), {sizesOf(250, 300, 2, 1)});
   if (takesAll())
-    check(hopperOf("full", 128, 128, ",block_n=32,stages=4"), {sizesOf(130, 150, 2, 1)});
+    check(hopperOf("full", Precision::tf32, 128, 128, ",block_n=32,stages=4"), {sizesOf(130, 150, 2, 1)});
+}
+
+TEST_CASE("fp32 by Hopper's kernel: the library's patterns") {
+  std::vector<std::string> patterns = {"document", "longnet", "softcap", "sink", "block_csr"};
+  if (takesAll()) {
+    patterns.clear();
+    for (const std::string &path : libraryPatterns())
+      patterns.push_back(std::filesystem::path(path).stem().string());
+  }
+  for (Precision precision : kPrecisions)
+    for (const std::string &pattern : patterns)
+      check(hopperOf(pattern, precision),
+            {pattern == "tree_decode" ? sizesOf(16, 150, 2, 1) : sizesOf(150, 150, 4, 2)});
 }
 
 TEST_CASE("tf32 by Hopper's kernel: a mean of ones is 1, as the weights are summed that it multiplies") {
-  const Forward forward(hopperOf("causal", 64, 40));
+  const Forward forward(hopperOf("causal", Precision::tf32, 64, 40));
   Call call = forward.call(sizesOf(150, 300, 2, 1));
   for (int64_t i = 0; i < call.inputs.v.elements(); ++i)
     call.inputs.v.set(i, 1);
@@ -163,25 +165,8 @@ TEST_CASE("tf32 by Hopper's kernel: a mean of ones is 1, as the weights are summ
     REQUIRE(results.out.get(i) == 1);
 }
 
-TEST_CASE("exact by Hopper's kernel: lengths, groups of heads, batches") {
-  check(exactOf("causal"), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
-}
-
-TEST_CASE("exact by Hopper's kernel: head dims are multiples of 8, those of values apart") {
-  check(exactOf("causal", 128, 128), {sizesOf(100, 200, 2, 1)});
-  check(exactOf("causal", 40, 24), {sizesOf(50, 70, 2, 2)});
-  check(exactOf("full", 8, 120), {sizesOf(30, 150, 2, 2)});
-  if (takesAll())
-    check(exactOf("full", 96, 72), {sizesOf(70, 70, 2, 2)});
-}
-
-TEST_CASE("exact by Hopper's kernel: tiles, rings of one slot, blocks that share parts") {
-  check(exactOf("causal", 64, 64, ",block_m=192,block_n=48,stages=2"), {sizesOf(250, 300, 2, 1)});
-  check(exactOf("causal", 64, 72, ",block_m=64,block_n=48,stages=1,turn_taking=0"), {sizesOf(70, 130, 1, 1)});
-}
-
 TEST_CASE("exact by Hopper's kernel: rows have digits of their own, however large others are") {
-  const Forward forward(exactOf("causal"));
+  const Forward forward(hopperOf("causal", Precision::exact));
   for (Role role : {Role::q, Role::k, Role::v}) {
     INFO(std::string(specOf(role).name));
     Call call = forward.call(sizesOf(150, 150, 1, 1));
@@ -195,7 +180,7 @@ TEST_CASE("exact by Hopper's kernel: rows have digits of their own, however larg
 }
 
 TEST_CASE("exact by Hopper's kernel: what a row does not keep is of any size") {
-  const Forward forward(exactOf("causal"));
+  const Forward forward(hopperOf("causal", Precision::exact));
   Call call = forward.call(sizesOf(100, 100, 1, 1));
   const RoleTensors before = forward.run(call);
   for (int64_t i = 90 * 64; i < 100 * 64; ++i) {
@@ -205,28 +190,6 @@ TEST_CASE("exact by Hopper's kernel: what a row does not keep is of any size") {
   const RoleTensors after = forward.run(call);
   for (int64_t i = 0; i < 90 * 64; ++i)
     REQUIRE(after.out.get(i) == before.out.get(i));
-}
-
-TEST_CASE("exact by Hopper's kernel: the library's patterns") {
-  std::vector<std::string> patterns = {"document", "longnet", "softcap", "sink", "block_csr"};
-  if (takesAll()) {
-    patterns.clear();
-    for (const std::string &path : libraryPatterns())
-      patterns.push_back(std::filesystem::path(path).stem().string());
-  }
-  for (const std::string &pattern : patterns)
-    check(exactOf(pattern), {pattern == "tree_decode" ? sizesOf(16, 150, 2, 1) : sizesOf(150, 150, 4, 2)});
-}
-
-TEST_CASE("tf32 by Hopper's kernel: the library's patterns") {
-  std::vector<std::string> patterns = {"document", "longnet", "softcap", "sink", "block_csr"};
-  if (takesAll()) {
-    patterns.clear();
-    for (const std::string &path : libraryPatterns())
-      patterns.push_back(std::filesystem::path(path).stem().string());
-  }
-  for (const std::string &pattern : patterns)
-    check(hopperOf(pattern), {pattern == "tree_decode" ? sizesOf(16, 150, 2, 1) : sizesOf(150, 150, 4, 2)});
 }
 
 TEST_CASE("fp32 by the portable kernel: lengths, groups of heads, batches") {

@@ -63,13 +63,6 @@ void checkAlso(const Kernel &kernel, const std::vector<AttentionSizes> &shapes, 
     check(kernel, shapes, hasDLse);
 }
 
-AttentionSizes sizesOf(int64_t seqlenQ, int64_t seqlenK, int64_t heads, int64_t kvHeads, int64_t batch = 1) {
-  AttentionSizes sizes;
-  sizes.batch = batch, sizes.heads = heads, sizes.kvHeads = kvHeads;
-  sizes.seqlenQ = seqlenQ, sizes.seqlenK = seqlenK;
-  return sizes;
-}
-
 } // namespace
 
 TEST_CASE("gradients by the portable kernel: lengths, groups of heads, batches, a gradient of lse") {
@@ -372,14 +365,6 @@ TEST_CASE(
 
 namespace {
 
-RoleTensors forwardOf(const HostKernel &kernel, const Call &call) {
-  RoleTensors results = resultsBefore(call.inputs, DType::fp32);
-  for (Role role : {Role::out, Role::lse})
-    std::fill(results.of(role).data.begin(), results.of(role).data.end(), std::byte(0xff));
-  kernel.run(hostCall(call, results, {}));
-  return results;
-}
-
 /// `call` with `count` of its keys from `first` on.
 Call withKeys(const Call &whole, int64_t first, int64_t count) {
   Call call = whole;
@@ -412,9 +397,9 @@ TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever p
       for (int64_t i = 64 * 64; i < rows * 64; ++i) // later maxima are higher
         call.inputs.k.set(i, 4 * call.inputs.k.get(i));
       Call first = withKeys(call, 0, cut), second = withKeys(call, cut, rows - cut);
-      const RoleTensors whole = forwardOf(*compiledKernel, call), before = forwardOf(*compiledKernel, first);
+      const RoleTensors whole = forwardResults(*compiledKernel, call), before = forwardResults(*compiledKernel, first);
       second.inputs.carryOut = before.out, second.inputs.carryLse = before.lse;
-      const RoleTensors pieces = forwardOf(*compiledKernel, second);
+      const RoleTensors pieces = forwardResults(*compiledKernel, second);
       for (int64_t row = 0; row < rows; ++row)
         for (const RoleTensors *results : {&whole, &before, &pieces}) {
           CHECK(std::isnan(results->lse.get(row)) == (role == Role::q ? row == bad : row >= bad));
@@ -433,7 +418,7 @@ TEST_CASE("a value that is infinite makes its column infinite, and no other, by 
     kernel.kind = kForward;
     Call call(compiledPattern, sizes, kernel.dtype, false, kernel.kind);
     call.inputs.v.set(0, INFINITY);
-    const RoleTensors results = forwardOf(*compiled(kernel, *compiledPattern.file), call);
+    const RoleTensors results = forwardResults(*compiled(kernel, *compiledPattern.file), call);
     for (int64_t row = 0; row < 20; ++row) {
       CHECK(results.out.get(row * 64) == INFINITY);
       CHECK(std::isfinite(results.out.get(row * 64 + 1)));
@@ -457,7 +442,7 @@ TEST_CASE("gradients by both kernels at very large scores: a key that has all th
       Call forwardCall(compiledPattern, sizes, kernel.dtype, false, forward.kind);
       Call call(compiledPattern, sizes, kernel.dtype, false, kernel.kind);
       forwardCall.scale = call.scale = scale;
-      const RoleTensors softmax = forwardOf(*forwardKernel, forwardCall);
+      const RoleTensors softmax = forwardResults(*forwardKernel, forwardCall);
       CHECK(oracle::verifyCall(forwardCall.kindCall(), softmax, 100).isOk());
       call.inputs.lse = softmax.lse;
       for (int64_t i = 0; i < softmax.out.elements(); ++i)

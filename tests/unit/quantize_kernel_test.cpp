@@ -14,8 +14,8 @@ namespace {
 
 const Kind kQuantize = {KindBase::quantize}, kRotated = {KindBase::quantizeRotated};
 
-AttentionSizes sizesOf(int64_t batch, int64_t rows, int64_t keys, int64_t heads, int64_t kvHeads, int64_t headDim = 64,
-                       int64_t valueDim = 64) {
+AttentionSizes quantizedSizes(int64_t batch, int64_t rows, int64_t keys, int64_t heads, int64_t kvHeads,
+                              int64_t headDim = 64, int64_t valueDim = 64) {
   AttentionSizes sizes;
   sizes.batch = batch, sizes.seqlenQ = rows, sizes.seqlenK = keys, sizes.heads = heads, sizes.kvHeads = kvHeads;
   sizes.headDim = headDim, sizes.valueDim = valueDim;
@@ -187,40 +187,40 @@ struct RotatedKernel : QuantizeKernel {
 
 TEST_CASE("heads of less than a piece, of one, of several; queries and keys of different numbers") {
   const QuantizeKernel kernel;
-  kernel.check(QuantizeCall(sizesOf(2, 300, 515, 4, 2)));
-  kernel.check(QuantizeCall(sizesOf(1, 1, 128, 2, 1)), 132);
-  kernel.check(QuantizeCall(sizesOf(3, 257, 1, 1, 1)), 1);
+  kernel.check(QuantizeCall(quantizedSizes(2, 300, 515, 4, 2)));
+  kernel.check(QuantizeCall(quantizedSizes(1, 1, 128, 2, 1)), 132);
+  kernel.check(QuantizeCall(quantizedSizes(3, 257, 1, 1, 1)), 1);
 }
 
 // Blocks run one after the other here, so one takes all: of heads of more pieces than it has room for it reads some twice.
 TEST_CASE("pieces that wait in shared memory: heads that fit, heads that do not, types, smoothed keys") {
   const QuantizeKernel kernel(",units=1,warps=1,min_blocks=1,slots=9,ahead=2");
-  kernel.check(QuantizeCall(sizesOf(2, 20, 9, 4, 2)));
-  kernel.check(QuantizeCall(sizesOf(1, 130, 60, 3, 1)));
-  kernel.check(QuantizeCall(sizesOf(1, 0, 31, 1, 1)));
+  kernel.check(QuantizeCall(quantizedSizes(2, 20, 9, 4, 2)));
+  kernel.check(QuantizeCall(quantizedSizes(1, 130, 60, 3, 1)));
+  kernel.check(QuantizeCall(quantizedSizes(1, 0, 31, 1, 1)));
   QuantizeKernel(",units=2,warps=2,heads=1,min_blocks=1,slots=3,ahead=1", DType::fp32, 80, 32)
-      .check(QuantizeCall(sizesOf(2, 70, 20, 3, 3, 80, 32), DType::fp32));
-  QuantizeCall smoothed(sizesOf(2, 40, 100, 4, 2));
+      .check(QuantizeCall(quantizedSizes(2, 70, 20, 3, 3, 80, 32), DType::fp32));
+  QuantizeCall smoothed(quantizedSizes(2, 40, 100, 4, 2));
   smoothed.smooth();
   QuantizeKernel(",slots=2,ahead=1,min_blocks=1").checkSmoothed(smoothed);
 }
 
 TEST_CASE("lengths of 0 leave tensors out") {
   const QuantizeKernel kernel;
-  kernel.check(QuantizeCall(sizesOf(1, 0, 40, 2, 2)));
-  kernel.check(QuantizeCall(sizesOf(1, 40, 0, 2, 2)));
+  kernel.check(QuantizeCall(quantizedSizes(1, 0, 40, 2, 2)));
+  kernel.check(QuantizeCall(quantizedSizes(1, 40, 0, 2, 2)));
 }
 
 TEST_CASE("types, head dims that differ or divide no piece, configurations") {
-  QuantizeKernel("", DType::fp16, 96, 32).check(QuantizeCall(sizesOf(1, 130, 260, 2, 1, 96, 32), DType::fp16));
-  QuantizeKernel("", DType::fp32, 80, 80).check(QuantizeCall(sizesOf(1, 70, 140, 2, 2, 80, 80), DType::fp32));
+  QuantizeKernel("", DType::fp16, 96, 32).check(QuantizeCall(quantizedSizes(1, 130, 260, 2, 1, 96, 32), DType::fp16));
+  QuantizeKernel("", DType::fp32, 80, 80).check(QuantizeCall(quantizedSizes(1, 70, 140, 2, 2, 80, 80), DType::fp32));
   QuantizeKernel(",units=1,warps=1,heads=2,lead=0,min_blocks=1,evict_first=0")
-      .check(QuantizeCall(sizesOf(1, 33, 20, 3, 1)));
+      .check(QuantizeCall(quantizedSizes(1, 33, 20, 3, 1)));
 }
 
 TEST_CASE(
     "heads of zeros, of numbers at both ends of the type; infinity and NaN become NaN, others are as without them") {
-  QuantizeCall call(sizesOf(1, 8, 140, 5, 5), DType::fp32);
+  QuantizeCall call(quantizedSizes(1, 8, 140, 5, 5), DType::fp32);
   const auto set = [&](int64_t head, auto valueOf) {
     for (int64_t row = 0; row < 140; ++row)
       for (int64_t c = 0; c < 64; ++c)
@@ -244,17 +244,17 @@ TEST_CASE(
 }
 
 TEST_CASE("k less the mean of its rows: means near those of the definition, what is left is quantised by itself") {
-  QuantizeCall call(sizesOf(2, 40, 515, 4, 2));
+  QuantizeCall call(quantizedSizes(2, 40, 515, 4, 2));
   QuantizeCall plain = call;
   plain.smooth(), call.smooth();
   plain.inputs.kMean = {};
   QuantizeKernel().checkSmoothed(call);
   CHECK(call.onCpu().descaleK.get(3) < plain.onCpu().descaleK.get(3) / 8);
-  QuantizeCall wide(sizesOf(1, 3, 70, 1, 1, 80, 32), DType::fp32);
+  QuantizeCall wide(quantizedSizes(1, 3, 70, 1, 1, 80, 32), DType::fp32);
   wide.smooth();
   wide.inputs.k.set(80 * 9 + 4, INFINITY);
   QuantizeKernel(",warps=2,units=1", DType::fp32, 80, 32).checkSmoothed(wide);
-  QuantizeCall none(sizesOf(1, 3, 0, 1, 1));
+  QuantizeCall none(quantizedSizes(1, 3, 0, 1, 1));
   none.inputs.kMean = HostTensor::zeros(DType::fp32, {1, 1, 64});
   CHECK(QuantizeKernel().run(none, 2, BlockOrder::ascending).kMean.get(63) == 0);
 }
@@ -284,7 +284,7 @@ int64_t countNaN(const HostTensor &tensor) {
 TEST_CASE("rotated rows: every number of elements that are rotated together, heads that are shared, odd rows") {
   for (int64_t dim : {16, 48, 64, 80, 96, 112, 128, 256, 512}) {
     CAPTURE(dim);
-    QuantizeCall call(sizesOf(2, 37, 51, 4, 2, dim, 32));
+    QuantizeCall call(quantizedSizes(2, 37, 51, 4, 2, dim, 32));
     call.rotate();
     const RotatedKernel kernel("", DType::bf16, dim, 32);
     kernel.check(call);
@@ -295,23 +295,23 @@ TEST_CASE("rotated rows: every number of elements that are rotated together, hea
 
 TEST_CASE("rotated rows: of other types, in shared memory, in blocks with threads beyond whole rows, of no length") {
   for (DType dtype : {DType::fp16, DType::fp32}) {
-    QuantizeCall call(sizesOf(1, 130, 45, 3, 1, 96, 96), dtype);
+    QuantizeCall call(quantizedSizes(1, 130, 45, 3, 1, 96, 96), dtype);
     call.rotate();
     RotatedKernel("", dtype, 96, 96).check(call);
   }
   const RotatedKernel held(",units=1,warps=1,min_blocks=1,slots=9,ahead=2", DType::bf16, 80, 64);
-  QuantizeCall call(sizesOf(2, 70, 31, 4, 2, 80, 64)); // more pieces than find room: some are read again
+  QuantizeCall call(quantizedSizes(2, 70, 31, 4, 2, 80, 64)); // more pieces than find room: some are read again
   call.rotate();
   held.check(call);
   call.smooth();
   held.checkSmoothed(call);
-  QuantizeCall none(sizesOf(1, 0, 9, 2, 2, 80, 64));
+  QuantizeCall none(quantizedSizes(1, 0, 9, 2, 2, 80, 64));
   none.rotate();
   held.check(none);
 }
 
 TEST_CASE("a rotation leaves v as it is, and depends on its signs") {
-  QuantizeCall call(sizesOf(1, 20, 30, 2, 1));
+  QuantizeCall call(quantizedSizes(1, 20, 30, 2, 1));
   const RoleTensors plain = call.onCpu();
   call.rotate(1);
   const RoleTensors first = call.onCpu();
@@ -326,7 +326,7 @@ TEST_CASE("a rotation leaves v as it is, and depends on its signs") {
 }
 
 TEST_CASE("of rotated rows, infinity and NaN take the elements that are rotated with them, and nothing else") {
-  RotatedCall call(sizesOf(1, 9, 60, 2, 2, 96, 96));
+  RotatedCall call(quantizedSizes(1, 9, 60, 2, 2, 96, 96));
   const auto place = [](int64_t row, int64_t head, int64_t dim) { return (row * 2 + head) * 96 + dim; };
   const RoleTensors before = call.onCpu();
   call.inputs.q.set(place(3, 1, 40), INFINITY);
@@ -346,7 +346,7 @@ TEST_CASE("of rotated rows, infinity and NaN take the elements that are rotated 
 }
 
 TEST_CASE("rotated rows of zeros are positive zeros of scale 1; a sum beyond fp32 is NaN, others keep their scale") {
-  RotatedCall call(sizesOf(1, 3, 4, 1, 1, 64, 64));
+  RotatedCall call(quantizedSizes(1, 3, 4, 1, 1, 64, 64));
   for (int64_t c = 0; c < 64; ++c) {
     for (int64_t row = 0; row < 3; ++row)
       call.inputs.q.set(row * 64 + c, c % 2 ? -0.0f : 0.0f);
@@ -364,7 +364,7 @@ TEST_CASE("rotated rows of zeros are positive zeros of scale 1; a sum beyond fp3
 }
 
 TEST_CASE("products of rotated rows are those of the rows, within what e4m3 leaves of them") {
-  RotatedCall call(sizesOf(1, 40, 50, 1, 1, 96, 96));
+  RotatedCall call(quantizedSizes(1, 40, 50, 1, 1, 96, 96));
   const RoleTensors low = call.onCpu();
   double error = 0, size = 0;
   for (int64_t i = 0; i < 40; ++i)
@@ -383,7 +383,7 @@ TEST_CASE("products of rotated rows are those of the rows, within what e4m3 leav
 }
 
 TEST_CASE("signs of a tensor file are 1 or -1, one for each channel; random ones are those that Python makes") {
-  QuantizeCall call(sizesOf(1, 4, 5, 2, 1));
+  QuantizeCall call(quantizedSizes(1, 4, 5, 2, 1));
   call.rotate(1);
   constexpr float ofSeed1[] = {-1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, -1, -1, -1, -1};
   for (int i = 0; i < 16; ++i)
@@ -416,17 +416,17 @@ TEST_CASE(
     "blocks of rows with scales of their own: of less than a piece, of several, the last one shorter, of no rows") {
   for (int64_t rows : kScaleRows) {
     const BlockKernel kernel(rows); // a piece has 128 rows
-    kernel.check(QuantizeCall(sizesOf(2, 300, 515, 4, 2), DType::bf16, rows));
-    kernel.check(QuantizeCall(sizesOf(1, 1, 128, 2, 1), DType::bf16, rows), 132);
-    kernel.check(QuantizeCall(sizesOf(1, 0, 40, 2, 2), DType::bf16, rows));
-    kernel.check(QuantizeCall(sizesOf(3, 64, 0, 3, 1), DType::bf16, rows), 1);
+    kernel.check(QuantizeCall(quantizedSizes(2, 300, 515, 4, 2), DType::bf16, rows));
+    kernel.check(QuantizeCall(quantizedSizes(1, 1, 128, 2, 1), DType::bf16, rows), 132);
+    kernel.check(QuantizeCall(quantizedSizes(1, 0, 40, 2, 2), DType::bf16, rows));
+    kernel.check(QuantizeCall(quantizedSizes(3, 64, 0, 3, 1), DType::bf16, rows), 1);
   }
-  const QuantizeCall call(sizesOf(1, 300, 129, 2, 1), DType::fp16, 64);
+  const QuantizeCall call(quantizedSizes(1, 300, 129, 2, 1), DType::fp16, 64);
   BlockKernel(64, ",units=1,warps=1", DType::fp16).check(call); // 4 rows
   BlockKernel(64, ",heads=3", DType::fp16).check(call);
   BlockKernel(64, ",units=1,warps=1,min_blocks=1,slots=9,ahead=2", DType::fp16).check(call);
   BlockKernel(128, ",units=2,warps=2,heads=1,min_blocks=1,slots=3,ahead=1", DType::fp32, 80, 32)
-      .check(QuantizeCall(sizesOf(2, 170, 260, 3, 3, 80, 32), DType::fp32, 128));
+      .check(QuantizeCall(quantizedSizes(2, 170, 260, 3, 3, 80, 32), DType::fp32, 128));
   const RoleTensors results = call.onCpu();
   CHECK(results.descaleQ.shape == std::vector<int64_t>{1, 2, 5});
   CHECK(results.descaleK.shape == std::vector<int64_t>{1, 1, 3});
@@ -443,18 +443,18 @@ TEST_CASE(
 
 TEST_CASE("blocks of rows with scales of their own: of k less the mean of all of its rows, of rotated rows") {
   for (const char *changes : {"", ",heads=3,lead=0", ",slots=2,ahead=1,min_blocks=1", ",units=1,slots=9,ahead=2"}) {
-    QuantizeCall smoothed(sizesOf(2, 40, 515, 4, 2), DType::bf16, 64);
+    QuantizeCall smoothed(quantizedSizes(2, 40, 515, 4, 2), DType::bf16, 64);
     smoothed.smooth();
     BlockKernel(64, changes).checkSmoothed(smoothed);
   }
-  QuantizeCall wide(sizesOf(1, 3, 270, 1, 1, 80, 32), DType::fp32, 128);
+  QuantizeCall wide(quantizedSizes(1, 3, 270, 1, 1, 80, 32), DType::fp32, 128);
   wide.smooth();
   wide.inputs.k.set(80 * 9 + 4, INFINITY);
   BlockKernel(128, ",warps=2,units=1", DType::fp32, 80, 32).checkSmoothed(wide);
-  QuantizeCall none(sizesOf(1, 3, 0, 1, 1), DType::bf16, 64);
+  QuantizeCall none(quantizedSizes(1, 3, 0, 1, 1), DType::bf16, 64);
   none.inputs.kMean = HostTensor::zeros(DType::fp32, {1, 1, 64});
   CHECK(BlockKernel(64).run(none, 2, BlockOrder::ascending).kMean.get(63) == 0);
-  QuantizeCall rotated(sizesOf(2, 150, 131, 4, 2, 96, 32), DType::bf16, 64);
+  QuantizeCall rotated(quantizedSizes(2, 150, 131, 4, 2, 96, 32), DType::bf16, 64);
   rotated.rotate();
   const BlockKernel rotating(64, "", DType::bf16, 96, 32, kRotated);
   rotating.check(rotated);

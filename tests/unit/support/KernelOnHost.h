@@ -121,6 +121,22 @@ inline HostCall hostCall(const Call &call, RoleTensors &results, const std::vect
   return host;
 }
 
+inline AttentionSizes sizesOf(int64_t seqlenQ, int64_t seqlenK, int64_t heads, int64_t kvHeads, int64_t batch = 1) {
+  AttentionSizes sizes;
+  sizes.batch = batch, sizes.heads = heads, sizes.kvHeads = kvHeads;
+  sizes.seqlenQ = seqlenQ, sizes.seqlenK = seqlenK;
+  return sizes;
+}
+
+/// What a forward kernel writes, in fp32; what it does not write stays NaN.
+inline RoleTensors forwardResults(const HostKernel &kernel, const Call &call) {
+  RoleTensors results = resultsBefore(call.inputs, DType::fp32);
+  for (Role role : {Role::out, Role::lse})
+    std::fill(results.of(role).data.begin(), results.of(role).data.end(), std::byte(0xff));
+  kernel.run(hostCall(call, results, {}));
+  return results;
+}
+
 } // namespace heddle::test
 
 #endif
