@@ -66,6 +66,33 @@ TEST_CASE("scales of heads: lengths, groups of heads, batches, head dims") {
   check(kernelOf("full", 0, 128, 48), {sizesOf(100, 200, 2, 1)});
 }
 
+TEST_CASE("totals after every tile, after two, and where consumers exchange one after the other") {
+  for (const char *changes :
+       {",block_m=64,block_n=32,turn_taking=0,flush_tiles=1", ",block_m=128,block_n=32,flush_tiles=2",
+        ",block_m=192,block_n=32,flush_tiles=3,softmax=1"})
+    check(kernelOf("causal", 0, 64, 64, changes), {sizesOf(200, 330, 2, 1), sizesOf(70, 40, 1, 1)});
+}
+
+TEST_CASE("anchored weights that do not fit a byte, and scores that do not fit fp32 either") {
+  for (int64_t rows : {int64_t(0), kScaleRows[0]})
+    for (const std::string pattern : {"full", "causal", "sliding_window"})
+      for (const std::string grid : {"1", "3"}) {
+        const std::string changes = ",block_m=128,block_n=32,stages=3,split_last=0,softmax=1,grid=" + grid;
+        const Forward forward(kernelOf(pattern, rows, 64, 64, changes));
+        for (float wider : {1.0f, 16.0f, 200.0f}) {
+          INFO(pattern << " grid " << grid << " scale_rows " << rows << " wider " << wider);
+          Call call = forward.call(sizesOf(300, 300, 2, 1));
+          HostTensor &scales = call.inputs.of(Role::descaleQ);
+          for (int64_t i = 0; i < scales.elements(); ++i)
+            scales.set(i, scales.get(i) * wider);
+          for (const oracle::RoleReport &role : forward.verify(call, forward.run(call)).roles) {
+            INFO(role.name() << " " << role.worst.head << " " << role.worst.row);
+            CHECK(role.maxError <= role.allowedError);
+          }
+        }
+      }
+}
+
 TEST_CASE("scales of blocks of rows: lengths that end within blocks, groups of heads, batches, head dims") {
   for (int64_t rows : kScaleRows)
     check(kernelOf("causal", rows), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});

@@ -147,13 +147,12 @@ Reason checkThreshold(const KernelRequest &request, const Sm90Config &config) {
 Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
   if (config.softmax != kSoftmaxAnchored)
     return std::nullopt;
-  if (request.element().largestExponent() < kFloatExponent)
+  if (request.element().largestExponent() < kFloatExponent && !request.element().isScaled())
     return std::string("anchored weights need the range of fp32, not that of ") + dtypeName(request.elements.q);
   if (sm90MakesPairs(request))
     return std::string("weights of exact products are brought into the range of fp16, which takes their maximum");
-  if (areTurnedOver(request.element().bytes)) // whose barriers take the words in which items are marked
-    return std::string("values of ") + dtypeName(request.elements.q) +
-           " are turned over, and there is no room to mark what must be computed again";
+  if (areTurnedOver(request.element().bytes) && !request.element().isScaled())
+    return std::string("kernels of fp32 wait for shared memory, not for the search of maxima");
   // A bias that grows along the keys passes every anchor, and the item is computed twice.
   if (request.hasScores)
     return std::string("anchors hold where scores of one row stay close, which a chain of scores need not leave so");

@@ -25,8 +25,8 @@ struct Asked {
   // of which neither 192 rows nor 80 keys are a part
   bool isInBlocks = request.keepsWholeTiles(kConsumerRows, kConsumerRows);
   bool hasShortRows = balance.hasEqualTiles && balance.hasFewTiles && dim > 64;
-  bool isBoundBySoftmax = request.element().largestExponent() >= kFloatExponent && !request.hasScores && dim <= 64 &&
-                          !balance.hasFewTiles && !balance.hasLongRows;
+  bool keepsAnchors = !request.hasScores && !balance.hasFewTiles && !balance.hasLongRows;
+  bool isBoundBySoftmax = request.element().largestExponent() >= kFloatExponent && dim <= 64 && keepsAnchors;
   bool mayBeCut = areFew(balance.queries) && sm90CanSplit(request); // fewer query tiles than SMs
   bool sharesParts = balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;
 
@@ -134,6 +134,9 @@ constexpr Rule kRules[] = {
     {128, [](const Asked &asked) { return isScaled(asked) && asked.fitsBand(128); }, Tiles{128, 128, 2, 1, 1, 56}},
     {128, [](const Asked &asked) { return isScaled(asked) && isOfFew(asked); }, Tiles{64, 64, 3, 1, 0, 56}},
     {kAny, isScaled, {{{&C::rescaleThreshold, 4}, {&C::softmax, kSoftmaxOnline}, {&C::flushTiles, 20}}}},
+    {128,
+     [](const Asked &asked) { return isScaled(asked) && asked.keepsAnchors; },
+     {{{&C::softmax, kSoftmaxAnchored}}}},
     {128,
      [](const Asked &asked) { return isScaled(asked) && asked.balance.hasEqualTiles && !asked.balance.hasFewTiles; },
      {{{&C::splitLast, 1}}}}, // the last of 5.2 rounds: 838 TFLOP/s without

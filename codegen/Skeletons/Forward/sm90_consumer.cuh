@@ -93,6 +93,7 @@ private:
     if (kHasTotals<K>)
       totals.begin();
     isExact = !K::kIsAnchored || hasBit(flags, flag::kIsExact);
+    mayLackRowMax = true;
     walkTiles(flags);
     if (kHasTotals<K>)
       totals.end(rows);
@@ -127,7 +128,7 @@ private:
 
   DEV static void markForRedo(int32_t ordinal) {
     if (isLastLane())
-      ptx::orShared(K::redoWord(ordinal / 32 % kRedoWords), 1u << ordinal % 32);
+      ptx::orShared(K::redoWord(ordinal / 32 % K::kRedoWords), 1u << ordinal % 32);
   }
 
   // Runs of tiles that this consumer needs, between those that only others need.
@@ -191,7 +192,10 @@ private:
     RowValues<K> factor;
     if (admit(rows, scores, scale, factor))
       scaleOutput(rows, factor);
-    scoresToWeights(rows, scores, scale);
+    noteRowMax(tile);
+    RowValues<K> ofTile;
+    scoresToWeights(rows, scores, scale, ofTile);
+    addSumsOfTile(rows, ofTile);
     takeWeights(scores);
     return tile.following;
   }
@@ -211,14 +215,19 @@ private:
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
     bool hasMoved = false;
-    if (looksForMaximum(tile))
+    if (looksForMaximum(tile)) {
       hasMoved = admit(rows, scores, scale, factor);
-    else if (K::kIsAnchored)
+      noteRowMax(tile);
+    } else if (K::kIsAnchored && !K::kFitsWeights)
       hasMoved = moveAnchor(rows, factor);
-    scoresToWeights(rows, scores, scale);
+    RowValues<K> ofTile;
+    scoresToWeights(rows, scores, scale, ofTile);
     ptx::pin(scores[0]);
     endOutput();
     takeWeights(scores);
+    if constexpr (K::kFitsWeights)
+      hasMoved |= refit(scores, ofTile, factor);
+    addSumsOfTile(rows, ofTile);
     if (hasMoved)
       scaleOutput(rows, factor);
     return tile.following;
@@ -268,6 +277,14 @@ private:
       releaseKeys();
   }
 
+  // Weights have become bytes already, while exponentials were waited for: seldom do they not fit.
+  DEV bool refit(Scores<K> &scores, RowValues<K> &ofTile, RowValues<K> &factor) {
+    if (!mayNotFit<K>(ofTile) || !fitWeights(rows, scores, ofTile, factor))
+      return false;
+    packWeights<K>(weights, scores);
+    return true;
+  }
+
   DEV void releaseKeys() {
     keys.release();
     keys.next();
@@ -296,9 +313,11 @@ private:
 
   DEV bool looksForMaximum(const KeyTileHeader<K> &tile) const {
     if constexpr (K::kIsAnchored)
-      return isExact | isMasked(tile) | lacksRowMax(rows);
+      return isExact | isMasked(tile) | mayLackRowMax;
     return true;
   }
+  // Rows that keep a whole tile have a maximum; but for scores of -infinity, whose rows will be marked.
+  DEV void noteRowMax(const KeyTileHeader<K> &tile) { mayLackRowMax &= isMasked(tile); }
 
   DEV uint32_t queryAddress() const {
     return K::kQueryTile + queries.slot() * K::kSmemStageBytesQ + rowGroup() * kConsumerRows * kColumnRowBytes;
@@ -315,6 +334,7 @@ private:
   RowState<K> rows;
   Probabilities<K> weights;
   bool isExact;
+  bool mayLackRowMax; // some row of this item
   bool sharesTiles;
   ItemScales<K, K::kIsScaled, (K::kScaleRows > 0)> scales;
   PairSteps<K, K::kArePairs> pairs;

@@ -89,7 +89,6 @@ private:
   static_assert(K::Values::kAreTurned == areTurnedOver(K::kElementBytes),
                 "the layout has room for what is turned over");
   static_assert(K::kFlushTiles == 0 || K::Values::kSumTiles > 0, "others need no totals");
-  static_assert(!K::Values::kAreTurned || !K::kMayRedo, "the words of marks hold barriers");
   static_assert(K::kStages >= 1 && K::kStages <= kMaxStages, "one to six stages");
   static_assert(K::kQueryStages >= 1 && K::kQueryStages <= kMaxQueryStages, "one or two query stages");
   static_assert(!K::kTurnTaking || K::kConsumers > 1, "turns are taken by at least two");

@@ -62,7 +62,7 @@ private:
   }
 
   DEV uint32_t *chain() const {
-    constexpr int64_t kSlotWords = K::kConsumerWarps * stateBytes(K::kValueDim) / 4;
+    constexpr int64_t kSlotWords = K::kConsumerWarps * stateBytes(K::kOutputTiles * 8) / 4;
     if (!K::kHasSplits)
       return p.workspace + workspace::kChain;
     return p.workspace + workspace::kStates +

@@ -71,8 +71,8 @@ private:
   }
 
   DEV static bool isAnyMarked() {
-    static_assert(kRedoWords == 32, "one word for each lane");
-    return __any_sync(kWholeWarp, ptx::loadShared4(K::redoWord(ptx::rereadThreadIndex() % 32)) != 0);
+    static_assert(32 % K::kRedoWords == 0, "words are for lanes to read");
+    return __any_sync(kWholeWarp, ptx::loadShared4(K::redoWord(ptx::rereadThreadIndex() % K::kRedoWords)) != 0);
   }
 
   // Splits are exact. Also true for ordinals that share a bit with a marked one: computing an item again does no harm.
@@ -81,7 +81,7 @@ private:
   }
 
   DEV static bool isMarked(int32_t ordinal) {
-    return ptx::loadShared4(K::redoWord(ordinal / 32 % kRedoWords)) >> ordinal % 32 & 1;
+    return ptx::loadShared4(K::redoWord(ordinal / 32 % K::kRedoWords)) >> ordinal % 32 & 1;
   }
 
   // An entry is handed over when the next one is known, because its flags speak of that; meanwhile it waits in its

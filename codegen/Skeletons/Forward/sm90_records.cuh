@@ -8,7 +8,11 @@
 namespace heddle {
 namespace sm90 {
 
-constexpr int kPlanSlots = 8, kRedoWords = 32;
+constexpr int kPlanSlots = 8;
+
+// Words of marks: an item has a bit by its ordinal, and is done again if another one that shares the bit must be. Where
+// values are turned over, barriers have half of them.
+template <class Bool> constexpr int redoWords(Bool areTurned) { return areTurned ? 16 : 32; }
 
 // What consumers must know of a tile or an item beyond its data, one bit for each consumer where it says so.
 namespace flag {
@@ -92,8 +96,11 @@ struct ForwardRecords {
   ItemHeader items[kMaxQueryStages];
   TileHeader tiles[kMaxStages];
   union {
-    uint32_t redoBits[kRedoWords]; // of items by their ordinals
-    RawValues raw;                 // of bytes, which have no anchored softmax
+    uint32_t redoBits[redoWords(false)]; // of items by their ordinals
+    struct {
+      uint32_t fewerRedoBits[redoWords(true)];
+      RawValues raw;
+    };
   };
   ItemHeader plannerItem; // in the making
   TileLimits splitLimits; // of the split in the making

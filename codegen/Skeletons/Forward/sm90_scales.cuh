@@ -41,6 +41,10 @@ template <class K> struct TileScales {
   float of[ScaleRuns<K>::kCount][2];
 };
 
+template <class K> DEV float scaleOf(const TileScales<K> &scales, int n, int half) {
+  return scales.of[n / ScaleRuns<K>::kTiles][half];
+}
+
 // The same as of one number, of a lane's largest scores.
 template <class K>
 DEV bool admit(RowState<K> &rows, const Scores<K> &scores, const TileScales<K> &scales, RowValues<K> &factor) {
@@ -59,19 +63,6 @@ DEV bool admit(RowState<K> &rows, const Scores<K> &scores, const TileScales<K> &
     }
   }
   return raiseRowMax<K::kIsAnchored>(rows, largest, 1.f, factor);
-}
-
-template <class K> DEV void scoresToWeights(RowState<K> &rows, Scores<K> &scores, const TileScales<K> &scales) {
-  const float shift[2] = {-rows.rowMax[0][0], -rows.rowMax[0][1]};
-#pragma unroll
-  for (int n = 0; n < K::kScoreTiles; ++n)
-#pragma unroll
-    for (int slot = 0; slot < 4; ++slot) {
-      const float scale = scales.of[n / ScaleRuns<K>::kTiles][slot / 2];
-      const float weight = ptx::exp2Approx(fmaf(scores[0][n][slot], scale, shift[slot / 2]));
-      scores[0][n][slot] = weight;
-      rows.sum[0][slot / 2] += weight;
-    }
 }
 
 // What the scores and the values of an item are multiplied by, which elements may have factors for: ofTile gives that of a
@@ -191,7 +182,7 @@ private:
     for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
-        scores[0][n][slot] *= scales.of[n / Runs::kTiles][slot / 2];
+        scores[0][n][slot] *= scaleOf(scales, n, slot / 2);
 #pragma unroll
     for (int run = 0; run < Runs::kCount; ++run)
       scales.of[run][0] = scales.of[run][1] = kLog2OfE;

@@ -42,6 +42,7 @@ template <class Traits> struct ForwardRecordPlaces : Traits {
   DEV static uint32_t rangeOf(int32_t consumer) { return recordAt<TileRange>(HEDDLE_RECORD(ranges), consumer); }
   DEV static uint32_t planEntry(int32_t slot) { return recordAt<PlanEntry>(HEDDLE_RECORD(plan), slot); }
   DEV static uint32_t rawEnd(int32_t slot) { return HEDDLE_RECORD(raw.isEnd) + slot * 4; }
+  static constexpr int kRedoWords = redoWords(Traits::Values::kAreTurned);
   DEV static uint32_t redoWord(int32_t number) { return HEDDLE_RECORD(redoBits) + number * 4; }
 #undef HEDDLE_RECORD
 };
@@ -110,7 +111,7 @@ template <class K> DEV WorkItem<K> readItem(uint32_t from) {
 
 // The lanes of one warp take one slot of every ring each, which is faster and shorter than one thread's loops.
 template <class K> DEV void initShared(int32_t lane) {
-  static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && kRedoWords == 32, "a lane for every slot and word");
+  static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && K::kRedoWords <= 32, "a lane for every slot and word");
   if (lane < K::kQueryStages)
     K::QueryRing::init(lane, 1, K::kConsumerWarps);
   if (lane < K::kStages)
@@ -126,7 +127,7 @@ template <class K> DEV void initShared(int32_t lane) {
     ptx::initBarrier(K::kVerdict, K::kConsumerWarps);
     ptx::storeShared4(K::kSecondPass, 0);
   }
-  if (K::kSoftmax == kSoftmaxAnchored)
+  if (K::kSoftmax == kSoftmaxAnchored && lane < K::kRedoWords)
     ptx::storeShared4(K::redoWord(lane), 0);
   ptx::fenceBarrierInit();
 }

@@ -3,7 +3,8 @@
 //
 // Anchored softmax: steps without masks keep the row maxima as they stand and look for no maximum. Weights may then
 // pass 1, up to what bfloat16 and fp32 hold; sums above kAnchorLimit move them afterwards, exactly. A sum that
-// passes kRedoLimit all the same marks the item, which is then computed again with every maximum looked for.
+// passes kRedoLimit all the same marks the item, which is then computed again with every maximum looked for. Weights that
+// become bytes may not pass what these hold: where their sum over a tile does, row maxima move before they are packed.
 #pragma once
 
 #include "Forward/online_softmax.cuh"
@@ -16,7 +17,10 @@ constexpr float kAnchorLimit = 16777216.f; // 2^24
 template <class Traits> struct AnchoredSoftmax : SoftmaxNumbers<Traits> {
   static constexpr bool kIsAnchored = Traits::kSoftmax == kSoftmaxAnchored;
   static constexpr bool kMayRedo = kIsAnchored;
-  static_assert(!kIsAnchored || Traits::kLargestExponent >= 127, "anchored weights need the exponent range of fp32");
+  static constexpr bool kFitsWeights = kIsAnchored && Traits::kIsScaled;
+  static constexpr bool kSumsTiles = Traits::kArePairs || kFitsWeights;
+  static_assert(!kIsAnchored || kFitsWeights || Traits::kLargestExponent >= 127,
+                "anchored weights need the exponent range of fp32");
 };
 
 // True: row maxima moved to let these scores in, and the output must be multiplied by `factor`.
@@ -26,23 +30,60 @@ template <class K> DEV bool admit(RowState<K> &rows, const Scores<K> &scores, fl
   return raiseRowMax<K::kIsAnchored>(rows, largest, scaleLog2, factor);
 }
 
-// Turns scores into weights relative to the row maxima, in place, and adds them to the sums. Where these have all digits, a
-// tile is summed by itself: of 64k keys a sum of one after the other is 4e-6 off.
-template <class K> DEV void scoresToWeights(RowState<K> &rows, Scores<K> &scores, float scaleLog2) {
+// What the scores of a tile are multiplied by to be in log2 units.
+DEV float scaleOf(float scaleLog2, int, int) { return scaleLog2; }
+
+// Turns scores into weights relative to the row maxima, in place, and adds them to the sums. Where these have all digits, and
+// where weights must fit their type, a tile is summed by itself: of 64k keys a sum of one after the other is 4e-6 off.
+template <class K, class Scale>
+DEV void scoresToWeights(RowState<K> &rows, Scores<K> &scores, const Scale &scale, RowValues<K> &ofTile) {
   float shift[2] = {-rows.rowMax[0][0], -rows.rowMax[0][1]};
-  float ofTile[2] = {};
+  ofTile[0][0] = ofTile[0][1] = 0.f;
 #pragma unroll
   for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot) {
-      float weight = ptx::exp2Approx(fmaf(scores[0][n][slot], scaleLog2, shift[slot / 2]));
+      float weight = ptx::exp2Approx(fmaf(scores[0][n][slot], scaleOf(scale, n, slot / 2), shift[slot / 2]));
       scores[0][n][slot] = weight;
-      (K::kArePairs ? ofTile : rows.sum[0])[slot / 2] += weight;
+      (K::kSumsTiles ? ofTile : rows.sum)[0][slot / 2] += weight;
     }
-  if constexpr (K::kArePairs)
+}
+
+template <class K> DEV void addSumsOfTile(RowState<K> &rows, const RowValues<K> &ofTile) {
+  if constexpr (K::kSumsTiles)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      rows.sum[0][half] += ofTile[half];
+      rows.sum[0][half] += ofTile[0][half];
+}
+
+// Some weight may pass what bytes hold.
+template <class K> DEV bool mayNotFit(const RowValues<K> &ofTile) {
+  return __any_sync(kWholeWarp, fmaxf(ofTile[0][0], ofTile[0][1]) > kLargestE4m3);
+}
+
+// Moves the row maxima up where a weight does not fit. What fp32 does not hold either leaves no number in the sum of its row.
+// True: they moved, and the output must be multiplied by `factor`.
+template <class K>
+DEV bool fitWeights(RowState<K> &rows, Scores<K> &weights, RowValues<K> &ofTile, RowValues<K> &factor) {
+  RowValues<K> largest;
+  laneMax(largest, weights);
+  if (!__any_sync(kWholeWarp, fmaxf(largest[0][0], largest[0][1]) > kLargestE4m3))
+    return false;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float most = quadMax(largest[0][half]);
+    const float exponent = most > kLargestE4m3 ? ceilf(ptx::log2Approx(most)) - K::kWeightExponent : 0.f;
+    factor[0][half] = ptx::exp2Approx(-exponent);
+    rows.rowMax[0][half] += exponent;
+    rows.sum[0][half] *= factor[0][half];
+    ofTile[0][half] *= factor[0][half];
+  }
+#pragma unroll
+  for (int n = 0; n < K::kScoreTiles; ++n)
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot)
+      weights[0][n][slot] *= factor[0][slot / 2];
+  return true;
 }
 
 template <class K> DEV void packWeights(Probabilities<K> &weights, const Scores<K> &scores) {
@@ -51,11 +92,6 @@ template <class K> DEV void packWeights(Probabilities<K> &weights, const Scores<
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       K::Values::template packWeights<typename K::Element>(weights, scores, n, half);
-}
-
-// Some row of the warp has no maximum yet.
-template <class K> DEV bool lacksRowMax(const RowState<K> &rows) {
-  return __any_sync(kWholeWarp, fminf(rows.rowMax[0][0], rows.rowMax[0][1]) == kNoRowMax);
 }
 
 // Moves the row maxima up by the sums' own exponents where a sum calls for it. True: they moved, as above.

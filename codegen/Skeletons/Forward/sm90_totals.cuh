@@ -14,20 +14,22 @@ template <class K> constexpr bool kHasTotals = K::kFlushTiles > 0;
 
 template <class K> class Totals {
 public:
-  DEV explicit Totals(int32_t consumer) : firstPiece(K::kTotals + consumer * K::kConsumerTotalBytes) {}
+  DEV explicit Totals(int32_t consumer)
+      : firstPiece(K::kTotals + consumer * K::kConsumerTotalBytes), lead(consumer * K::kFlushTiles / K::kConsumers) {}
 
-  // An item begins.
-  DEV void begin() { tiles = 0; }
+  // An item begins. Consumers exchange one after the other: at the same time they would wait for shared memory.
+  DEV void begin() { tiles = lead; }
 
   // For the product of one tile more; the output is complete.
   DEV void makeRoom(RowState<K> &rows) {
     constexpr int kTiles = K::kFlushTiles > 0 ? K::kFlushTiles : 1;
-    if (++tiles % kTiles != 1 || tiles == 1)
-      return;
-    if (tiles == kTiles + 1)
-      exchange<false>(rows);
-    else
-      exchange<true>(rows);
+    if (tiles > 0 && tiles % kTiles == 0) {
+      if (tiles == kTiles)
+        exchange<false>(rows);
+      else
+        exchange<true>(rows);
+    }
+    ++tiles;
   }
 
   // Behind the last tile: rows are the totals.
@@ -39,13 +41,14 @@ public:
     float factor[2];
     before.findFactor(factor, rows);
 #pragma unroll
-    for (int n = 0; n < K::kValueTiles; ++n)
-      addTotal(rows.out[0][n], at + n * kPieceOfAllBytes, factor);
+    for (int first = 0; first < K::kValueTiles; first += kTogether)
+      addTotals(rows, first, at, factor);
     before.addSums(rows, factor);
   }
 
 private:
   static constexpr uint32_t kPieceOfAllBytes = kWarpgroupThreads * 16;
+  static constexpr int kTogether = 4; // tiles that a thread has registers for beside its output
 
   // The last piece: what totals are relative to, and their sums of weights.
   struct Ends {
@@ -74,12 +77,21 @@ private:
   // This thread's place among the pieces.
   DEV uint32_t pieces() const { return firstPiece + ptx::rereadThreadIndex() % kWarpgroupThreads * 16; }
 
-  DEV static void addTotal(float (&out)[4], uint32_t piece, const float (&factor)[2]) {
-    float total[4];
-    ptx::loadShared16(piece, total);
+  // Of some tiles from the first one on, whose pieces are on their way at the same time.
+  DEV static void addTotals(RowState<K> &rows, int first, uint32_t at, const float (&factor)[2]) {
+    float totals[kTogether][4];
 #pragma unroll
-    for (int slot = 0; slot < 4; ++slot)
-      out[slot] = fmaf(total[slot], factor[slot / 2], out[slot]);
+    for (int n = 0; n < kTogether; ++n)
+      if (first + n < K::kValueTiles)
+        ptx::loadShared16(at + (first + n) * kPieceOfAllBytes, totals[n]);
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n)
+      if (first + n < K::kValueTiles)
+#pragma unroll
+        for (int slot = 0; slot < 4; ++slot) {
+          float &out = rows.out[0][first + n][slot];
+          out = fmaf(totals[n][slot], factor[slot / 2], out);
+        }
   }
 
   // The output goes to the totals, which are added to it first if there are any, and is nothing again.
@@ -93,17 +105,20 @@ private:
     }
     Ends::store(at, rows);
 #pragma unroll
-    for (int n = 0; n < K::kValueTiles; ++n) {
-      auto &out = rows.out[0][n];
+    for (int first = 0; first < K::kValueTiles; first += kTogether) {
       if constexpr (HasTotals)
-        addTotal(out, at + n * kPieceOfAllBytes, factor);
-      ptx::storeShared16(at + n * kPieceOfAllBytes, out[0], out[1], out[2], out[3]);
+        addTotals(rows, first, at, factor);
+#pragma unroll
+      for (int n = first; n < min(first + kTogether, K::kValueTiles); ++n) {
+        const auto &out = rows.out[0][n];
+        ptx::storeShared16(at + n * kPieceOfAllBytes, out[0], out[1], out[2], out[3]);
+      }
     }
     clearOutput(rows);
   }
 
   uint32_t firstPiece;
-  int32_t tiles;
+  int32_t lead, tiles; // that the output has, beside those that it is taken to begin with
 };
 
 } // namespace heddle

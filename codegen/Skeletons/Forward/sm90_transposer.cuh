@@ -20,7 +20,7 @@ template <class K, int ElementBytes> struct TurnedTile;
 // lane c. And of 16 rows the first eight are the even dimensions: lane c of a quad holds columns 4 c to 4 c + 3 of the
 // product (valueOf). Neither costs an instruction, and no two rows of a matrix lie in the same banks.
 template <class K> struct TurnedTile<K, 1> {
-  static constexpr int kKeys = 32, kDims = 16;
+  static constexpr int kKeys = 32, kDims = 16, kSteps = K::kBlockN / kKeys;
   static constexpr int kPieces = K::kValueDim / kDims;
   static_assert(K::kBlockN % kKeys == 0 && K::kValueDim % kDims == 0,
                 "tiles of bytes are turned over in whole squares");
@@ -31,10 +31,14 @@ template <class K> struct TurnedTile<K, 1> {
     const uint32_t source = from + piece / kPiecesOfColumn * (K::kBlockN * kColumnRowBytes) + lane * kColumnRowBytes +
                             (piece % kPiecesOfColumn ^ row) * kPieceBytes;
     const uint32_t target = to + (piece * kDims + matrix % 2 * 8 + row) * kColumnRowBytes;
+    uint32_t arriving[kSteps][4];
 #pragma unroll
-    for (int step = 0; step < K::kBlockN / kKeys; ++step) {
-      uint32_t keys[4], dims[4];
-      ptx::loadMatrix4Transposed(keys, source + step * kKeys * kColumnRowBytes);
+    for (int step = 0; step < kSteps; ++step)
+      ptx::loadMatrix4Transposed(arriving[step], source + step * kKeys * kColumnRowBytes);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const auto &keys = arriving[step];
+      uint32_t dims[4];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         dims[2 * half] = ptx::permuteBytes<0x6420>(keys[2 * half], keys[2 * half + 1]);

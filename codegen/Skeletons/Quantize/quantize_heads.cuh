@@ -8,10 +8,10 @@
 #include "Quantize/quantize_pieces.cuh"
 #include "Quantize/quantize_rotation.cuh"
 #include "Quantize/quantize_rows.cuh"
+#include "Shared/elements.cuh"
 
 namespace heddle {
 
-constexpr float kLargestE4m3 = 448.0f;
 constexpr float kLeastDescale = 1.17549435e-38f; // 2^-126, whose reciprocal is finite
 
 // Lanes of different warps, where there are several, that look after what is not elements, side by side.

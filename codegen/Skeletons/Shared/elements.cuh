@@ -51,7 +51,9 @@ struct Fp16 {
   static constexpr uint32_t kOnes = 0x3c003c00;
 };
 
-// Four fill a register; beyond 448 they stay there. Tensors of them have scales, and only weights are made of them.
+constexpr float kLargestE4m3 = 448.0f;
+
+// Four fill a register; beyond the largest they stay there. Tensors of them have scales, and only weights are made of them.
 struct E4m3 {
   DEV static uint32_t pack(float a, float b, float c, float d) { return ptx::packE4m3(a, b, c, d); }
 };
