@@ -317,7 +317,9 @@ private:
     return true;
   }
   // Rows that keep a whole tile have a maximum; but for scores of -infinity, whose rows will be marked.
-  DEV void noteRowMax(const KeyTileHeader<K> &tile) { mayLackRowMax &= isMasked(tile); }
+  DEV void noteRowMax(const KeyTileHeader<K> &tile) {
+    mayLackRowMax &= hasBit(tile.following, flag::kMasked + consumer);
+  }
 
   DEV uint32_t queryAddress() const {
     return K::kQueryTile + queries.slot() * K::kSmemStageBytesQ + rowGroup() * kConsumerRows * kColumnRowBytes;

@@ -36,13 +36,13 @@ template <class K> struct ScaleRuns {
   static_assert(kKeys % 8 == 0, "the columns of a tile of scores share a factor");
 };
 
-// From scores of a tile to log2 units, for each run of its keys and each row of a lane.
+// From scores of a tile to log2 units: a factor of each run of its keys, times that of a row.
 template <class K> struct TileScales {
-  float of[ScaleRuns<K>::kCount][2];
+  float ofKeys[ScaleRuns<K>::kCount], ofRows[2];
 };
 
 template <class K> DEV float scaleOf(const TileScales<K> &scales, int n, int half) {
-  return scales.of[n / ScaleRuns<K>::kTiles][half];
+  return scales.ofKeys[n / ScaleRuns<K>::kTiles] * scales.ofRows[half];
 }
 
 // The same as of one number, of a lane's largest scores.
@@ -59,7 +59,7 @@ DEV bool admit(RowState<K> &rows, const Scores<K> &scores, const TileScales<K> &
 #pragma unroll
       for (int n = run * kTiles; n < (run + 1) * kTiles; ++n)
         most = fmaxf(most, fmaxf(scores[0][n][2 * half], scores[0][n][2 * half + 1]));
-      largest[0][half] = fmaxf(largest[0][half], most * scales.of[run][half]);
+      largest[0][half] = fmaxf(largest[0][half], most * scaleOf(scales, run * kTiles, half));
     }
   }
   return raiseRowMax<K::kIsAnchored>(rows, largest, 1.f, factor);
@@ -131,10 +131,11 @@ public:
 #pragma unroll
     for (int run = 0; run < Runs::kCount; ++run) {
       const float ofRun = all * factorOf(ofKeys, tile.firstKey + run * Runs::kKeys, p.seqlenK);
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        scales.of[run][half] = isStrided ? all : ofRun * ofRow[half];
+      scales.ofKeys[run] = isStrided ? all : ofRun;
     }
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      scales.ofRows[half] = isStrided ? 1.f : ofRow[half];
     return scales;
   }
   template <class Of>
@@ -185,7 +186,8 @@ private:
         scores[0][n][slot] *= scaleOf(scales, n, slot / 2);
 #pragma unroll
     for (int run = 0; run < Runs::kCount; ++run)
-      scales.of[run][0] = scales.of[run][1] = kLog2OfE;
+      scales.ofKeys[run] = kLog2OfE;
+    scales.ofRows[0] = scales.ofRows[1] = 1.f;
   }
 
   float ofRow[2];
