@@ -277,10 +277,12 @@ private:
       releaseKeys();
   }
 
-  // Weights have become bytes already, while exponentials were waited for: seldom do they not fit.
+  // Weights have become bytes already, while exponentials were waited for: seldom do they not fit. Tiles whose maxima were
+  // looked for do.
   DEV bool refit(Scores<K> &scores, RowValues<K> &ofTile, RowValues<K> &factor) {
-    if (!mayNotFit<K>(ofTile) || !fitWeights(rows, scores, ofTile, factor))
+    if (!mayNotFit<K>(ofTile))
       return false;
+    fitWeights(rows, scores, ofTile, factor);
     packWeights<K>(weights, scores);
     return true;
   }

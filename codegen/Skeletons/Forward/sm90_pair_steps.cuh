@@ -39,27 +39,12 @@ public:
 
   // `slot`: of the key tile.
   DEV void scaleScores(Scores<K> &scores, int32_t slot) const {
-#pragma unroll
-    for (int n = 0; n < K::kScoreTiles; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const float ofKey = factorOf(slot, n, e, HEDDLE_OFFSET(KeyFactors, ofKey));
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          scores[0][n][2 * half + e] *= ofKey * ofQueries[half];
-      }
+    multiply(scores, slot, HEDDLE_OFFSET(KeyFactors, ofKey), ofQueries);
   }
 
   DEV void scaleWeights(Scores<K> &weights, int32_t slot) {
-#pragma unroll
-    for (int n = 0; n < K::kScoreTiles; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const float ofValue = factorOf(slot, n, e, HEDDLE_OFFSET(KeyFactors, ofValue));
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          weights[0][n][2 * half + e] *= ofValue;
-      }
+    constexpr float kOfRows[2] = {1.f, 1.f};
+    multiply(weights, slot, HEDDLE_OFFSET(KeyFactors, ofValue), kOfRows);
     RowValues<K> largest;
     laneMax(largest, weights);
 #pragma unroll
@@ -88,6 +73,19 @@ public:
   }
 
 private:
+  // By the factor of each key, at this offset, and of each row.
+  DEV static void multiply(Scores<K> &scores, int32_t slot, uint32_t offset, const float (&ofRows)[2]) {
+#pragma unroll
+    for (int n = 0; n < K::kScoreTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float ofKey = factorOf(slot, n, e, offset);
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          scores[0][n][2 * half + e] *= ofKey * ofRows[half];
+      }
+  }
+
   // Of the lane's column e in tile n of eight.
   DEV static float factorOf(int32_t slot, int n, int e, uint32_t offset) {
     const int32_t column = n * 8 + ptx::rereadThreadIndex() % 4 * 2 + e;

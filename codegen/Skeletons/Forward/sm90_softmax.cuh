@@ -33,6 +33,16 @@ template <class K> DEV bool admit(RowState<K> &rows, const Scores<K> &scores, fl
 // What the scores of a tile are multiplied by to be in log2 units.
 DEV float scaleOf(float scaleLog2, int, int) { return scaleLog2; }
 
+// Moves the row maxima up by whole numbers until the sums of no lane pass 2^Most.
+template <int Most, class K> DEV void raiseBySums(RowState<K> &rows, const RowValues<K> &sums, RowValues<K> &factor) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float exponent = fmaxf(ceilf(ptx::log2Approx(quadMax(sums[0][half]))) - Most, 0.f);
+    factor[0][half] = ptx::exp2Approx(-exponent);
+    rows.rowMax[0][half] += exponent;
+  }
+}
+
 // Turns scores into weights relative to the row maxima, in place, and adds them to the sums. Where these have all digits, and
 // where weights must fit their type, a tile is summed by itself: of 64k keys a sum of one after the other is 4e-6 off.
 template <class K, class Scale>
@@ -61,20 +71,13 @@ template <class K> DEV bool mayNotFit(const RowValues<K> &ofTile) {
   return __any_sync(kWholeWarp, fmaxf(ofTile[0][0], ofTile[0][1]) > kLargestE4m3);
 }
 
-// Moves the row maxima up where a weight does not fit. What fp32 does not hold either leaves no number in the sum of its row.
-// True: they moved, and the output must be multiplied by `factor`.
+// Moves the row maxima up until sums of a tile are at most 2^kLargestExponent, and so all weights. What fp32 does not hold
+// either leaves no number in the sum of its row. The output must be multiplied by `factor`.
 template <class K>
-DEV bool fitWeights(RowState<K> &rows, Scores<K> &weights, RowValues<K> &ofTile, RowValues<K> &factor) {
-  RowValues<K> largest;
-  laneMax(largest, weights);
-  if (!__any_sync(kWholeWarp, fmaxf(largest[0][0], largest[0][1]) > kLargestE4m3))
-    return false;
+DEV void fitWeights(RowState<K> &rows, Scores<K> &weights, RowValues<K> &ofTile, RowValues<K> &factor) {
+  raiseBySums<K::kLargestExponent>(rows, ofTile, factor);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float most = quadMax(largest[0][half]);
-    const float exponent = most > kLargestE4m3 ? ceilf(ptx::log2Approx(most)) - K::kWeightExponent : 0.f;
-    factor[0][half] = ptx::exp2Approx(-exponent);
-    rows.rowMax[0][half] += exponent;
     rows.sum[0][half] *= factor[0][half];
     ofTile[0][half] *= factor[0][half];
   }
@@ -83,7 +86,6 @@ DEV bool fitWeights(RowState<K> &rows, Scores<K> &weights, RowValues<K> &ofTile,
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot)
       weights[0][n][slot] *= factor[0][slot / 2];
-  return true;
 }
 
 template <class K> DEV void packWeights(Probabilities<K> &weights, const Scores<K> &scores) {
@@ -98,14 +100,10 @@ template <class K> DEV void packWeights(Probabilities<K> &weights, const Scores<
 template <class K> DEV bool moveAnchor(RowState<K> &rows, RowValues<K> &factor) {
   if (!__any_sync(kWholeWarp, fmaxf(rows.sum[0][0], rows.sum[0][1]) > kAnchorLimit))
     return false;
+  raiseBySums<0>(rows, rows.sum, factor);
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float most = quadMax(rows.sum[0][half]);
-    float exponent = fmaxf(ceilf(ptx::log2Approx(most)), 0.f);
-    factor[0][half] = ptx::exp2Approx(-exponent);
-    rows.rowMax[0][half] += exponent;
+  for (int half = 0; half < 2; ++half)
     shrinkSum<K::kIsAnchored>(rows.sum[0][half], factor[0][half]);
-  }
   return true;
 }
 
