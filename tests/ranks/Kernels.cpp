@@ -44,7 +44,8 @@ std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool is
 }
 
 std::string kernelsOf(const SceneSpec &spec) {
-  std::string text = spec.pattern + "/" + std::to_string(spec.dtype) + "/" + std::to_string(spec.dim);
+  std::string text = spec.pattern + "/" + std::to_string(spec.dtype) + "/" + std::to_string(spec.dim) +
+                     (spec.isPlacementFree ? "/uncut" : "");
   for (const std::string &kind : kindsOf(spec, /*isBackward=*/true, /*isOfPart=*/true))
     text += "/" + kind;
   return text;
@@ -97,14 +98,16 @@ Result<heddle_kernel *> Kernels::compiled(const Scene &scene, heddle_pattern *pa
   const std::vector<heddle_operand> &operands = isOfPart ? scene.operandsOfPart : scene.operands;
   problem.operands = operands.data(), problem.operand_count = operands.size();
   heddle_kernel *kernel = nullptr;
-  HEDDLE_TRY(said(heddle_compiler_kernel(compiler, device, pattern, &problem, 0, &kernel)));
+  const uint32_t flags = scene.spec.isPlacementFree ? HEDDLE_UNCUT : 0;
+  HEDDLE_TRY(said(heddle_compiler_kernel(compiler, device, pattern, &problem, flags, &kernel)));
   return kernel;
 }
 
 Result<const heddle_kernel *> Kernels::find(const Scene &scene, bool isOfPart, const std::string &kind) {
   heddle_pattern *pattern = isOfPart ? scene.part : scene.whole;
   const std::string digest = digestOf(pattern);
-  const std::string key = digest + kind + std::to_string(scene.spec.dtype) + "/" + std::to_string(scene.spec.dim);
+  const std::string key = digest + kind + std::to_string(scene.spec.dtype) + "/" + std::to_string(scene.spec.dim) +
+                          (scene.spec.isPlacementFree ? "/uncut" : "");
   {
     std::lock_guard<std::mutex> lock(finding);
     if (const auto known = found.find(key); known != found.end())
