@@ -11,6 +11,9 @@
 
 namespace heddle {
 
+/// Queries and keys of the calls that defaults are guessed of.
+inline constexpr int64_t kGuessedRows = 65536;
+
 /// The operations and analyses must outlive it.
 struct AnalysedPattern {
   attn::PatternOp pattern; ///< as it is written
@@ -19,6 +22,7 @@ struct AnalysedPattern {
   std::vector<const attn::PatternAnalysis *> passes; ///< in the order of their launches
   std::string whyOnePass;                            ///< where there are none
   std::optional<std::vector<int64_t>> defaults;      ///< words of the arguments; none: a size has no default
+                                                     ///< of a pattern of parts, of the part that is all
 };
 
 /// Where the pattern says that query 0 stands.

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kSeqlen = 65536, kHeads = 16, kTile = 128;
+constexpr int64_t kSeqlen = kGuessedRows, kHeads = 16, kTile = 128;
 constexpr int64_t kFewOf = 8;     // few tiles: at most one in eight
 constexpr int64_t kLongTimes = 8; // long rows: more than eight times as many tiles as inside
 
@@ -156,7 +156,8 @@ bool firstKeysAreLong(const attn::PatternAnalysis &analysis, Guess &guess) {
 /// What query tiles of 16 heads of 64k queries visit says the rest.
 void guessFromTiles(TileBalance &balance, const AnalysedPattern &analysed, Guess &guess) {
   const attn::PatternAnalysis &analysis = analysed.analysis;
-  balance.gainsFromPasses = gainsFromPasses(analysed, guess);
+  // Parts go by one kernel: a chain of passes would take memory for every launch of a rank.
+  balance.gainsFromPasses = wholesOf(analysed.pattern).empty() && gainsFromPasses(analysed, guess);
   balance.firstKeysAreLong = firstKeysAreLong(analysis, guess);
   int64_t least = INT64_MAX, mostAtStart = 0, mostInside = 0, mostAtEnd = 0;
   LargeTiles large;

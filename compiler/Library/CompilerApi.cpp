@@ -138,15 +138,16 @@ EmbeddedCompiler::Done calling(heddle_task_done done, void *user) {
   };
 }
 
-Status findKernel(heddle_compiler &compiler, const KernelQuestion &question, uint32_t flags, heddle_kernel **kernel) {
+Status findKernel(heddle_compiler &compiler, KernelQuestion question, uint32_t flags, heddle_kernel **kernel) {
   Result<FoundKernel> found = Status::unsupported(
-      "kernel for a problem: flags: expected 0, ONLY_STORED or FIRST_SOON, got " + std::to_string(flags));
-  switch (flags) {
+      "kernel for a problem: flags: expected 0, ONLY_STORED or FIRST_SOON, and UNCUT, got " + std::to_string(flags));
+  question.isUncut = (flags & HEDDLE_UNCUT) != 0;
+  switch (flags & ~uint32_t(HEDDLE_UNCUT)) {
   case 0:
     found = compiler.compiler->best(question);
     break;
   case HEDDLE_ONLY_STORED:
-    found = compiler.compiler->stored(question);
+    found = compiler.compiler->asStored(question);
     break;
   case HEDDLE_FIRST_SOON:
     found = compiler.compiler->soon(question);

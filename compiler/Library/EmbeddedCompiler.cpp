@@ -42,6 +42,19 @@ bool isProvisional(const KernelQuestion &question, const FoundKernel &found) {
   return found.match == MatchKind::untunedDefault && (isOfOthers || isProvisional(found.kernel.record()));
 }
 
+/// Of a kernel, with the fields that cut long rows or keys into parts as they are where nothing is cut; empty: nothing is.
+std::string uncutConfig(const std::string &config) {
+  constexpr std::pair<const char *, const char *> kCuts[] = {
+      {"split_last", "0"}, {"split_tiles", "0"}, {"long_split", "1"}};
+  std::string changes;
+  for (const auto &[field, uncut] : kCuts) {
+    const std::string begin = std::string("\n") + field + "=", whole = begin + uncut + "\n";
+    if (config.find(begin) != std::string::npos && config.find(whole) == std::string::npos)
+      changes += whole.substr(1);
+  }
+  return changes.empty() ? changes : config + changes;
+}
+
 /// Nothing is stored, or what is cannot run here: it wants a newer driver.
 bool isMissing(const Result<FoundKernel> &found) {
   const StatusCode code = found.status().code();
@@ -93,6 +106,14 @@ Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
   return finder.find(question.device, std::move(key));
 }
 
+Result<FoundKernel> EmbeddedCompiler::asStored(const KernelQuestion &question) {
+  Result<FoundKernel> found = stored(question);
+  if (!found || !question.isUncut || uncutConfig(found->kernel.record().config).empty())
+    return found;
+  return Status::notFound("kernel for a problem: what is stored cuts long rows or keys into parts: " +
+                          found->kernel.record().config);
+}
+
 Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
   const bool isToBeMade = isMissing(found) || (found && isProvisional(question, *found));
@@ -125,30 +146,34 @@ Result<FoundKernel> EmbeddedCompiler::serving(const KernelQuestion &question, Re
   if (!found)
     return found;
   const int64_t step = found->kernel.plan().serves.keyOriginStep;
-  if (!step || question.problem.kOrigin % step == 0)
-    return found;
-  Result<FoundKernel> other = made(question, Made::anyKeyOrigin);
-  return other ? std::move(other) : std::move(found); // the call says what it wants
+  if (step && question.problem.kOrigin % step != 0)
+    if (Result<FoundKernel> other = made(question, Made::anyKeyOrigin))
+      found = std::move(other); // else the call says what it wants
+  const std::string uncut = question.isUncut ? uncutConfig(found->kernel.record().config) : std::string();
+  return uncut.empty() ? std::move(found) : made(question, Made::uncut, uncut);
 }
 
-Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made which) {
-  static const std::map<Made, std::string> kinds = {
-      {Made::preferred, ""}, {Made::provisional, " provisional"}, {Made::anyKeyOrigin, " any k_origin"}};
-  return kernels.kernel(question.device, textOf(question) + kinds.at(which), [&] { return make(question, which); });
+Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made which, const std::string &changes) {
+  static const std::map<Made, std::string> kinds = {{Made::preferred, ""},
+                                                    {Made::provisional, " provisional"},
+                                                    {Made::anyKeyOrigin, " any k_origin"},
+                                                    {Made::uncut, " uncut "}};
+  return kernels.kernel(question.device, textOf(question) + kinds.at(which) + changes,
+                        [&] { return make(question, which, changes); });
 }
 
-Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which) {
+Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which, const std::string &changes) {
   HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared,
                 question.pattern->prepared(question.kernel.kind.walk()));
   auto request = [&] { return makeRequest(*prepared, question.kernel); };
   Result<CompiledVariant> variant = which == Made::provisional ? compileProvisional(*prepared, request())
                                     : which == Made::anyKeyOrigin
                                         ? compileVariant(withoutBlocks(*prepared), question.kernel, "")
-                                        : compileVariant(*prepared, question.kernel, "");
+                                        : compileVariant(*prepared, question.kernel, changes);
   if (!variant && which == Made::provisional) // no default compiles as it is, but what comes behind it may
     variant = compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());
-  if (own && which != Made::anyKeyOrigin)
+  if (own && (which == Made::preferred || which == Made::provisional))
     file(variant->record, *prepared, question, which);
   return std::move(variant->record);
 }

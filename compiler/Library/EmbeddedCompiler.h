@@ -28,6 +28,7 @@ struct KernelQuestion {
   KernelShape kernel;
   ProblemShape problem;
   bool hasSizes = false; ///< of the problem: all that a bucket needs
+  bool isUncut = false;  ///< the kernel cuts no long rows or keys into parts
 };
 
 struct SearchOptions {
@@ -47,7 +48,7 @@ public:
   static Status checkGradients(const KernelQuestion &question);
 
   /// The kernel that the databases have. notFound if nothing fits.
-  Result<FoundKernel> stored(const KernelQuestion &question);
+  Result<FoundKernel> asStored(const KernelQuestion &question);
   /// Stored, else the default for this GPU, compiled now.
   Result<FoundKernel> best(const KernelQuestion &question);
   /// Stored, else one that compiles sooner, and the default for this GPU in the background.
@@ -59,15 +60,18 @@ public:
 
 private:
   EmbeddedCompiler() = default;
-  enum class Made { preferred, provisional, anyKeyOrigin };
+  enum class Made { preferred, provisional, anyKeyOrigin, uncut };
 
+  /// Whatever it cuts.
+  Result<FoundKernel> stored(const KernelQuestion &question);
   void tryToCompileLater(const KernelQuestion &question);
   Result<FoundKernel> soonest(const KernelQuestion &question);
-  /// What was found, or one made for any k_origin where it refuses that of the question. Only in memory: it is no
-  /// default.
+  /// What was found, or one made for any k_origin where it refuses that of the question, or without cuts that the question
+  /// does not want. Only in memory: it is no default.
   Result<FoundKernel> serving(const KernelQuestion &question, Result<FoundKernel> found);
-  Result<FoundKernel> made(const KernelQuestion &question, Made which);
-  Result<KernelRecord> make(const KernelQuestion &question, Made which);
+  Result<FoundKernel> made(const KernelQuestion &question, Made which, const std::string &changes = {});
+  /// `changes`: of the default of a kernel, for one that is made of another.
+  Result<KernelRecord> make(const KernelQuestion &question, Made which, const std::string &changes);
   /// A record that could not be filed says so.
   void file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question, Made which);
   Result<FoundKernel> search(const KernelQuestion &question, const SearchOptions &options, const Task &task);

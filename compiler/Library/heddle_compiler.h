@@ -124,7 +124,8 @@ typedef struct heddle_group_options {
 
 enum {
   /* The bits of results do not depend on the number of ranks, nor on which rows they have. Only "gather". Gradients are
-   * computed twice: those of queries where these lie, and those of keys and values where these do. */
+   * computed twice: those of queries where these lie, and those of keys and values where these do. Calls take kernels
+   * that are asked for as HEDDLE_UNCUT. */
   HEDDLE_GROUP_PLACEMENT_FREE = 1,
   /* "auto" takes the form whose forward call and gradients together are over first; else the call alone counts. */
   HEDDLE_GROUP_GRADIENTS = 2
@@ -219,7 +220,11 @@ enum {
   HEDDLE_ONLY_STORED = 1, /* never compiles: NOT_FOUND says what is missing */
   /* Where nothing is stored, the portable default is compiled and returned, and the one for this GPU in the background:
    * ask again later. Kinds whose bits do not depend on the run have no such first kernel: they wait for the one. */
-  HEDDLE_FIRST_SOON = 2
+  HEDDLE_FIRST_SOON = 2,
+  /* Beside another flag or alone: bits of a row, and of gradients of a key, do not depend on what lies beside it, as
+   * HEDDLE_GROUP_PLACEMENT_FREE wants. Where the kernel of the others cuts long rows or keys into parts, its like that
+   * does not is compiled and kept in memory; ONLY_STORED then finds nothing. */
+  HEDDLE_UNCUT = 4
 };
 
 /* The best kernel of the databases, else the default for this GPU, compiled now and filed; loaded. A question that was

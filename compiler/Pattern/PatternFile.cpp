@@ -347,7 +347,10 @@ PatternRates ratesOf(const PatternFile &file, const PassesOfFile &passes) {
   AnalysedPattern analysed{file.pattern(), file.lowered(), file.analysis(), {}, passes.whyNone, std::nullopt};
   for (const PatternFile::Pass &pass : passes.passes)
     analysed.passes.push_back(&pass.analysis);
-  if (Result<std::vector<int64_t>> defaults = file.bindParameters({}))
+  std::vector<std::string> wholes;
+  for (int64_t argument : wholesOf(analysed.pattern))
+    wholes.push_back(analysed.pattern.getParameterName(unsigned(argument)).str() + "=" + std::to_string(kGuessedRows));
+  if (Result<std::vector<int64_t>> defaults = file.bindParameters(wholes))
     analysed.defaults = *defaults;
   return ratesOf(analysed);
 }

@@ -14,7 +14,9 @@ class RingClock {
 public:
   /// Ranks of the plan are teams of so many; the call is that of a member.
   RingClock(const ShardPlan &plan, const RingCall &call, int64_t headRanks = 1)
-      : plan(plan), call(call), headRanks(headRanks), ranks(plan.ranks()) {}
+      : plan(plan), call(call), headRanks(headRanks), ranks(plan.ranks()),
+        flopsOfPair(double(call.batch) * double(call.kind.flopsOfPair(call.headDim, call.valueDim))),
+        bytesOfKey(call.bytesOfKey()), gradientBytesOfKey(call.gradientBytesOfKey()) {}
 
   RingSlot slot(size_t rank, size_t index) const {
     const size_t peer = before(rank, index);
@@ -22,14 +24,10 @@ public:
     return {peer, compute, messagesOf(rank, index).ms(call.rates)};
   }
 
-  double computeMs(WideInt pairs) const {
-    const double flops =
-        static_cast<double>(pairs) * double(call.batch) * double(call.kind.flopsOfPair(call.headDim, call.valueDim));
-    return flops / (call.rates.tflops * 1e9);
-  }
+  double computeMs(WideInt pairs) const { return static_cast<double>(pairs) * flopsOfPair / (call.rates.tflops * 1e9); }
 
-  WideInt keyBytes(size_t rank, size_t peer) const { return bytes(rank, peer, call.bytesOfKey()); }
-  WideInt gradientBytes(size_t rank, size_t peer) const { return bytes(rank, peer, call.gradientBytesOfKey()); }
+  WideInt keyBytes(size_t rank, size_t peer) const { return bytes(rank, peer, bytesOfKey); }
+  WideInt gradientBytes(size_t rank, size_t peer) const { return bytes(rank, peer, gradientBytesOfKey); }
   bool areOfHost(size_t rank, size_t peer) const {
     const int64_t from = int64_t(rank) * headRanks, to = int64_t(peer) * headRanks, last = headRanks - 1;
     return call.rates.areOfHost(from, to) && call.rates.areOfHost(from + last, to + last);
@@ -62,6 +60,8 @@ private:
   const RingCall &call;
   int64_t headRanks;
   size_t ranks;
+  double flopsOfPair; ///< of all batch elements; asked for by every pair of ranks, as are bytes
+  int64_t bytesOfKey, gradientBytesOfKey;
 };
 
 RankTime timeOf(const RingClock &clock, const ShardPlan &plan, size_t rank) {

@@ -111,7 +111,7 @@ void GroupBlocks::cutThoseThatWait() {
 void GroupBlocks::cut(size_t rank) {
   std::vector<GroupBlock> cut;
   for (const GroupBlock &block : blocks[rank]) {
-    const IndexRange guests = guestRows(rank, block.rows);
+    const IndexRange guests = guestRows(rank, block);
     for (const IndexRange &part :
          {IndexRange{block.rows.begin, guests.begin}, guests, IndexRange{guests.end, block.rows.end}})
       if (part.begin < part.end && part.begin == guests.begin)
@@ -129,7 +129,7 @@ void GroupBlocks::cutRange(size_t rank, const IndexRange &range, bool hasGuests,
   IndexRange begins = freeRows(rank, range);
   const bool isFree = begins.size() >= std::max(least, kRowsOfTiles);
   // What a launch more costs is worth it where the columns that come are as many as the rows that begin before.
-  const bool isEarly = !isFree && rules.hasEarlyLaunches && askedBy(rank, {range}) >= least * heads;
+  const bool isEarly = !isFree && rules.hasEarlyLaunches && askedBy(rank, range) >= least * heads;
   if (!isFree)
     begins = {range.end - (isEarly ? least : 0), range.end};
   for (const IndexRange &part : {IndexRange{range.begin, begins.begin}, begins, IndexRange{begins.end, range.end}}) {
@@ -139,11 +139,7 @@ void GroupBlocks::cutRange(size_t rank, const IndexRange &range, bool hasGuests,
   }
 }
 
-int64_t GroupBlocks::askedBy(size_t rank, const std::vector<IndexRange> &rows) const {
-  std::vector<GroupBlock> visited;
-  for (const IndexRange &range : rows)
-    if (range.begin < range.end)
-      visit(visited.emplace_back(GroupBlock{range, /*isEarly=*/false}));
+int64_t GroupBlocks::askedBy(size_t rank, const std::vector<const GroupBlock *> &visited) const {
   std::vector<int64_t> ofHeads;
   for (int64_t head = 0; head < heads; ++head) {
     if (const int64_t first = firstAlike(head); first < head) {
@@ -151,8 +147,8 @@ int64_t GroupBlocks::askedBy(size_t rank, const std::vector<IndexRange> &rows) c
       continue;
     }
     RunsByClass classes;
-    for (const GroupBlock &block : visited)
-      addColumns(classes, block.ofHeads[size_t(head)]);
+    for (const GroupBlock *block : visited)
+      addColumns(classes, block->ofHeads[size_t(head)]);
     const ColumnCounts counts(latticeColumns(std::move(classes)));
     ofHeads.push_back(counts.in({0, request.sizes.seqlenQ}));
     for (const IndexRange &own : rangesOf(rank))
@@ -161,32 +157,47 @@ int64_t GroupBlocks::askedBy(size_t rank, const std::vector<IndexRange> &rows) c
   return std::accumulate(ofHeads.begin(), ofHeads.end(), int64_t(0));
 }
 
-/// Rows at an end of the range without which the rank asks for less than half, if what travels of these rows is less than
+int64_t GroupBlocks::askedBy(size_t rank, const IndexRange &rows) const {
+  GroupBlock block{rows, /*isEarly=*/false};
+  visit(block);
+  return askedBy(rank, {&block});
+}
+
+/// Rows at an end of the block without which the rank asks for less than half, if what travels of these rows is less than
 /// what it saves: q there, and results in fp32 back, against k and v. None: an empty range at its end.
-IndexRange GroupBlocks::guestRows(size_t rank, const IndexRange &range) const {
+IndexRange GroupBlocks::guestRows(size_t rank, const GroupBlock &block) const {
   constexpr int64_t kElementsOfQuery = 3, kElementsOfColumn = 2; // fp32 counts as two; heads are as wide as values
+  const IndexRange &range = block.rows, none{range.end, range.end};
   const int64_t most = range.size() / std::max<int64_t>(1, request.earlyShare);
+  if (!rules.haveGuests || most < 1)
+    return none;
+  std::vector<const GroupBlock *> all, others;
+  for (const GroupBlock &each : blocks[rank]) {
+    all.push_back(&each);
+    if (&each != &block)
+      others.push_back(&each);
+  }
   auto askedWithout = [&](const IndexRange &rest) {
-    std::vector<IndexRange> rows = {rest};
-    for (const IndexRange &other : rangesOf(rank))
-      if (other.end <= range.begin || other.begin >= range.end)
-        rows.push_back(other);
+    GroupBlock left{rest, /*isEarly=*/false};
+    visit(left);
+    std::vector<const GroupBlock *> rows = others;
+    rows.push_back(&left);
     return askedBy(rank, rows);
   };
-  const IndexRange none{range.end, range.end};
   const int64_t ofRow = kElementsOfQuery * request.sizes.heads * int64_t(blocks.size() - 1);
-  const int64_t all = rules.haveGuests ? askedWithout(range) : 0;
-  if (all * kElementsOfColumn <= ofRow)
+  const int64_t asked = askedBy(rank, all);
+  // Without some of its rows the rank asks for no less than without the block.
+  if (asked * kElementsOfColumn <= ofRow || askedBy(rank, {&block}) * 2 < asked)
     return none;
   for (const bool isFront : {true, false}) {
     auto restOf = [&](int64_t rows) {
       return isFront ? IndexRange{range.begin + rows, range.end} : IndexRange{range.begin, range.end - rows};
     };
-    auto isHalf = [&](int64_t rows) { return askedWithout(restOf(rows)) * 2 <= all; };
-    if (most < 1 || !isHalf(most))
+    auto isHalf = [&](int64_t rows) { return askedWithout(restOf(rows)) * 2 <= asked; };
+    if (!isHalf(most))
       continue;
     const int64_t rows = firstThat(1, most, isHalf);
-    if ((all - askedWithout(restOf(rows))) * kElementsOfColumn <= rows * ofRow)
+    if ((asked - askedWithout(restOf(rows))) * kElementsOfColumn <= rows * ofRow)
       continue;
     return isFront ? IndexRange{range.begin, range.begin + rows} : IndexRange{range.end - rows, range.end};
   }

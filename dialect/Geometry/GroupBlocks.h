@@ -60,15 +60,16 @@ public:
   /// The range of the rank's own that has all of these columns.
   std::optional<size_t> ownRangeOf(size_t rank, const std::vector<RowRange> &clusters) const;
   std::vector<RowRange> clustersOf(const std::vector<IndexRange> &hulls) const;
-  /// Columns of other ranks, summed over heads, that some of the rows keep.
-  int64_t askedBy(size_t rank, const std::vector<IndexRange> &rows) const;
+  /// Columns of other ranks, summed over heads, that some row of the blocks keeps.
+  int64_t askedBy(size_t rank, const std::vector<const GroupBlock *> &visited) const;
 
 private:
   void findAlike();
   void visit(GroupBlock &block) const;
   void cut(size_t rank);
   void cutRange(size_t rank, const IndexRange &range, bool hasGuests, std::vector<GroupBlock> &into) const;
-  IndexRange guestRows(size_t rank, const IndexRange &range) const;
+  int64_t askedBy(size_t rank, const IndexRange &rows) const;
+  IndexRange guestRows(size_t rank, const GroupBlock &block) const;
   bool areFree(size_t rank, const IndexRange &rows) const;
   IndexRange freeRows(size_t rank, const IndexRange &range) const;
   bool isOneLaunch() const { return request.isPlacementFree || rules.fromFirstColumn; }

@@ -95,16 +95,17 @@ Result<GroupBounds> boundsOf(const GroupPlanRequest &request) {
   for (size_t team = 0; team < ofTeams.layout.ranks.size(); ++team) {
     TeamBounds &of = bounds.teams.emplace_back();
     int64_t launches = 0;
+    std::vector<const GroupBlock *> atHome;
     for (const GroupBlock &block : blocks.of(team)) {
       const int64_t met = places.met(keptColumns(block, blocks));
       bounds.meetings += places.met(allOf(block.clusters));
       if (!block.isGuest)
-        of.rows.push_back(block.rows);
+        of.rows.push_back(block.rows), atHome.push_back(&block);
       if (!block.isGuest && !block.isAside)
         launches += isGather ? 1 : std::max<int64_t>(1, met);
     }
     of.launches = std::max<int64_t>(1, isGather ? launches / 2 : launches); // others may run beside them
-    of.asked = blocks.askedBy(team, of.rows);
+    of.asked = blocks.askedBy(team, atHome);
   }
   return bounds;
 }

@@ -122,6 +122,8 @@ ColumnCounts::ColumnCounts(const std::vector<LatticeColumns> &columns) {
       edges.push_back({of.residue + of.rate * (run.end - 1) + 1, true, {of.rate, of.residue}});
     }
   std::sort(edges.begin(), edges.end(), [](const Edge &a, const Edge &b) { return a.column < b.column; });
+  if (!edges.empty())
+    firstColumn = edges.front().column;
   std::multiset<Class> active;
   stretches.push_back({0, 0, classesOf({})});
   for (size_t i = 0; i < edges.size();) {

@@ -32,7 +32,10 @@ public:
   explicit ColumnCounts(const std::vector<LatticeColumns> &columns);
   ColumnCounts(ColumnCounts &&) = default; // stretches point into it
 
-  int64_t in(IndexRange range) const { return below(range.end) - below(range.begin); }
+  int64_t in(IndexRange range) const {
+    const bool isOutside = range.end <= firstColumn || range.begin >= stretches.back().begin;
+    return isOutside ? 0 : below(range.end) - below(range.begin);
+  }
   /// Classes overlap that have no common multiple up to kMostPeriod: columns in several count several times.
   bool isBound() const { return isAbove; }
 
@@ -54,7 +57,8 @@ private:
   const Classes *classesOf(std::vector<Class> active);
 
   static constexpr int64_t kMostPeriod = int64_t(1) << 20;
-  std::vector<Stretch> stretches;
+  int64_t firstColumn = 0;
+  std::vector<Stretch> stretches; ///< the first one is of none, as is the last
   std::map<std::vector<Class>, Classes> known;
   bool isAbove = false;
 };

@@ -26,8 +26,11 @@ Result<std::unique_ptr<CudaShard>> CudaShard::create(const Device &device) {
 
 bool CudaShard::isCaptured() const { return heddle::isCaptured(*device.state()->driver, compute); }
 
+// A graph has nothing of a queue that it was not given anything of, and may not wait for what is none of its work.
 Status CudaShard::follow(Queue later, Queue earlier) {
   const DeviceState &state = *device.state();
+  if (isCaptured() && !heddle::isCaptured(*state.driver, streamOf(earlier)))
+    return {};
   HEDDLE_TRY(event.record(streamOf(earlier)));
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));

@@ -2,8 +2,8 @@
 # Calls over two GPUs and NCCL, a process for each (HEDDLE_RANKS=4: over four, where teams of two exchange heads and share the
 # sequence between them, as ulysses2+gather and ulysses2+ring): results against one call on one GPU, forward and gradients, odd lengths, the
 # same bits in equal runs; ranks that come with something else; and ranks that are killed at drawn calls, HEDDLE_RANK_KILLS of
-# them (20), five to a case, where those that are left must have an answer and go on. Each case says what took how long; kernels
-# are compiled once for all. heddle-ranks lies beside the binary: ./dev build --preset static heddle heddle-ranks
+# them (20), five to a case, where those that are left must have an answer and go on. Cases run side by side, each says what took
+# how long; kernels are compiled once for all. heddle-ranks lies beside the binary: ./dev build --preset static heddle heddle-ranks
 # shellcheck disable=SC2317 # case by case
 . tests/device/long/cases.bash
 ranks=${HEDDLE_PROGRAMS:-$(dirname "$HEDDLE")}/heddle-ranks
@@ -21,22 +21,31 @@ if [ -z "${HEDDLE_DEVICE_LIST:-}" ]; then
   fi
 fi
 
-# try <case> <argument of heddle-ranks...>
-try() {
-  local name=$1 said=$HEDDLE_SCRATCH/said
+# attempt <case> <argument of heddle-ranks...>: what took how long stands behind it.
+attempt() {
+  local name=$1 said
   shift
-  begins "$name" || return 0
-  : >"$said"
+  said=$(mktemp -p "$HEDDLE_SCRATCH")
   # shellcheck disable=SC2016 # of the inner shell
   check_says "ok " "$name" 150 bash -o pipefail -c 'said=$1; shift; "$@" 2>&1 | tee "$said"' _ "$said" "$ranks" "$@" --ranks="$count" \
-    --folder="$HEDDLE_SCRATCH/ranks"
-  grep -E '^ +[0-9.]+ s: ' "$said" || true
+    --folder="$HEDDLE_SCRATCH/ranks" >"$said.of"
+  cat "$said.of" <(grep -E '^ +[0-9.]+ s: ' "$said" || true)
 }
 
+# try <case> <argument of heddle-ranks...>: beside other cases, whose processes share the GPUs, when there is a place.
+try() {
+  while [ "$(jobs -rp | wc -l)" -ge "$places" ]; do wait -n || true; done
+  begins "$1" || return 0
+  attempt "$@" &
+}
+
+places=6
 for pattern in causal sliding_window longnet_base dilated longformer; do
   try "$pattern over $count ranks" results --only="$pattern "
 done
 try "ranks that come with something else" joins
+wait # kernels are compiled, and limits of kills are measured beside other kills
+places=4
 seed=${HEDDLE_RANK_SEED:-1} # of the first five
 for ((first = 1; first <= kills; first += 5)); do
   last=$((first + 4 < kills ? first + 4 : kills))

@@ -202,10 +202,15 @@ std::string digestsAreKept(const heddle_group_plan &plan) {
 
 void Joins::run(Verdict &verdict) {
   Team team(2, attempts, kernels, options.team());
+  Stopwatch watch(options);
+  if (const Reply made = team.makeKernels(attempts.size()); !made.isOk())
+    return verdict.say("joins", "kernels: " + made.words);
+  watch.say("processes, and kernels");
   if (const Reply alone = team.order(0, "alone 0"); !alone.isOk())
     return verdict.say("joins", alone.words);
   for (size_t number = 0; number < table().size(); ++number)
     verdict.say(std::string("another ") + table()[number].what, runRow(number, team));
+  watch.say("groups, and what their ranks are told");
   verdict.say("what is compared of a plan is kept with it", digestsAreKept(*attempts[0].plan));
 }
 

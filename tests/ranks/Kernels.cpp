@@ -44,7 +44,8 @@ std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool is
 }
 
 std::string kernelsOf(const SceneSpec &spec) {
-  std::string text = spec.pattern + "/" + std::to_string(spec.dtype) + "/" + std::to_string(spec.dim);
+  std::string text = spec.pattern + "/" + std::to_string(spec.dtype) + "/" + std::to_string(spec.dim) +
+                     (spec.isPlacementFree ? "/uncut" : "");
   for (const std::string &kind : kindsOf(spec, /*isBackward=*/true, /*isOfPart=*/true))
     text += "/" + kind;
   return text;
@@ -97,26 +98,32 @@ Result<heddle_kernel *> Kernels::compiled(const Scene &scene, heddle_pattern *pa
   const std::vector<heddle_operand> &operands = isOfPart ? scene.operandsOfPart : scene.operands;
   problem.operands = operands.data(), problem.operand_count = operands.size();
   heddle_kernel *kernel = nullptr;
-  HEDDLE_TRY(said(heddle_compiler_kernel(compiler, device, pattern, &problem, 0, &kernel)));
+  const uint32_t flags = scene.spec.isPlacementFree ? HEDDLE_UNCUT : 0;
+  HEDDLE_TRY(said(heddle_compiler_kernel(compiler, device, pattern, &problem, flags, &kernel)));
   return kernel;
 }
 
 Result<const heddle_kernel *> Kernels::find(const Scene &scene, bool isOfPart, const std::string &kind) {
   heddle_pattern *pattern = isOfPart ? scene.part : scene.whole;
   const std::string digest = digestOf(pattern);
-  heddle_kernel *&kernel =
-      found[digest + kind + std::to_string(scene.spec.dtype) + "/" + std::to_string(scene.spec.dim)];
-  if (kernel)
-    return const_cast<const heddle_kernel *>(kernel);
+  const std::string key = digest + kind + std::to_string(scene.spec.dtype) + "/" + std::to_string(scene.spec.dim) +
+                          (scene.spec.isPlacementFree ? "/uncut" : "");
+  {
+    std::lock_guard<std::mutex> lock(finding);
+    if (const auto known = found.find(key); known != found.end())
+      return const_cast<const heddle_kernel *>(known->second);
+  }
+  heddle_kernel *kernel = nullptr;
   if (compiler) {
     HEDDLE_ASSIGN(kernel, compiled(scene, pattern, isOfPart, kind));
-    return const_cast<const heddle_kernel *>(kernel);
+  } else {
+    auto query = sized<heddle_kernel_query>();
+    query.dtype = scene.spec.dtype, query.pattern = digest.c_str(), query.kind = kind.c_str();
+    query.head_dim = query.value_dim = scene.spec.dim;
+    HEDDLE_TRY(said(heddle_kernel_find(store, device, &query, &kernel)));
   }
-  auto query = sized<heddle_kernel_query>();
-  query.dtype = scene.spec.dtype, query.pattern = digest.c_str(), query.kind = kind.c_str();
-  query.head_dim = query.value_dim = scene.spec.dim;
-  HEDDLE_TRY(said(heddle_kernel_find(store, device, &query, &kernel)));
-  return const_cast<const heddle_kernel *>(kernel);
+  std::lock_guard<std::mutex> lock(finding);
+  return const_cast<const heddle_kernel *>(found.try_emplace(key, kernel).first->second);
 }
 
 } // namespace heddle::ranks

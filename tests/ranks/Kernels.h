@@ -6,6 +6,8 @@
 
 #include "Scene.h"
 
+#include <mutex>
+
 namespace heddle::ranks {
 
 // Whether the driver of this process is the recording one.
@@ -27,7 +29,10 @@ public:
 
   // In a rank: connects the driver, and what kernels come from.
   Status open(heddle_device *device);
+  // Threads may ask together.
   Result<const heddle_kernel *> find(const Scene &scene, bool isOfPart, const std::string &kind);
+  // Whether what is asked for is compiled, and threads are worth it.
+  bool areCompiled() const { return compiler != nullptr; }
 
 private:
   Result<heddle_kernel *> compiled(const Scene &scene, heddle_pattern *pattern, bool isOfPart, const std::string &kind);
@@ -36,6 +41,7 @@ private:
   heddle_device *device = nullptr;
   heddle_store *store = nullptr;       // over the recording driver
   heddle_compiler *compiler = nullptr; // else
+  std::mutex finding;                  // guards found
   std::map<std::string, heddle_kernel *> found;
 };
 

@@ -160,12 +160,16 @@ Reply Team::spread(const std::string &verb, const std::vector<size_t> &numbers) 
 }
 
 Reply Team::makeKernels(size_t count) {
-  std::vector<size_t> numbers;
+  std::vector<std::string> orders(members.size(), "kernels");
   std::set<std::string> known;
+  size_t next = 0;
   for (size_t number = 0; number < count; ++number)
-    if (known.insert(kernelsOf(attempts[number].scene->spec)).second)
-      numbers.push_back(number);
-  return spread("kernels", numbers);
+    if (attempts[number].change || known.insert(kernelsOf(attempts[number].scene->spec)).second)
+      orders[next++ % members.size()] += " " + std::to_string(number);
+  for (const Reply &reply : order(firstOf(int(members.size())), orders))
+    if (!reply.isOk())
+      return reply;
+  return {};
 }
 
 std::vector<Reply> Team::meet(const std::vector<int> &ranks, const std::string &verb, size_t attempt,

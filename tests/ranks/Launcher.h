@@ -36,7 +36,7 @@ public:
   Reply order(int member, const std::string &text) { return order(std::vector<int>{member}, {text})[0]; }
   // Gives the order for each of these attempts to one process, side by side. The answer that is not ok, or the last.
   Reply spread(const std::string &verb, const std::vector<size_t> &numbers);
-  // Kernels of the first attempts are compiled, each by one process: others find them in the database.
+  // Kernels of the first attempts are compiled, all at once, each by one process: others find them in the database.
   Reply makeKernels(size_t count);
   // Of a group of these members, ranks in this order, whose id the first one makes: "try" joins, calls and leaves,
   // "join" joins.

@@ -8,6 +8,8 @@
 #include "runtime/Api/GroupHandles.h"
 
 #include <cstring>
+#include <future>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <sys/socket.h>
@@ -116,7 +118,7 @@ private:
     group = nullptr;
   }
   Request requestOf(const Attempt &attempt, int rank) const;
-  Status findKernels(const Scene &scene);
+  Status findKernels(const std::vector<size_t> &numbers);
   Answer call(const Attempt &attempt);
   Answer callAlone(const Attempt &attempt);
   Status launch(const Request &request, bool isBackward, const heddle_attention_args &args);
@@ -169,13 +171,31 @@ Result<std::vector<const heddle_kernel *>> Rank::kernelsFor(const Request &reque
   return all;
 }
 
-// So that calls find them in this process, and other ranks in the database.
-Status Rank::findKernels(const Scene &scene) {
-  for (bool isOfPart : {false, true})
-    for (bool isBackward : {false, true})
-      for (const std::string &kind : kindsOf(scene.spec, isBackward, isOfPart))
-        HEDDLE_TRY(kernels.find(scene, isOfPart, kind).status());
-  return {};
+// So that calls find them in this process, and other ranks in the database. Those that are compiled, side by side.
+Status Rank::findKernels(const std::vector<size_t> &numbers) {
+  std::vector<std::function<Status()>> searches;
+  for (size_t number : numbers) {
+    const Attempt &attempt = attempts.at(number);
+    if (attempt.change)
+      searches.push_back([this, &attempt] {
+        const Request request = requestOf(attempt, /*rank=*/1);
+        return kernelsFor(request, request.isBackward).status();
+      });
+    for (bool isOfPart : {false, true})
+      for (bool isBackward : {false, true})
+        for (const std::string &kind : kindsOf(attempt.scene->spec, isBackward, isOfPart))
+          if (!attempt.change)
+            searches.push_back(
+                [this, &attempt, isOfPart, kind] { return kernels.find(*attempt.scene, isOfPart, kind).status(); });
+  }
+  std::vector<std::future<Status>> found;
+  for (const auto &search : searches)
+    found.push_back(std::async(kernels.areCompiled() ? std::launch::async : std::launch::deferred, search));
+  Status first;
+  for (std::future<Status> &each : found)
+    if (const Status status = each.get(); first.isOk())
+      first = status;
+  return first;
 }
 
 Status Rank::launch(const Request &request, bool isBackward, const heddle_attention_args &given) {
@@ -277,12 +297,14 @@ Answer Rank::serve(const std::string &order) {
   }
   if (verb == "ready")
     return {};
+  if (verb == "kernels") {
+    const std::vector<size_t> numbers{std::istream_iterator<size_t>(words), {}};
+    return {findKernels(numbers)};
+  }
   size_t number = 0;
   words >> number;
   if (verb == "leave")
     return leave(), Answer{};
-  if (verb == "kernels")
-    return {findKernels(*attempts.at(number).scene)};
   if (verb == "alone")
     return callAlone(attempts.at(number));
   if (verb == "join")

@@ -75,8 +75,9 @@ public:
   heddle_attention_args arguments(const std::vector<void *> &addresses, int64_t rows, bool isBackward) const;
   // Sets every element of results to NaN.
   void spoil(const Bytes &results) const;
-  // "" or the first result that is another one than expected, among the rows of a rank.
-  std::string difference(const heddle_group_plan &plan, int rank, const Bytes &got, const Bytes &expected,
+  // "" or the first result that is another one than wanted, among the rows of a rank; by a part of the largest that is
+  // expected.
+  std::string difference(const heddle_group_plan &plan, int rank, const Bytes &got, const Bytes &wanted,
                          const Tolerance &tolerance) const;
   Bytes share(int64_t rows) const;
 
@@ -90,8 +91,10 @@ private:
   explicit Scene(const SceneSpec &spec) : spec(spec) {}
   Status open();
   void fill();
+  double largestExpected(size_t field) const;
 
   std::map<int, heddle_group_plan *> plans;
+  mutable std::map<size_t, double> largest; // by field, of those that were asked for
 };
 
 } // namespace heddle::ranks

@@ -35,6 +35,8 @@ public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
   // Since the last time.
   void say(const char *what);
+  // Likewise, of parts that were measured one by one.
+  void say(const char *what, double ofSeconds) const;
 
 private:
   using Clock = std::chrono::steady_clock;

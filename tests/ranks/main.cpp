@@ -34,10 +34,14 @@ void Verdict::say(const std::string &name, const std::string &wrong) {
 }
 
 void Stopwatch::say(const char *what) {
-  if (isShown)
-    std::printf("   %5.1f s: %s\n", seconds(), what);
-  std::fflush(stdout);
+  say(what, seconds());
   begin = Clock::now();
+}
+
+void Stopwatch::say(const char *what, double ofSeconds) const {
+  if (isShown)
+    std::printf("   %5.1f s: %s\n", ofSeconds, what);
+  std::fflush(stdout);
 }
 
 } // namespace heddle::ranks

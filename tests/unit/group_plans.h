@@ -32,6 +32,7 @@ inline std::vector<PlanCase> planCases() {
       {"full_heads", "full", 96, 4, "contiguous", "ulysses"},
       {"causal_teams", "causal", 96, 4, "zigzag", "ulysses2+gather"},
       {"window_teams", "sliding_window", 128, 8, "contiguous", "ulysses4+ring"},
+      {"dilated_gather", "dilated", 16384, 2, "contiguous", "gather", /*travels=*/false},
   };
   cases[2].isPlacementFree = true;
   cases[5].hasGuests = true;

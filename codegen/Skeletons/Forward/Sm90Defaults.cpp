@@ -24,6 +24,7 @@ struct Asked {
   int64_t dim = std::max(request.headDim, request.valueDim);
   // of which neither 192 rows nor 80 keys are a part
   bool isInBlocks = request.keepsWholeTiles(kConsumerRows, kConsumerRows);
+  bool isOfPart = !request.wholes.empty();
   bool hasShortRows = balance.hasEqualTiles && balance.hasFewTiles && dim > 64;
   /// Whole tiles without chains of scores.
   bool keepsAnchors = !request.hasScores && !balance.hasFewTiles && !balance.hasLongRows;
@@ -95,7 +96,10 @@ constexpr Rule kRules[] = {
     {128, isPlain, Tiles{192, 80, 2, 2, 1, 32}},
     {64, isPlain, Tiles{256, 64, 4, 2, 1, 32}},
     {kAny, always, {{{&C::rasterReversed, 1}, {&C::grid, kGridDynamic}}}},
-    {kAny, [](const Asked &asked) { return asked.balance.hasEqualTiles; }, {{{&C::grid, kGridStride}}}},
+    // Not of parts: messages of a group hold some processors, whose blocks would be late with all of their tiles.
+    {kAny,
+     [](const Asked &asked) { return asked.balance.hasEqualTiles && !asked.isOfPart; },
+     {{{&C::grid, kGridStride}}}},
     // Many tiles of small heads are bound by the softmax, and few of them are masked: 77.7% of the product instead of
     // 72% on full d=64, 67% instead of 63% on dilated segments.
     {64, [](const Asked &asked) { return asked.isBoundBySoftmax; }, {{{&C::softmax, kSoftmaxAnchored}}}},
@@ -106,7 +110,7 @@ constexpr Rule kRules[] = {
     // Query tiles of few key tiles, all alike: consumers that take no turns drift apart, so that one stores its rows
     // while another multiplies, 77% of the product instead of 69% on a window of 1024 keys.
     {128, hasShortRows, Tiles{192, 64, 3, 2, 0, 56}},
-    {128, hasShortRows, {{{&C::rasterReversed, 0}}}},
+    {128, [](const Asked &asked) { return asked.hasShortRows && !asked.isOfPart; }, {{{&C::rasterReversed, 0}}}},
     // Blocks that rows do not share with their neighbours: of no more rows than want the same keys. With heads of 128
     // wide tiles are the best of five: 512 TFLOP/s at 8k, 387 of 192x64. Small heads have two blocks per SM, so that
     // one begins while another ends: 391 TFLOP/s on random blocks of 128 at 32k, 288 of one block with 128 keys a tile,

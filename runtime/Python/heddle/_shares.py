@@ -60,7 +60,7 @@ class Share:
                      seqlen_q=of.longest_range(self.group.rank), seqlen_k=of.seqlen, q_origin=0, k_origin=0)
         values = dict(self._values, whole_queries=of.seqlen, whole_keys=of.seqlen)
         values.update((name, tensor.shape[-1]) for name, tensor in self._given.items() if of.pattern.argument(name).takes_length)
-        return _engine.Question(of.part, self.group.device, _elements.numbers()[q.dtype], kind, head_dim, v.shape[3], sizes, values)
+        return _engine.Question(of.part, self.group.device, _elements.numbers()[q.dtype], kind, head_dim, v.shape[3], sizes, values, is_uncut=of.placement_free)
 
     def run(self, tensors, arrays):
         """Of the sizes, strides and types that it was made of, in that order."""

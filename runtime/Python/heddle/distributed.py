@@ -41,12 +41,12 @@ class Calls:
 class Plan:
     """How a call lies over ranks. `ranks`, `seqlen`, `heads`, `kv_heads`, `layout` (the ranges of each rank), `travelling` (rows of k that
     travel in a forward call of all ranks, each as often as heads of it do), `head_ranks` (so many consecutive ranks are a team that exchanges
-    heads, and sends rows of q and of out as well; 1: none do), `writes_d_q` (gradients of q need no fp32), `form`, `milliseconds` (predicted, where the form was chosen), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
+    heads, and sends rows of q and of out as well; 1: none do), `placement_free`, `writes_d_q` (gradients of q need no fp32), `form`, `milliseconds` (predicted, where the form was chosen), `text`, `pattern`, `part` (the pattern whose calls are parts)."""
 
-    def __init__(self, pattern: Pattern, arguments: dict, handle, form: str, milliseconds: Optional[float]):
+    def __init__(self, pattern: Pattern, arguments: dict, handle, form: str, milliseconds: Optional[float], placement_free: bool):
         loaded = _library.library()
         self.pattern, self.arguments, self.handle = pattern, arguments, handle
-        self.form, self.milliseconds = form, milliseconds
+        self.form, self.milliseconds, self.placement_free = form, milliseconds, placement_free
         info = S.sized(S.GroupPlanInfo)
         loaded.call("heddle_group_plan_get_info", handle, C.byref(info))
         self.ranks, self.seqlen, self.heads, self.kv_heads = info.ranks, info.rows, info.heads, info.kv_heads
@@ -117,7 +117,7 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
     options.form = chosen.value
     handle = loaded.opened("heddle_group_plan_make", pattern.handle, C.byref(options))
-    return Plan(pattern, dict(arguments), handle, chosen.value.decode(), milliseconds.value or None)
+    return Plan(pattern, dict(arguments), handle, chosen.value.decode(), milliseconds.value or None, bool(placement_free))
 
 
 class Group:
