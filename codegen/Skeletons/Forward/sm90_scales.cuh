@@ -53,8 +53,10 @@ DEV bool admit(RowState<K> &rows, const Scores<K> &scores, const TileScales<K> &
     for (int run = 0; run < ScaleRuns<K>::kCount; ++run) {
       float most = -INFINITY;
 #pragma unroll
-      for (int n = run * kTiles; n < (run + 1) * kTiles; ++n)
-        most = fmaxf(most, fmaxf(scores[0][n][2 * half], scores[0][n][2 * half + 1]));
+      for (int i = 0; i < kTiles; ++i) {
+        const auto &own = scores[0][K::KeyColumns::template tileOfRun<kTiles>(run, i)];
+        most = fmaxf(most, fmaxf(own[2 * half], own[2 * half + 1]));
+      }
       largest[0][half] = fmaxf(largest[0][half], most * scales.of[run][half]);
     }
   }
@@ -67,7 +69,7 @@ template <class K> DEV void scoresToWeights(RowState<K> &rows, Scores<K> &scores
   for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot) {
-      const float scale = scales.of[n / ScaleRuns<K>::kTiles][slot / 2];
+      const float scale = scales.of[K::KeyColumns::template runOf<ScaleRuns<K>::kTiles>(n)][slot / 2];
       const float weight = ptx::exp2Approx(fmaf(scores[0][n][slot], scale, shift[slot / 2]));
       scores[0][n][slot] = weight;
       rows.sum[0][slot / 2] += weight;
@@ -191,7 +193,7 @@ private:
     for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot)
-        scores[0][n][slot] *= scales.of[n / Runs::kTiles][slot / 2];
+        scores[0][n][slot] *= scales.of[K::KeyColumns::template runOf<Runs::kTiles>(n)][slot / 2];
 #pragma unroll
     for (int run = 0; run < Runs::kCount; ++run)
       scales.of[run][0] = scales.of[run][1] = kLog2OfE;
