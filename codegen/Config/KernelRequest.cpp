@@ -70,6 +70,7 @@ KernelRequest KernelRequest::passRequest(size_t index) const {
 Status KernelRequest::checkTypes(ElementSet served, bool takesScaledKeys) const {
   HEDDLE_TRY(checkElements(elements, takesScaledKeys));
   HEDDLE_TRY(checkScaleRows(kind, elements));
+  HEDDLE_TRY(checkKeyMajor(kind, elements));
   if ((element().*served)())
     return {};
   return Status::unsupported("serves " + elementList(served, &ElementTraits::name, "and") + ", not " +

@@ -11,13 +11,14 @@ namespace heddle {
 
 class JitPattern;
 
-/// Element strides of batch, row and head; the last dimension is contiguous.
+/// Element strides of batch, row and head; the last dimension is contiguous, of key-major values that of rows.
 using CpuStrides = std::array<int64_t, 3>;
 
 struct CpuCall {
   const JitPattern *pattern = nullptr; ///< outlives the call
   CallElements elements = CallElements(DType::fp32);
-  Adds adds = Adds::none; ///< Kind::adds
+  Adds adds = Adds::none;         ///< Kind::adds
+  bool hasKeyMajorValues = false; ///< Kind
   /// Addresses in the layouts of Kinds.h; null: not given. Those that are only read are not written.
   std::array<void *, kRoleCount> role = {};
   std::array<std::optional<CpuStrides>, kRoleCount> stride = {}; ///< of tensors; nothing: dense
@@ -61,8 +62,15 @@ struct CpuCall {
   /// All sizes, by the table of roles.
   void setSizes(const std::function<int64_t(RoleExtent)> &sizeIn);
   DType elementOf(Role wanted) const { return elements.of(specOf(wanted).element); }
-  /// The strides of [batch, rows, heads, dim].
+  /// The strides of [batch, rows, heads, dim]; of key-major values as well, whose elements lie stepOf apart.
   CpuStrides stridesOf(Role wanted) const;
+  /// From an element of a row to the next one.
+  int64_t stepOf(Role wanted) const;
+  bool isKeyMajor(Role wanted) const; ///< Rows::keyMajor
+  /// `count` elements of a row of the tensor, from `offset` on, as fp32.
+  void load(Role from, int64_t offset, int64_t count, float *values) const;
+  /// The inverse, rounded to that type.
+  void store(Role to, DType dtype, const float *values, int64_t offset, int64_t count) const;
   /// In k or v, whose strides these are, to a key of a kv head, in elements.
   int64_t offsetOfKey(const CpuStrides &strides, int32_t ofBatch, int64_t index, int32_t head) const {
     const int64_t lead = pagesOfKeys ? pagesOfKeys[index / pageSize] : ofBatch,

@@ -114,7 +114,7 @@ private:
       load(head, row, mean, values);
       for (float &value : values)
         value = std::isfinite(value) ? value * factor : NAN;
-      storeElements(DType::e4m3, values.data(), dim, call.as<void>(tensor.to), offset(toStride, head, row));
+      call.store(tensor.to, DType::e4m3, values.data(), offset(toStride, head, row), dim);
     }
   }
 

@@ -121,8 +121,7 @@ void QueryTileWorker::loadKeys(const Columns &keyClass, int32_t first, int32_t c
     const int64_t index = keyClass.index(first + n);
     loadElements(call.elements.k, call.as<void>(Role::k), call.offsetOfKey(kStride, place.batch, index, kvHead()),
                  call.headDim, keys.row(n));
-    loadElements(call.elements.v, call.as<void>(Role::v), call.offsetOfKey(vStride, place.batch, index, kvHead()),
-                 call.valueDim, values.row(n));
+    call.load(Role::v, call.offsetOfKey(vStride, place.batch, index, kvHead()), call.valueDim, values.row(n));
     if (hasKeyBlocks())
       scaleRow(keys.row(n), call.headDim, descaleOfKey(index));
     if (descale != 1)

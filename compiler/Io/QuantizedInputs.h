@@ -12,6 +12,7 @@ inline AttentionInputs inputsOfQuantized(RoleTensors results, const AttentionInp
   AttentionInputs low;
   low.sizes = from.sizes;
   low.scaleRows = from.scaleRows;
+  low.kind.hasKeyMajorValues = from.kind.hasKeyMajorValues;
   low.q = std::move(results.quantizedQ), low.k = std::move(results.quantizedK), low.v = std::move(results.quantizedV);
   low.descaleQ = std::move(results.descaleQ), low.descaleK = std::move(results.descaleK);
   low.descaleV = std::move(results.descaleV);

@@ -71,7 +71,8 @@ private:
     rules.elements = call.elements = kind.elements(*dtype);
     HEDDLE_TRY(checkElements(call.elements, rules.kind->takesScaledKeys()));
     HEDDLE_TRY(checkScaleRows(*rules.kind, call.elements));
-    call.adds = rules.kind->adds;
+    HEDDLE_TRY(checkKeyMajor(*rules.kind, call.elements));
+    call.adds = rules.kind->adds, call.hasKeyMajorValues = rules.kind->hasKeyMajorValues;
     CallSizes sizes(symbols);
     HEDDLE_TRY(checkRoles(rules, args, sizes, symbols));
     HEDDLE_TRY(checkParts());

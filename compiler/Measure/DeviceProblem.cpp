@@ -110,13 +110,29 @@ Status DeviceProblem::readGradient(size_t place, HostTensor &tensor) const {
 
 RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(kind, sizes, elements); }
 
+/// Key-major values with rows at multiples of 16 bytes, as launches want them; what lies between these is NaN.
+static HostTensor withAlignedRows(const HostTensor &values) {
+  const int64_t step = 16 / dtypeBytes(values.dtype), keys = values.shape[3];
+  std::vector<int64_t> shape = values.shape;
+  shape[3] = (keys + step - 1) / step * step;
+  HostTensor aligned = HostTensor::zeros(values.dtype, shape);
+  std::fill(aligned.data.begin(), aligned.data.end(), std::byte(0xff));
+  const int64_t rowBytes = keys * dtypeBytes(values.dtype), alignedBytes = shape[3] * dtypeBytes(values.dtype);
+  for (int64_t row = 0, rows = shape[0] * shape[1] * shape[2]; row < rows; ++row)
+    std::copy_n(values.data.begin() + row * rowBytes, rowBytes, aligned.data.begin() + row * alignedBytes);
+  return aligned;
+}
+
 Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
   for (const RoleSpec &role : tensors.given()) {
     if (includes(kind.find(role.role)->access, Access::write))
       continue;
-    const HostTensor &tensor = tensors.of(role.role);
+    const HostTensor aligned = isKeyMajor(role) ? withAlignedRows(tensors.of(role.role)) : HostTensor();
+    const HostTensor &tensor = isKeyMajor(role) ? aligned : tensors.of(role.role);
     HEDDLE_ASSIGN(void *address, copyInput(role.name, tensor.data.data(), tensor.data.size()));
     bindRole(args, role.role, address, tensor.dtype, tensor.shape);
+    if (isKeyMajor(role))
+      args.v.size[3] = tensors.v.shape[3];
   }
   const RoleTensors shapes = emptyResults();
   for (const RoleSpec &role : rolesOf(kind, Access::write)) {
@@ -221,12 +237,26 @@ Result<oracle::KindReport> DeviceProblem::compare(const oracle::KindReference &r
   HEDDLE_TRY(device.synchronize());
   HEDDLE_TRY(checkGuards());
   Status failure;
+  RoleTensors whole; // of roles whose rows lie across memory, copied once
+  auto readAcross = [&](const RoleSpec &role, const oracle::RowId &id) -> Result<std::vector<double>> {
+    HostTensor &tensor = whole.of(role.role);
+    if (tensor.shape.empty()) {
+      tensor = HostTensor::zeros(elements.of(role.element), sizes.shapeOf(role));
+      HEDDLE_TRY(written(role.role).copyTo(tensor.data.data(), int64_t(tensor.data.size())));
+    }
+    const oracle::RowSpan span = oracle::spanOf(role, tensor.shape, id);
+    std::vector<double> row;
+    for (int64_t i = 0; i < span.count; ++i)
+      row.push_back(tensor.get(span.first + i * span.step));
+    return row;
+  };
   auto rows = [&](Role role, const oracle::RowId &id) {
-    Result<std::vector<double>> row = readRow(specOf(*kind.find(role)), id);
+    const RoleSpec spec = specOf(*kind.find(role));
+    Result<std::vector<double>> row = isKeyMajor(spec) ? readAcross(spec, id) : readRow(spec, id);
     if (row)
       return row.take();
     failure = row.status();
-    return std::vector<double>(oracle::spanOf(specOf(role), sizes.shapeOf(specOf(role)), id).count, std::nan(""));
+    return std::vector<double>(oracle::spanOf(spec, sizes.shapeOf(spec), id).count, std::nan(""));
   };
   auto argument = [&](size_t place) {
     HostTensor tensor = HostTensor::zeros(kAccumulator, ofArguments[place].shape);

@@ -117,7 +117,7 @@ private:
     HEDDLE_TRY(addFromForward(inputs, [&](const AttentionInputs &given) {
       return launchOnce(device, {file, shape, given, scale}, setup.forward);
     }));
-    const bool writesOut = setup.kind == Kind();
+    const bool writesOut = setup.kind.base == KindBase::forward;
     const DeviceCall call{file, shape, inputs, scale, writesOut ? std::optional(setup.elements.out) : std::nullopt};
     HEDDLE_ASSIGN(DeviceProblem problem, DeviceProblem::create(device, call));
     return CheckedCall{std::move(problem), oracle::referenceOf(definitionOf(call), rows)};

@@ -28,6 +28,7 @@ template <class Task, class F> void eachField(Task &task, F &&f) {
   auto &shape = setup.shape;
   f("base", setup.kind.base), f("adds", setup.kind.adds);
   f("is_deterministic", setup.kind.isDeterministic), f("gradients_of", setup.kind.gradientsOf);
+  f("is_key_major", setup.kind.hasKeyMajorValues);
   f("batch", shape.batch), f("heads", shape.heads), f("kv_heads", shape.kvHeads);
   f("seqlen_q", shape.seqlenQ), f("seqlen_k", shape.seqlenK);
   f("q_origin", shape.qOrigin), f("k_origin", shape.kOrigin), f("parameters", shape.parameters);

@@ -25,10 +25,16 @@ InputRows inputRowsOf(const AttentionInputs &inputs) {
           [&inputs](Role role, const RowId &id, float *values) {
             const HostTensor &tensor = inputs.of(role);
             const std::vector<int64_t> &shape = tensor.shape;
-            const int64_t first = ((id.batch * shape[1] + id.row) * shape[2] + id.head) * shape[3];
-            loadElements(tensor.dtype, tensor.data.data(), first, int(shape[3]), values);
+            const KindRole *known = inputs.kind.find(role);
+            const bool isTurned = known && known->rows == Rows::keyMajor;
+            const int64_t dim = isTurned ? shape[1] : shape[3], row = isTurned ? 0 : id.row;
+            const int64_t first = ((id.batch * shape[1] + row) * shape[2] + id.head) * shape[3];
+            if (!isTurned)
+              loadElements(tensor.dtype, tensor.data.data(), first, int(dim), values);
+            for (int64_t c = 0; isTurned && c < dim; ++c)
+              values[c] = float(tensor.get(first + c * shape[2] * shape[3] + id.row));
             const float descale = inputs.descaleOf(role, id.batch, id.head, id.row);
-            for (int64_t c = 0; c < shape[3]; ++c)
+            for (int64_t c = 0; c < dim; ++c)
               values[c] *= descale;
           },
           {},

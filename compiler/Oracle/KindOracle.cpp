@@ -26,27 +26,28 @@ const RoleReport &KindReport::worst() const {
 }
 
 RowSpan spanOf(const RoleSpec &role, const std::vector<int64_t> &shape, const RowId &id) {
+  const bool isTurned = isKeyMajor(role);
+  const RoleExtent rows = isTurned ? role.dim : role.rows;
   int64_t first = 0;
   size_t dimension = 0;
   for (RoleExtent extent : extentsOf(role)) {
     if (dimension == shape.size()) // that of one block, which is left out
       break;
-    const int64_t index = extent == role.lead    ? id.batch
-                          : extent == role.rows  ? id.row
-                          : extent == role.heads ? id.head
-                                                 : 0;
+    const int64_t index = extent == role.lead ? id.batch : extent == rows ? id.row : extent == role.heads ? id.head : 0;
     first = first * shape[dimension++] + index;
   }
+  if (isTurned)
+    return {first, shape[1], shape[2] * shape[3]};
   return {first, role.dim == RoleExtent::one ? 1 : shape.back()};
 }
 
-RowsOfRoles rowsOf(const RoleTensors &results) {
-  return [&results](Role role, const RowId &id) {
+RowsOfRoles rowsOf(const RoleTensors &results, const Kind &kind) {
+  return [&results, kind](Role role, const RowId &id) {
     const HostTensor &tensor = results.of(role);
-    const RowSpan span = spanOf(specOf(role), tensor.shape, id);
+    const RowSpan span = spanOf(specOf(*kind.find(role)), tensor.shape, id);
     std::vector<double> row;
-    for (int64_t i = span.first; i < span.first + span.count; ++i)
-      row.push_back(tensor.get(i));
+    for (int64_t i = 0; i < span.count; ++i)
+      row.push_back(tensor.get(span.first + i * span.step));
     return row;
   };
 }
@@ -62,7 +63,9 @@ std::unique_ptr<const KindReference> referenceOf(const KindCall &call, int64_t r
 
 KindReport verifyCall(const KindCall &call, const RoleTensors &results, int64_t rows,
                       const std::vector<HostTensor> &arguments) {
-  return referenceOf(call, rows)->compare({rowsOf(results), [&](size_t place) { return arguments[place]; }});
+  return referenceOf(call, rows)->compare({rowsOf(results, call.inputs.kind), [&](size_t place) {
+                                             return arguments[place];
+                                           }});
 }
 
 namespace {

@@ -30,17 +30,17 @@ struct KindReport {
   const RoleReport &worst() const;
 };
 
-/// Elements of a row in the tensor of its role.
+/// Elements of a row in the tensor of its role: `count` of them, `step` apart.
 struct RowSpan {
-  int64_t first, count;
+  int64_t first, count, step = 1;
 };
 /// `shape`: AttentionSizes::shapeOf.
 RowSpan spanOf(const RoleSpec &role, const std::vector<int64_t> &shape, const RowId &id);
 
 /// The values of a row of what a call wrote; one of an array without a dim.
 using RowsOfRoles = std::function<std::vector<double>(Role role, const RowId &id)>;
-/// `results` must outlive it.
-RowsOfRoles rowsOf(const RoleTensors &results);
+/// `results`, of a call of that kind, must outlive it.
+RowsOfRoles rowsOf(const RoleTensors &results, const Kind &kind);
 
 /// What was called. All must outlive it.
 struct KindCall {

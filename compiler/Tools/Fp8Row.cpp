@@ -88,6 +88,7 @@ Result<Fp8Row> measureFp8(const BenchSetup &setup, bool rotates, MatrixRoof *roo
   HEDDLE_ASSIGN(AttentionInputs inputs, randomInputs(setup));
   HEDDLE_ASSIGN(const Side high, Side::create(inBf16(setup, Kind()), inputs, scale));
   inputs.kind = {rotates ? KindBase::quantizeRotated : KindBase::quantize};
+  inputs.kind.hasKeyMajorValues = workload.kind.hasKeyMajorValues;
   inputs.setScaleRows(workload.elements.scaleRows);
   if (rotates)
     inputs.rotation = randomSigns({workload.headDim}, kSeed, specOf(Role::rotation).name);

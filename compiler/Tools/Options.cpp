@@ -173,6 +173,10 @@ CLI::Option *addScaleRowsOption(CLI::App &command, int64_t &rows, const std::str
       ->check(oneOf("number of rows", names));
 }
 
+CLI::Option *addKeyMajorOption(CLI::App &command, bool &isKeyMajor, const std::string &help) {
+  return command.add_flag("--v-key-major", isKeyMajor, help + " key-major: [batch, value_dim, kv_heads, seqlen_k]");
+}
+
 void ShapeOptions::add(CLI::App &command, bool withPages) {
   addKindOption(command, kind, withPages);
   gradientsOf.add(command);

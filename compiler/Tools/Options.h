@@ -74,6 +74,9 @@ CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision);
 /// --scale-rows, how many rows of q and k share a scale; `help`: of what.
 CLI::Option *addScaleRowsOption(CLI::App &command, int64_t &rows, const std::string &help);
 
+/// --v-key-major; `help`: what lies so.
+CLI::Option *addKeyMajorOption(CLI::App &command, bool &isKeyMajor, const std::string &help);
+
 /// --kind, --gradients-of, --head-dim, --value-dim, --dtype, --out-dtype, --precision, --scale-rows, --seqlen: what a kernel is compiled for, beside
 /// the architecture.
 struct ShapeOptions {

@@ -53,7 +53,7 @@ private:
 CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
   CpuCall cpu;
   cpu.elements = call.inputs.elements(call.outDType());
-  cpu.adds = call.inputs.kind.adds;
+  cpu.adds = call.inputs.kind.adds, cpu.hasKeyMajorValues = call.inputs.kind.hasKeyMajorValues;
   for (const RoleSpec &role : call.inputs.given())
     cpu.give(role.role, call.inputs.of(role.role).data.data());
   for (const RoleSpec &role : rolesOf(call.inputs.kind, Access::write))
@@ -94,6 +94,7 @@ RunResult emptyResult(const RunCall &call) { return {resultsBefore(call.inputs, 
 Result<RunResult> runOnCpu(const RunCall &call) {
   HEDDLE_TRY(checkElements(call.inputs.elements(call.outDType()), call.inputs.kind.takesScaledKeys()));
   HEDDLE_TRY(checkScaleRows(call.inputs.kind, call.inputs.elements(call.outDType())));
+  HEDDLE_TRY(checkKeyMajor(call.inputs.kind, call.inputs.elements(call.outDType())));
   std::shared_ptr<const JitPattern> pattern;
   if (call.inputs.kind.walksPattern()) {
     HEDDLE_ASSIGN(pattern, compileForCpu(call.file, call.inputs.kind.walk()));

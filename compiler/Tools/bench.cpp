@@ -33,7 +33,7 @@ struct BenchOptions {
   Precision precision = Precision::exact;
   GradientsOption gradientsOf;
   int64_t rows = 32, repetitions = 20, scaleRows = 0;
-  bool json = false, isFp8 = false, rotates = false;
+  bool json = false, isFp8 = false, rotates = false, isKeyMajor = false;
 };
 
 /// Tuned now if asked for; the store is closed again before another process reads it.
@@ -196,6 +196,7 @@ Status checkFp8(BenchOptions &options) {
     return Status::invalidArgument(std::string(refused) +
                                    ": --fp8 measures forward calls of e4m3 beside those of bf16");
   options.dtype = e4m3;
+  options.kind.hasKeyMajorValues = options.isKeyMajor;
   return {};
 }
 
@@ -243,6 +244,7 @@ Action addBench(CLI::App &command) {
   command.add_flag("--rotate", options->rotates, "with --fp8: the kernel that quantises rotates q and k first")
       ->needs(fp8);
   addScaleRowsOption(command, options->scaleRows, "with --fp8: how many rows of q and k share a scale")->needs(fp8);
+  addKeyMajorOption(command, options->isKeyMajor, "with --fp8: v in e4m3 lies")->needs(fp8);
   addPrecisionOption(command, options->precision);
   options->problem.add(command, /*withSeqlen=*/false);
   options->pages.add(command, /*several=*/true);

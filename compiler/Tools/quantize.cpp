@@ -17,8 +17,9 @@ namespace {
 struct QuantizeOptions {
   std::string inputs, output, target = "cpu";
   uint64_t rotationSeed = 0;
-  bool isRotated = false; ///< by signs of that seed
-  int64_t scaleRows = 0;  ///< of q and k
+  bool isRotated = false;  ///< by signs of that seed
+  bool isKeyMajor = false; ///< what becomes of v
+  int64_t scaleRows = 0;   ///< of q and k
   DatabaseOptions database;
 };
 
@@ -36,6 +37,7 @@ Result<AttentionInputs> readInputs(const QuantizeOptions &options) {
     inputs.kind = {KindBase::quantizeRotated};
     inputs.rotation = randomSigns({inputs.sizes.headDim}, options.rotationSeed, signs);
   }
+  inputs.kind.hasKeyMajorValues = options.isKeyMajor;
   inputs.setScaleRows(options.scaleRows);
   return inputs;
 }
@@ -87,6 +89,7 @@ Action addQuantize(CLI::App &command) {
   const CLI::Option *seed = addSeedOption(
       command, options->rotationSeed, "Rotate rows of q and k first, by random signs of this seed", "--rotation-seed");
   addScaleRowsOption(command, options->scaleRows, "How many rows of q and k share a scale");
+  addKeyMajorOption(command, options->isKeyMajor, "Write v");
   addValue(command, "--target", options->target, "TARGET", "Where to compute: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();

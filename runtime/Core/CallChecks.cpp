@@ -3,6 +3,7 @@
 #include "runtime/Core/SequenceChecks.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -89,13 +90,20 @@ void CallSizes::set(LaunchSymbol symbol, int64_t value) {
   isKnown[int(symbol)] = true;
 }
 
+// "batch", "row", "head", "dim": what the dimensions of its tensors are called.
+static std::array<const char *, 4> namesOfDims(const RoleSpec &role) {
+  std::array<const char *, 4> names = {role.lead == RoleExtent::pages ? "page" : "batch", "row", "head", "dim"};
+  if (isKeyMajor(role))
+    std::swap(names[1], names[3]);
+  return names;
+}
+
 Status CallSizes::check(const RoleSpec &role, const int64_t (&size)[4]) {
-  const char *const kDimNames[] = {role.lead == RoleExtent::pages ? "page" : "batch", "row", "head", "dim"};
   const LaunchSymbol extents[] = {symbolOf(role.lead), symbolOf(role.rows), symbolOf(role.heads), symbolOf(role.dim)};
   for (int i = 0; i < 4; ++i) {
     auto fail = [&](const std::string &expected) {
-      return badArguments(std::string(role.name) + ": size of " + kDimNames[i] + ": expected " + expected + ", got " +
-                          num(size[i]));
+      return badArguments(std::string(role.name) + ": size of " + namesOfDims(role)[size_t(i)] + ": expected " +
+                          expected + ", got " + num(size[i]));
     };
     if (size[i] < 0 || size[i] > INT32_MAX)
       return fail("0 to 2^31 - 1");
@@ -138,10 +146,9 @@ constexpr int64_t kSpanLimit = int64_t(1) << 40; // bytes
 Status checkStride(const KindRole &known, const heddle_tensor &tensor, int dim, const CallRules &rules,
                    int64_t &spanBytes) {
   const RoleSpec role = specOf(known);
-  const char *const kDimNames[] = {role.lead == RoleExtent::pages ? "page" : "batch", "row", "head"};
   const int64_t stride = tensor.stride[dim], elementBytes = dtypeBytes(rules.elements.of(role.element));
   auto fail = [&](const std::string &what) {
-    return badArguments(std::string(role.name) + ": stride of " + kDimNames[dim] + ": " + what);
+    return badArguments(std::string(role.name) + ": stride of " + namesOfDims(role)[size_t(dim)] + ": " + what);
   };
   if (rules.isOnDevice() && (stride < 0 || stride > kSpanLimit))
     return fail("expected 0 to 2^40, got " + num(stride));
@@ -163,8 +170,8 @@ Status checkStride(const KindRole &known, const heddle_tensor &tensor, int dim, 
 Status checkStrides(const KindRole &known, const heddle_tensor &tensor, const CallRules &rules) {
   const RoleSpec role = specOf(known);
   if (tensor.size[3] > 1 && tensor.stride[3] != 1)
-    return badArguments(std::string(role.name) + ": stride of dim: expected 1, got " + num(tensor.stride[3]) +
-                        "; make the tensor contiguous in dim");
+    return badArguments(std::string(role.name) + ": stride of " + namesOfDims(role)[3] + ": expected 1, got " +
+                        num(tensor.stride[3]) + "; make the tensor contiguous in " + namesOfDims(role)[3]);
   int64_t spanBytes = tensor.size[3] * dtypeBytes(rules.elements.of(role.element));
   for (int dim = 0; dim < 3; ++dim)
     if (tensor.size[dim] != 1)

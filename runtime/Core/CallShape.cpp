@@ -85,6 +85,15 @@ Status checkScaleRows(const Kind &kind, const CallElements &elements) {
                              dtypeName(elements.v) + "; leave them scales of heads");
 }
 
+Status checkKeyMajor(const Kind &kind, const CallElements &elements) {
+  const bool isScaled = traitsOf(elements.q).isScaled() && elements.areAlike();
+  if (!kind.hasKeyMajorValues || isScaled || kind.find(Role::quantizedV))
+    return {};
+  return Status::unsupported(std::string("serves v that lies key-major beside q, k and v of e4m3, not beside ") +
+                             dtypeName(elements.q) + ", " + dtypeName(elements.k) + " and " + dtypeName(elements.v) +
+                             "; make v contiguous in dim");
+}
+
 KindText KindText::of(const Kind &kind, const CallElements &elements) {
   KindText text{kind, {}, {}, elements.precision, elements.scaleRows};
   if (elements.out != CallElements::outOf(elements.q))

@@ -66,6 +66,8 @@ struct CallElements {
 Status checkElements(const CallElements &elements, bool takesScaledKeys);
 // unsupported: scaleRows that are none of kScaleRows, of a kind that has no such scales, or of elements without scales.
 Status checkScaleRows(const Kind &kind, const CallElements &elements);
+// unsupported: key-major values that are read beside elements other than those of bytes, which alone are multiplied so.
+Status checkKeyMajor(const Kind &kind, const CallElements &elements);
 
 struct CallShape {
   Kind kind = {};

@@ -48,6 +48,20 @@ RolesOfKinds addedTo(RolesOfKinds kinds, Adds adds) {
   return kinds;
 }
 
+// With key-major values: what is written of v in e4m3, or v where nothing is.
+RolesOfKinds keyMajor(RolesOfKinds kinds) {
+  for (std::vector<KindRole> &roles : kinds) {
+    const auto isOf = [&roles](Role role) {
+      return std::find_if(roles.begin(), roles.end(), [role](const KindRole &known) { return known.role == role; });
+    };
+    auto values = isOf(Role::quantizedV);
+    values = values == roles.end() ? isOf(Role::v) : values;
+    if (values != roles.end() && values->rows == Rows::dense)
+      values->rows = Rows::keyMajor;
+  }
+  return kinds;
+}
+
 } // namespace
 
 const std::vector<Kind> &Kind::all() {
@@ -65,6 +79,8 @@ const std::vector<Kind> &Kind::all() {
                                                     {Adds::all, true},
                                                     {Adds::keys, true}})
           kinds.push_back({base.base, adds, isDeterministic});
+      if (base.takesKeyMajorValues())
+        kinds.push_back({base.base, Adds::none, false, {}, true});
     }
     return kinds;
   }();
@@ -85,7 +101,8 @@ const std::vector<KindRole> &Kind::roles() const {
 #undef HEDDLE_KIND_ROLES
   };
   static const std::array ofAdds = {given, addedTo(given, Adds::keys), addedTo(given, Adds::all)};
-  return ofAdds[size_t(adds)][size_t(base)];
+  static const RolesOfKinds ofKeyMajor = keyMajor(given);
+  return (hasKeyMajorValues ? ofKeyMajor : ofAdds[size_t(adds)])[size_t(base)];
 }
 
 bool Kind::addsTo(Role role) const {
@@ -131,13 +148,14 @@ int64_t Kind::flopsOfPair(int64_t headDim, int64_t valueDim) const {
 
 bool operator==(const Kind &a, const Kind &b) {
   const auto parts = [](const Kind &kind) {
-    return std::tie(kind.base, kind.adds, kind.isDeterministic, kind.gradientsOf);
+    return std::tie(kind.base, kind.adds, kind.isDeterministic, kind.gradientsOf, kind.hasKeyMajorValues);
   };
   return parts(a) == parts(b);
 }
 
 std::string Kind::name() const {
-  return std::string(kBaseNames[int(base)]) + kAddsNames[size_t(adds)] + (isDeterministic ? "_deterministic" : "");
+  return std::string(kBaseNames[int(base)]) + kAddsNames[size_t(adds)] + (isDeterministic ? "_deterministic" : "") +
+         (hasKeyMajorValues ? "_v_key_major" : "");
 }
 
 std::string Kind::str() const {

@@ -143,8 +143,9 @@ constexpr bool includes(Access access, Access wanted) { return (int(access) & in
 enum class Presence : uint8_t { required, together, optional, scale, part };
 
 // Where the rows of a tensor of keys lie: behind each other in a batch element, or in pages of any order, of which ragged
-// rows are one. An array of those in pages is of sequences, a number for all rows of one.
-enum class Rows : uint8_t { dense, inPages };
+// rows are one. An array of those in pages is of sequences, a number for all rows of one. keyMajor: a row is a dimension, of
+// all keys, so that the two extents are exchanged.
+enum class Rows : uint8_t { dense, inPages, keyMajor };
 
 struct KindRole {
   Role role;
@@ -163,8 +164,12 @@ constexpr RoleSpec specOf(const KindRole &known) {
     spec.lead = RoleExtent::pages, spec.rows = RoleExtent::pageSize;
   else if (known.rows == Rows::inPages)
     spec.lead = RoleExtent::sequences, spec.rows = RoleExtent::one;
+  if (known.rows == Rows::keyMajor)
+    spec.rows = specOf(known.role).dim, spec.dim = specOf(known.role).rows;
   return spec;
 }
+// Rows::keyMajor.
+constexpr bool isKeyMajor(const RoleSpec &role) { return role.dim == RoleExtent::seqlenK; }
 
 // The tensor whose elements a role that is a scale multiplies.
 constexpr Role scaledBy(Role scale) {
@@ -222,16 +227,18 @@ enum class Walk : uint8_t { queries, both };
 // all keys of its queries and others share its keys; or d_q as well.
 enum class Adds : uint8_t { none, keys, all };
 
-// What a call computes. The choices beside the base are those of gradients.
+// What a call computes. The choices beside the base are those of gradients, and where values lie.
 struct Kind {
   KindBase base = KindBase::forward;
   Adds adds = Adds::none;
   bool isDeterministic = false;          // by kernels whose bits do not depend on the run; of other kinds some may
   std::vector<int64_t> gradientsOf = {}; // arguments of the pattern whose gradients are written too, ascending
+  bool hasKeyMajorValues = false;        // v, or what becomes of it in e4m3, lies Rows::keyMajor
 
   // Every one without gradients of arguments.
   static const std::vector<Kind> &all();
-  // "backward_accumulate_deterministic", "backward_accumulate_keys": the text without gradients of arguments.
+  // "backward_accumulate_deterministic", "backward_accumulate_keys", "forward_v_key_major": the text without gradients of
+  // arguments.
   std::string name() const;
   // "backward_of_0_3" also gives the gradients of arguments 0 and 3.
   std::string str() const;
@@ -252,6 +259,8 @@ struct Kind {
   bool hasPages() const { return find(Role::pageTable) != nullptr; }
   // Calls of a pattern of parts say of each sequence where its part stands; else where the whole ends is the same for all.
   bool hasPartsOfSequences() const { return find(Role::wholeK) != nullptr; }
+  // Calls of the base may have key-major values.
+  bool takesKeyMajorValues() const { return base == KindBase::forward || find(Role::quantizedV); }
   // k and v may be scaled where q is not (CallElements::hasScaledKeys).
   bool takesScaledKeys() const;
   // Blocks of rows of q and k may have scales of their own (CallElements::scaleRows).

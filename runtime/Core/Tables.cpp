@@ -84,6 +84,7 @@ std::string kindText(const Kind &kind) {
       .name("base", Kind{kind.base}.name().c_str())
       .name("adds", adds[int(kind.adds)])
       .is("is_deterministic", kind.isDeterministic)
+      .is("is_key_major", kind.hasKeyMajorValues)
       .field("roles", listOf(kind.roles(), roleText))
       .end();
 }

@@ -125,6 +125,7 @@ Status checkRanks(const GroupRequest &request, const Transport &transport) {
 
 Status checkElements(const GroupRequest &request) {
   HEDDLE_TRY(heddle::checkScaleRows(request.kind, request.elements));
+  HEDDLE_TRY(heddle::checkKeyMajor(request.kind, request.elements));
   const ElementTraits &element = traitsOf(request.elements.q);
   if (!element.isScaled())
     return {};

@@ -129,7 +129,7 @@ typedef struct heddle_attention_args {
   uint32_t flags;  /* HEDDLE_WITHOUT_GRAPH; all other bits are zero */
   heddle_tensor q; /* [batch, seqlen_q, heads, head_dim] */
   heddle_tensor k; /* [batch, seqlen_k, kv_heads, head_dim]; heads is a multiple of kv_heads */
-  heddle_tensor v; /* [batch, seqlen_k, kv_heads, value_dim] */
+  heddle_tensor v; /* [batch, seqlen_k, kv_heads, value_dim]; key-major [batch, value_dim, kv_heads, seqlen_k] */
   /* [batch, seqlen_q, heads, value_dim]; written completely. dtype of q (of e4m3: bf16); fp32 for kind
    * "forward_fp32_out", fp16 of e4m3 for kind "forward_fp16_out". */
   heddle_tensor out;
@@ -183,7 +183,7 @@ typedef struct heddle_attention_args {
   /* Kinds "quantize" and "quantize_rotated", else zero: e4m3 tensors of the shapes of q, k and v, which are bf16, fp16 or fp32, written completely
    * with descale_q, descale_k and descale_v, none of them null. A descale is that of a (batch, head): its largest finite
    * magnitude / 448, at least 2^-126; 1 where all are 0; of kinds with "_scale_rows_64" that of each 64 rows of q and k.
-   * Elements are multiplied by 1 / descale and rounded to nearest even; infinity, NaN become NaN. Length 0 leaves a tensor out. */
+   * Elements are multiplied by 1 / descale and rounded to nearest even; infinity, NaN become NaN. Length 0 leaves a tensor out. Key-major (kind, below): quantized_v as v. */
   heddle_tensor quantized_q;
   heddle_tensor quantized_k;
   heddle_tensor quantized_v;
@@ -243,7 +243,8 @@ typedef struct heddle_kernel_query {
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_e4m3_kv" behind each: k and v are
                      * e4m3, whatever q is; "_fp32_out" behind that: out is fp32, or "_fp16_out" of e4m3 fp16;
                      * "_tf32" behind these: products of fp32 tensors rounded to tf32, which are exact else;
-                     * "_scale_rows_64" or "_scale_rows_128" behind all: so many rows of q and k share a scale (descale_q) */
+                     * "_scale_rows_64" or "_scale_rows_128" behind all: so many rows of q and k share a scale (descale_q); "_v_key_major"
+                     * behind "forward" (of e4m3), "quantize", "quantize_rotated": key n of v, or of what becomes of it, is element n of a row */
   int64_t head_dim, value_dim;
   int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */
   int64_t tiles_per_row;                    /* mean visited 128-key tiles per 128-query tile; 0 if unknown */

@@ -57,6 +57,29 @@ for rows in 64 128; do
   done
 done
 
+# Values that lie key-major, of every pattern whose keys have no stride.
+key_major() { # key_major <pattern file> <shape> [config] [rows that share a scale]
+  local name command
+  name="e4m3 $(basename "$1" .mlir) $2${3:+ $3}, v key-major${4:+, scales of $4 rows}"
+  read -r _ _ _ _ head_dim <<<"$2"
+  begins "$name" "$1" --kind=forward_v_key_major --head-dim="$head_dim" --dtype=e4m3 ${3:+--config="$3"} ${4:+--scale-rows="$4"} || return
+  run_command "$1" "$(inputs_of "$2, v key-major${4:+, scales of $4 rows}")" --kind=forward_v_key_major ${3:+--config="$3"} --make-operands --verify
+  check "$name" "$seconds" "${command[@]}"
+}
+for shape in "${shapes[@]}" "$long_shape"; do
+  prepare_shape "$shape, v key-major" "$shape" --kind=forward_v_key_major --dtype=e4m3
+  prepare_shape "$shape, v key-major, scales of 64 rows" "$shape" --kind=forward_v_key_major --dtype=e4m3 --scale-rows=64
+done
+for pattern in causal full alibi bigbird block_topk document longformer prefix_lm relative_bias sink sliding_window softcap streaming; do
+  for shape in "${shapes[@]}"; do
+    ! takes_shape "patterns/$pattern.mlir" "$shape" || beside key_major "patterns/$pattern.mlir" "$shape"
+  done
+  ! takes_shape "patterns/$pattern.mlir" "${shapes[1]}" || beside key_major "patterns/$pattern.mlir" "${shapes[1]}" "" 64
+done
+for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 block_m=128,block_n=32,stages=4 flush_tiles=1 rescale_threshold=0; do
+  beside key_major patterns/full.mlir "$long_shape" "$config"
+done
+
 result_of() { # result_of <case> <keys> <pattern> [config]: leaves the file in `result`
   local file
   file=$(mktemp -p "$HEDDLE_SCRATCH")

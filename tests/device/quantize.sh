@@ -54,6 +54,19 @@ for rows in 64 128; do
   done
 done
 
+# Values that are written key-major, with rows at multiples of 16 bytes.
+for kind in quantize_v_key_major quantize_rotated_v_key_major; do
+  for type in bf16 fp16 fp32; do
+    for keys in 16 176 8192; do try "$type" 2 70 "$keys" 4 2 128 64; done
+    try "$type" 1 40000 40000 4 4 128 128
+    scale_rows=64 try "$type" 2 301 304 4 2 64 96
+  done
+  for config in slots=0,ahead=0,units=8,min_blocks=2 slots=6,ahead=2,units=4,heads=1 slots=3,ahead=1,units=1,warps=4,min_blocks=1; do
+    try bf16 1 20000 30000 4 2 128 240 "$config"
+  done
+done
+unset kind
+
 # What the verb writes on a GPU and on the processors is the same.
 name="quantize, the verb"
 if begins "$name" patterns/full.mlir --kind=quantize --head-dim=128; then

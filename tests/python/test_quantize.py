@@ -190,3 +190,32 @@ def test_torch_compile_calls_it_outside_of_its_graphs():
     q, k, v = tensors()
     low = torch.compile(lambda *given: heddle.quantize(*given), backend="eager")(q, k, v)
     assert torch.equal(low.k.float(), heddle.quantize(q, k, v).k.float())
+
+
+@pytest.mark.parametrize("rows", [64, 70])
+def test_values_that_are_written_key_major_are_read_as_they_lie(rows):
+    q, k, v = tensors()
+    k, v = k[:, :rows], v[:, :rows]
+    plain, low = heddle.quantize(q, k, v), heddle.quantize(q, k, v, v_key_major=True)
+    assert low.v.shape == v.shape and low.v.stride(1) == 1 and all(low.v.stride(dim) % 16 == 0 for dim in (0, 2, 3))
+    assert torch.equal(low.v.view(torch.uint8), plain.v.view(torch.uint8)) and torch.equal(low.q.view(torch.uint8), plain.q.view(torch.uint8))
+    out, lse = heddle.attention(low.q, low.k, low.v, "causal", descale=low.descale, return_lse=True)
+    wanted = heddle.attention(plain.q, plain.k, plain.v, "causal", descale=plain.descale, return_lse=True)
+    assert torch.equal(out, wanted[0]) and torch.equal(lse, wanted[1])
+    transposed = plain.v.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # nobody asked for it
+    assert torch.equal(heddle.attention(low.q, low.k, transposed, "causal", descale=low.descale), wanted[0])
+    assert torch.equal(heddle.prepare(low.q, low.k, transposed, "causal", descale=low.descale)(), wanted[0])
+    rotated = heddle.quantize(q, k, v, rotation=heddle.random_signs(32), v_key_major=True)
+    assert torch.equal(rotated.v.view(torch.uint8), plain.v.view(torch.uint8))
+
+
+def test_values_of_other_elements_lie_as_rows_of_dimensions():
+    q, k, v = tensors()
+    transposed = v.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    with pytest.raises(errors.InvalidArgumentError, match="v: stride of dim: expected 1, got 70; make the tensor contiguous in dim"):
+        heddle.attention(q, k, transposed, "causal")
+    low = heddle.quantize(q, k, v, v_key_major=True)
+    with pytest.raises(errors.UnsupportedError, match="v that lies key-major beside q, k and v of e4m3, not beside bf16, e4m3 and e4m3"):
+        heddle.attention(q, low.k, low.v, "causal", descale=(None, *low.descale[1:]))
+    with pytest.raises(errors.InvalidArgumentError, match="v: size of row: expected 70, got 64"):
+        heddle.attention(low.q, low.k, low.v[:, :64], "causal", descale=low.descale)

@@ -10,8 +10,8 @@ using namespace heddle::test;
 namespace {
 
 Kernel kernelOf(const std::string &pattern, int64_t scaleRows, int64_t headDim = 64, int64_t valueDim = 64,
-                const std::string &changes = "") {
-  Kernel kernel{pattern, headDim, valueDim, DType::e4m3, changes, kHopper, kForward};
+                const std::string &changes = "", const Kind &kind = kForward) {
+  Kernel kernel{pattern, headDim, valueDim, DType::e4m3, changes, kHopper, kind};
   kernel.scaleRows = scaleRows;
   return kernel;
 }
@@ -24,7 +24,7 @@ struct Forward {
   /// Scales are far from each other, so that one in the place of another does not go unseen.
   Call call(AttentionSizes sizes) const {
     sizes.headDim = kernel.headDim, sizes.valueDim = kernel.valueDim;
-    Call made(pattern, sizes, DType::e4m3, false, kForward, kernel.scaleRows);
+    Call made(pattern, sizes, DType::e4m3, false, kernel.kind, kernel.scaleRows);
     for (Role role : {Role::descaleQ, Role::descaleK}) {
       HostTensor &scales = made.inputs.of(role);
       for (int64_t i = 0; i < scales.elements(); ++i)
@@ -45,7 +45,8 @@ struct Forward {
 };
 
 void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes) {
-  INFO(kernel.pattern << kernel.changes << " d " << kernel.headDim << " scale_rows " << kernel.scaleRows);
+  INFO(kernel.kind.name() << " " << kernel.pattern << kernel.changes << " d " << kernel.headDim << " scale_rows "
+                          << kernel.scaleRows);
   const Forward forward(kernel);
   for (const AttentionSizes &sizes : shapes) {
     const Call call = forward.call(sizes);
@@ -142,4 +143,66 @@ TEST_CASE("equal scales of all blocks give what one scale of the head gives, no 
   const RoleTensors ofOnes = blocks.run(ofBlocks);
   ofBlocks.inputs.descaleQ = {}, ofBlocks.inputs.descaleK = {};
   CHECK(blocks.run(ofBlocks).out.data == ofOnes.out.data);
+}
+
+namespace {
+
+Kernel keyMajor(const std::string &pattern, int64_t headDim = 64, int64_t valueDim = 64,
+                const std::string &changes = "", int64_t scaleRows = 0) {
+  return kernelOf(pattern, scaleRows, headDim, valueDim, changes, kForwardKeyMajor);
+}
+
+} // namespace
+
+TEST_CASE("key-major values: lengths, groups of heads, batches, head dims") {
+  check(keyMajor("causal"),
+        {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 351, 2, 2), sizesOf(3, 2, 1, 1)});
+  check(keyMajor("full", 128, 48), {sizesOf(100, 201, 2, 1)});
+  check(keyMajor("full", 48, 128), {sizesOf(70, 129, 2, 1)});
+  if (takesAll())
+    check(keyMajor("full", 240, 240), {sizesOf(100, 203, 1, 1)});
+}
+
+TEST_CASE("key-major values: tiles of keys, with and without totals, items in parts, blocks of rows with scales") {
+  for (const char *changes :
+       {",block_m=128,block_n=96,stages=2", ",block_m=64,block_n=32,stages=3,turn_taking=0,flush_tiles=2",
+        ",block_m=128,block_n=64,stages=2,flush_tiles=0,compact_mask=1",
+        ",block_m=128,block_n=32,split_last=0,split_tiles=4,grid=1,turn_taking=0"})
+    check(keyMajor("causal", 64, 64, changes), {sizesOf(200, 333, 2, 1)});
+  for (int64_t rows : kScaleRows)
+    check(keyMajor("causal", 64, 64, ",block_m=128,block_n=96,stages=2", rows), {sizesOf(200, 333, 2, 1)});
+  check(keyMajor("softcap", 64, 64, "", 64), {sizesOf(150, 300, 2, 1)});
+}
+
+TEST_CASE("key-major values: lists, documents, chains of scores, sinks, windows") {
+  for (const char *pattern : {"bigbird", "block_topk", "document", "softcap", "sink", "sliding_window", "alibi"})
+    if (std::filesystem::exists(test::places().patterns + "/" + pattern + ".mlir"))
+      check(keyMajor(pattern), {sizesOf(200, 200, 6, 2)});
+}
+
+TEST_CASE("what lies behind the keys of a key-major row never matters") {
+  const Forward forward(keyMajor("full"));
+  const Call call = forward.call(sizesOf(70, 77, 4, 2, 2));
+  const AttentionSizes &s = call.inputs.sizes;
+  const int64_t row = 96, head = 64 * row, batch = 2 * head;         // [batch, kv_heads, dim, row]
+  std::vector<std::byte> padded(size_t(2 * batch), std::byte(0x7f)); // NaN
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t d = 0; d < s.valueDim; ++d)
+      for (int64_t h = 0; h < s.kvHeads; ++h)
+        for (int64_t key = 0; key < s.seqlenK; ++key)
+          padded[size_t(b * batch + h * head + d * row + key)] =
+              call.inputs.v.data[size_t(((b * s.valueDim + d) * s.kvHeads + h) * s.seqlenK + key)];
+  RoleTensors results = resultsBefore(call.inputs, DType::fp32);
+  HostCall host = hostCall(call, results, {});
+  host.symbols[strideOf(Role::v, StrideDim::batch)] = batch;
+  host.symbols[strideOf(Role::v, StrideDim::row)] = row;
+  host.symbols[strideOf(Role::v, StrideDim::head)] = head;
+  host.address = [&padded, dense = host.address](const PointerSource &source) -> const void * {
+    const bool isValues = source.kind == PointerSource::Kind::role && Role(source.index) == Role::v;
+    return isValues ? padded.data() : dense(source);
+  };
+  forward.code->run(host);
+  CHECK(results.out.data == forward.run(call).out.data);
+  for (const oracle::RoleReport &role : forward.verify(call, results).roles)
+    CHECK(role.maxError <= role.allowedError);
 }

@@ -64,11 +64,11 @@ TEST_CASE("a role's address is that of its own field") {
 }
 
 TEST_CASE("kinds have one text") {
-  CHECK(kindNames() == std::vector<std::string>{"forward", "row_dot", "backward", "backward_accumulate",
-                                                "backward_accumulate_keys", "backward_deterministic",
-                                                "backward_accumulate_deterministic",
-                                                "backward_accumulate_keys_deterministic", "decode", "cascade",
-                                                "quantize", "quantize_rotated"});
+  CHECK(kindNames() == std::vector<std::string>{
+                           "forward", "forward_v_key_major", "row_dot", "backward", "backward_accumulate",
+                           "backward_accumulate_keys", "backward_deterministic", "backward_accumulate_deterministic",
+                           "backward_accumulate_keys_deterministic", "decode", "cascade", "quantize",
+                           "quantize_v_key_major", "quantize_rotated", "quantize_rotated_v_key_major"});
   for (Kind kind : Kind::all()) {
     if (kind.isBackward())
       kind.gradientsOf = {0, 13};
@@ -81,7 +81,8 @@ TEST_CASE("kinds have one text") {
   for (const char *bad :
        {"", "backwards", "_fp32_out", "forward_fp16_out", "forward_fp32_out", "forward_of_0", "backward_of_",
         "backward_of_0_", "backward_of_1_0", "backward_of_0_0", "backward_of_x", "backward_of_-1", "_of_0",
-        "backward_deterministic_accumulate", "row_dot_accumulate", "forward_deterministic"})
+        "backward_deterministic_accumulate", "row_dot_accumulate", "forward_deterministic", "backward_v_key_major",
+        "decode_v_key_major", "forward_v_key_major_v_key_major"})
     CHECK_MESSAGE(Kind::parse(bad).status().message().find("there is forward") != std::string::npos, bad);
 }
 
@@ -254,4 +255,39 @@ TEST_CASE("no kind has a role twice, and every kind writes something") {
     }
     CHECK(writes);
   }
+}
+
+TEST_CASE("of key-major values the extents of rows and of their elements are exchanged, and of nothing else") {
+  for (Kind kind : Kind::all()) {
+    if (kind.hasKeyMajorValues || !kind.takesKeyMajorValues())
+      continue;
+    Kind turned = kind;
+    turned.hasKeyMajorValues = true;
+    CHECK(turned != kind);
+    CHECK(turned.str() == kind.str() + "_v_key_major");
+    const Role values = kind.find(Role::quantizedV) ? Role::quantizedV : Role::v;
+    for (const KindRole &known : kind.roles()) {
+      const RoleSpec plain = specOf(known), other = specOf(*turned.find(known.role));
+      const bool isTurned = known.role == values;
+      CHECK(isKeyMajor(other) == isTurned);
+      CHECK(other.rows == (isTurned ? plain.dim : plain.rows));
+      CHECK(other.dim == (isTurned ? plain.rows : plain.dim));
+    }
+  }
+  const Result<KindText> text = KindText::parse("forward_v_key_major_fp16_out_scale_rows_64");
+  REQUIRE(text.isOk());
+  CHECK(text->kind.hasKeyMajorValues);
+  CHECK(text->str() == "forward_v_key_major_fp16_out_scale_rows_64");
+}
+
+TEST_CASE("key-major values are read beside e4m3 alone, and written whatever q, k and v are") {
+  const Kind forward = {KindBase::forward, Adds::none, false, {}, true},
+             quantize = {KindBase::quantize, Adds::none, false, {}, true};
+  CHECK(checkKeyMajor(forward, CallElements(DType::e4m3, DType::fp16)).isOk());
+  CHECK(checkKeyMajor(Kind(), CallElements(DType::bf16)).isOk());
+  CHECK(checkKeyMajor(quantize, CallElements(DType::bf16)).isOk());
+  CHECK(checkKeyMajor(forward, CallElements(DType::bf16).withKeys(DType::e4m3)).message() ==
+        "serves v that lies key-major beside q, k and v of e4m3, not beside bf16, e4m3 and e4m3; make v contiguous in "
+        "dim");
+  CHECK_FALSE(checkKeyMajor(forward, CallElements(DType::bf16)).isOk());
 }

@@ -81,7 +81,7 @@ TEST_CASE("on the processors: e4m3 tensors and scales, with or without the mean 
   CHECK_REFUSED(heddle_cpu_run(pattern.get(), nullptr, &call.args, 1), HEDDLE_UNSUPPORTED,
                 "a call of kind forward has no quantized_q");
   CHECK_REFUSED(heddle_cpu_run(pattern.get(), "row_dot", &call.args, 1), HEDDLE_UNSUPPORTED,
-                "decode, cascade, quantize, quantize_rotated, got row_dot");
+                "quantize, quantize_v_key_major, quantize_rotated, quantize_rotated_v_key_major, got row_dot");
 }
 
 namespace {
@@ -350,4 +350,49 @@ TEST_CASE("on a GPU: one launch, with a workspace for counters and sums of colum
   call.args.rotation = nullptr;
   call.args.k_mean = const_cast<float *>(call.args.descale_v);
   CHECK_REFUSED(heddle_kernel_launch(kernel.get(), nullptr, &call.args), HEDDLE_INVALID_ARGUMENT, "k_mean");
+}
+
+TEST_CASE("values that are written key-major, with rows of their own strides, are read as they lie") {
+  const PatternHandle pattern = parse(kWindowText);
+  QuantizeCall plain, turned;
+  constexpr int64_t kRow = 16; // of 9 keys
+  std::vector<unsigned char> values(size_t(kHeads * kDim * kRow), 0x7f);
+  heddle_tensor &v = turned.args.quantized_v;
+  v.ptr = values.data();
+  const int64_t sizes[4] = {1, kDim, kHeads, kRows}, strides[4] = {kHeads * kDim * kRow, kRow, kDim * kRow, 1};
+  std::copy_n(sizes, 4, v.size), std::copy_n(strides, 4, v.stride);
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize", &plain.args, 1));
+  CHECK_OK(heddle_cpu_run(pattern.get(), "quantize_v_key_major", &turned.args, 1));
+  CHECK(turned.descales[2] == plain.descales[2]);
+  for (int64_t head = 0; head < kHeads; ++head)
+    for (int64_t dim = 0; dim < kDim; ++dim)
+      for (int64_t row = 0; row < kRow; ++row)
+        CHECK(values[size_t((head * kDim + dim) * kRow + row)] ==
+              (row < kRows ? plain.bytes[2][size_t((row * kHeads + head) * kDim + dim)] : 0x7f));
+  Elements results[2];
+  for (int i = 0; i < 2; ++i) {
+    const heddle_attention_args &from = i ? turned.args : plain.args;
+    auto args = sized<heddle_attention_args>();
+    Elements lse(kHeads * kRows);
+    results[i].resize(kElements);
+    args.q = from.quantized_q, args.k = from.quantized_k, args.v = from.quantized_v;
+    args.descale_q = from.descale_q, args.descale_k = from.descale_k, args.descale_v = from.descale_v;
+    args.out = tensorOf(results[i].data(), HEDDLE_FP32), args.lse = lse.data();
+    CHECK_OK(heddle_cpu_run(pattern.get(), i ? "forward_v_key_major_fp32_out" : "forward_fp32_out", &args, 1));
+    if (i) {
+      args.v.size[3] = kRows - 1;
+      CHECK_REFUSED(heddle_cpu_run(pattern.get(), "forward_v_key_major_fp32_out", &args, 1), HEDDLE_INVALID_ARGUMENT,
+                    "v: size of row: expected 9, got 8");
+      args.v = from.quantized_v, args.v.stride[3] = 2;
+      CHECK_REFUSED(heddle_cpu_run(pattern.get(), "forward_v_key_major_fp32_out", &args, 1), HEDDLE_INVALID_ARGUMENT,
+                    "v: stride of row: expected 1, got 2; make the tensor contiguous in row");
+    }
+  }
+  CHECK(results[0] == results[1]);
+  auto wide = sized<heddle_attention_args>();
+  Elements out(kElements), lse(kHeads * kRows);
+  wide.q = plain.args.q, wide.k = plain.args.k, wide.v = plain.args.v;
+  wide.out = tensorOf(out.data(), HEDDLE_FP32), wide.lse = lse.data();
+  CHECK_REFUSED(heddle_cpu_run(pattern.get(), "forward_v_key_major", &wide, 1), HEDDLE_UNSUPPORTED,
+                "serves v that lies key-major beside q, k and v of e4m3, not beside fp32, fp32 and fp32");
 }

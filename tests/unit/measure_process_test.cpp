@@ -96,7 +96,7 @@ TEST_CASE("messages keep every field, bytes that are no text too") {
   task.setup.shape = {2, 6, 3, 5, 7, 11, 13, {4, -5}, {}};
   task.setup.elements = CallElements(DType::fp16, DType::fp32);
   task.setup.seed = ~uint64_t(0);
-  task.setup.kind = {KindBase::backward, Adds::all, true, {0, 3}};
+  task.setup.kind = {KindBase::backward, Adds::all, true, {0, 3}, true};
   task.setup.forward = smallKernel();
   task.setup.served = {{KeyPlaces::lists, 16}, {5, 70}};
   task.setup.scale = 0.25f;

@@ -308,3 +308,34 @@ slot 868 i32 max(min(mul(floordiv(16777216,mul(max(seqlen_k,1),256)),floordiv(he
 slot 872 i32 param0
 )");
 }
+
+TEST_CASE("beside key-major values k has a map of its even rows and one of the odd ones, v one of rows of keys") {
+  KernelRequest request = requestFor(64, 64, DType::e4m3);
+  request.kind.hasKeyMajorValues = true;
+  const Sm90Config config = defaultFor(request);
+  const LaunchPlan plan = sm90ForwardSkeleton().planLaunch(request, config);
+  CHECK(plan.validate().isOk());
+  REQUIRE(plan.launches.front().tensorMaps.size() == 4);
+  for (int64_t seqlen : {1, 2, 3, 64, 129}) {
+    LaunchSymbols symbols = symbolsFor(seqlen);
+    const int64_t row = symbols[strideOf(Role::k, StrideDim::row)];
+    for (int64_t half : {0, 1}) {
+      const TensorMapSpec &map = plan.launches.front().tensorMaps[size_t(1 + half)];
+      CHECK(valueOf(map.box[1], symbols) * 2 == config.blockN);
+      CHECK(valueOf(map.dims[2], symbols) == 1);
+      const int64_t first = valueOf(map.offsetBytes, symbols) / row, rows = valueOf(map.dims[1], symbols);
+      CHECK(first == (seqlen > 1 ? half : 0));
+      CHECK(valueOf(map.strideBytes[0], symbols) == 2 * row);
+      CHECK(first + 2 * (rows - 1) < seqlen); // no row beyond the sequence
+      if (seqlen > 1)
+        CHECK(first + 2 * rows >= seqlen); // and none lacks
+    }
+    const TensorMapSpec &values = plan.launches.front().tensorMaps[3];
+    CHECK(valueOf(values.dims[0], symbols) == seqlen);
+    CHECK(valueOf(values.dims[1], symbols) == 64);
+    CHECK(valueOf(values.box[0], symbols) == 128);
+    CHECK(valueOf(values.strideBytes[0], symbols) == symbols[strideOf(Role::v, StrideDim::row)]);
+  }
+  request.variants = kLattices;
+  CHECK(sm90ForwardSkeleton().appliesTo(request).message().find("where keys have no stride") != std::string::npos);
+}

@@ -63,9 +63,10 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
   CHECK(items[1].str() == "a.mlir backward bf16 head_dim=64 1x4x16");
   const auto refused = WorkPlan::parse(R"({"patterns": "a.mlir", "kinds": "sideways"})", "plan.json", "");
   CHECK(refused.status().message() ==
-        "plan.json: kinds: expected one of forward, row_dot, backward, backward_accumulate, "
+        "plan.json: kinds: expected one of forward, forward_v_key_major, row_dot, backward, backward_accumulate, "
         "backward_accumulate_keys, backward_deterministic, backward_accumulate_deterministic, "
-        "backward_accumulate_keys_deterministic, decode, cascade, quantize, quantize_rotated, got \"sideways\"");
+        "backward_accumulate_keys_deterministic, decode, cascade, quantize, quantize_v_key_major, "
+        "quantize_rotated, quantize_rotated_v_key_major, got \"sideways\"");
 }
 
 TEST_CASE("problems of served keys are those of kinds that have sequences, and of no others") {

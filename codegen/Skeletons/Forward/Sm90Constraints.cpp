@@ -45,10 +45,10 @@ SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
   const auto [headDim, valueDim, bytes, product] = sm90Tiles(request);
   layout.append("q", tileBytes(config.blockM, headDim, bytes), config.queryStages);
   layout.append("k", tileBytes(config.blockN, headDim, bytes), config.stages);
-  const bool areTurned = areTurnedOver(bytes);
+  const bool areKeyMajor = request.kind.hasKeyMajorValues, areTurned = areTurnedOver(bytes, areKeyMajor);
   const int64_t arriving = tileBytes(config.blockN, valueDim, bytes);
-  layout.append("v", areTurned ? turnedBytes(config.blockN, request.valueDim, bytes) : arriving,
-                valueStages(config.stages, bytes));
+  layout.append("v", areTurned || areKeyMajor ? turnedBytes(config.blockN, request.valueDim, bytes) : arriving,
+                valueStages(config.stages, bytes, areKeyMajor));
   if (areTurned)
     layout.append("raw", arriving, rawStages(bytes));
   if (sharesOnes(bytes))

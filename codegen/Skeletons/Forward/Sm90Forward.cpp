@@ -87,6 +87,10 @@ Status Sm90Forward::checkRequest(const KernelRequest &request) const {
   const bool areFloats = request.elements.q == DType::fp32, makesPairs = sm90MakesPairs(request);
   if (makesPairs && request.balance.queries > 0 && request.balance.queries <= kConsumerRows)
     return Status::unsupported("makes pairs of all keys for exact products, which so few queries do not pay for");
+  if (request.kind.hasKeyMajorValues && MapRates::of(request.variants).key != std::vector<int64_t>{1})
+    return Status::unsupported(
+        "serves v that lies key-major where keys have no stride, which this pattern's have; make v "
+        "contiguous in dim");
   // Strides of tensor maps are multiples of 16 bytes, and a product has at most 256 columns, a multiple of 8.
   constexpr int64_t kStrideBytes = 16, kMostFloats = 128; // of which two tiles of keys and of values fit
   const int64_t step = std::max<int64_t>(kStrideBytes / request.element().bytes, kHeadDimStep);
@@ -232,6 +236,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   if (sm90MakesPairs(request))
     printPairRows(printer, request);
   printer.constant("kScaleRows", request.elements.scaleRows);
+  printer.constant("kKeyMajorValues", request.kind.hasKeyMajorValues);
   printer.constant("kMapsPerRate", rates.mapsPerRate());
   printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));

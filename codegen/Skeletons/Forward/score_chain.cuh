@@ -34,7 +34,7 @@ DEV void applyScores(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile
 #pragma unroll
       for (int slot = 0; slot < 4; ++slot) {
         const int32_t query = lane.position + scope.queryRate * (i * 16 + slot / 2 * 8);
-        const int32_t key = firstPosition + keyRate * (n * 8 + slot % 2);
+        const int32_t key = firstPosition + keyRate * K::KeyColumns::keyAt(0, n, slot % 2);
         float &score = scores[i][n][slot];
         score = Pattern::score(scope.context, query, key, documents[i][slot / 2], score * scale);
       }

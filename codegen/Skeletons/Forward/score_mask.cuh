@@ -6,10 +6,10 @@
 // predicate is evaluated for every score.
 #pragma once
 
+#include "Forward/key_columns.cuh"
 #include "Forward/key_tiles.cuh"
 #include "Forward/online_softmax.cuh"
 #include "Ptx/scalar.cuh"
-#include "Shared/lane_columns.cuh"
 #include "Shared/pattern_context.cuh"
 
 namespace heddle {
@@ -22,13 +22,13 @@ template <class K> struct MaskScope {
   int32_t queryRate;
 };
 
-// The first column and the first row of this lane; columns of its score tiles n are 8 n and 8 n + 1 further on.
+// The first column and the first row of this lane; KeyColumns says where its other columns are.
 struct LanePlace {
   int32_t column, position;
 
   template <class K> DEV LanePlace(const MaskScope<K> &scope, int chunk) {
     const uint32_t thread = ptx::rereadThreadIndex();
-    column = chunk * K::kChunkN + thread % 4 * 2;
+    column = chunk * K::kChunkN + thread % 4 * K::KeyColumns::kLaneKeys;
     position = scope.tilePosition +
                scope.queryRate * static_cast<int32_t>(thread / 32 * (K::kRowTiles * 16) + thread % 32 / 4);
   }
@@ -51,16 +51,16 @@ DEV void findKeepMask(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTil
     for (int half = 0; half < 2; ++half) {
       const int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
       if constexpr (kOnlyBandCuts<K>)
-        kept[i][half] =
-            Pattern::template bandColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
+        kept[i][half] = Pattern::template bandColumns<typename K::KeyColumns::Bits>(scope.context, scope.variant,
+                                                                                    Branch, position, first);
       else
-        kept[i][half] =
-            Pattern::template keptColumns<LaneColumns>(scope.context, scope.variant, Branch, position, first);
+        kept[i][half] = Pattern::template keptColumns<typename K::KeyColumns::Bits>(scope.context, scope.variant,
+                                                                                    Branch, position, first);
     }
 }
 
 // Row by row and bit by bit: ptxas then moves seven bits at a time into predicates.
-template <int Rows, int Tiles>
+template <class Columns, int Rows, int Tiles>
 DEV void applyKeepMask(float (&scores)[Rows][Tiles][4], const uint32_t (&kept)[Rows][2]) {
 #pragma unroll
   for (int i = 0; i < Rows; ++i)
@@ -68,7 +68,7 @@ DEV void applyKeepMask(float (&scores)[Rows][Tiles][4], const uint32_t (&kept)[R
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int bit = 0; bit < Tiles * 2; ++bit) {
-        float &score = scores[i][bit / 2][half * 2 + bit % 2];
+        float &score = scores[i][Columns::tileOfBit(bit)][half * 2 + Columns::elementOfBit(bit)];
         score = kept[i][half] & 1u << bit ? score : -INFINITY;
       }
 }
@@ -79,7 +79,7 @@ DEV void addToKeepMask(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTi
                        int n) {
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
-    int32_t key = tile.firstKey + K::Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
+    int32_t key = tile.firstKey + K::Pattern::keyRate(scope.variant, Branch) * K::KeyColumns::keyAt(lane.column, n, e);
     bool keyExists = key < scope.context.seqlenK;
 #pragma unroll
     for (int i = 0; i < K::kRowTiles; ++i)
@@ -87,7 +87,7 @@ DEV void addToKeepMask(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTi
       for (int half = 0; half < 2; ++half) {
         int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
         bool isKept = keyExists & K::Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
-        kept[i][half] |= static_cast<uint32_t>(isKept) << (n * 2 + e);
+        kept[i][half] |= static_cast<uint32_t>(isKept) << K::KeyColumns::bitOf(n, e);
       }
   }
 }
@@ -99,7 +99,8 @@ DEV void maskUnrolled(Scores<K> &scores, const MaskScope<K> &scope, const KeyTil
   for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      int32_t key = tile.firstKey + K::Pattern::keyRate(scope.variant, Branch) * (lane.column + n * 8 + e);
+      int32_t key =
+          tile.firstKey + K::Pattern::keyRate(scope.variant, Branch) * K::KeyColumns::keyAt(lane.column, n, e);
       bool keyExists = key < scope.context.seqlenK;
 #pragma unroll
       for (int i = 0; i < K::kRowTiles; ++i)
@@ -134,7 +135,7 @@ DEV void maskMissingKeys(Scores<K> &scores, const MaskScope<K> &scope, const Key
   for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      const bool keyExists = rate * (lane.column + n * 8 + e) < behind;
+      const bool keyExists = rate * K::KeyColumns::keyAt(lane.column, n, e) < behind;
 #pragma unroll
       for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
@@ -159,7 +160,7 @@ DEV void maskBranch(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile 
       findKeepMask<Branch>(kept, scope, tile, lane);
     else
       findKeepMaskInLoop<Branch>(kept, scope, tile, lane);
-    applyKeepMask(scores, kept);
+    applyKeepMask<typename K::KeyColumns>(scores, kept);
   }
 }
 

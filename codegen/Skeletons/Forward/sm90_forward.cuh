@@ -1,14 +1,15 @@
 // The forward skeleton of Hopper: softmax(Q K^T) V over the key tiles that the generated Pattern names. One block
 // is kBlockM / 64 consumer warpgroups of 64 rows each and one producing warpgroup: a planning warp walks items and
-// tiles, a loading thread copies them through tensor maps into rings, with what consumers must know; of bytes, two warps
-// turn values over. Needs
+// tiles, a loading thread copies them through tensor maps into rings, with what consumers must know; of bytes that do not
+// lie key-major, two warps turn values over. Needs
 // prelude.cuh before it in the source; a source gives it the Traits and the Pattern that are generated, and exports
 // run() as heddle_kernel (docs/architecture.md sections 2 and 3).
 //
 // Traits, all `static constexpr int`:
 //   kBlockM              rows of a query tile: 64 for each consumer, 64 to 256
 //   kBlockN              keys of a tile, a multiple of 16, 16 to 128
-//   kStages              slots of the K ring and of the V ring, 1 to 6; of bytes, V has one less
+//   kStages              slots of the K ring and of the V ring, 1 to 6; of bytes that are turned over, V has one less
+//   kKeyMajorValues      1: v is [batch, dim, head, key] in memory, and all keys have rate 1
 //   kQueryStages         slots of the Q ring, 1 or 2: with two, the next item arrives beside this one
 //   kTurnTaking          1: consumers issue their mma in turn
 //   kGrid                how items are dealt out to blocks (sm90_items.cuh)
@@ -61,6 +62,8 @@ struct Sm90Forward
       __trap();
     if (threadIdx.x < 32)
       initShared<K>(threadIdx.x);
+    else if (K::kAreKeyMajor && threadIdx.x < 64)
+      writeOnes();
     __syncthreads();
     const int32_t warpgroup = uniform(threadIdx.x / kWarpgroupThreads);
     if (warpgroup == K::kConsumers) {
@@ -78,6 +81,12 @@ struct Sm90Forward
   }
 
 private:
+  DEV static void writeOnes() {
+    if constexpr (K::kAreKeyMajor) {
+      TurnedTile<K, K::kElementBytes>::writeOnes();
+      ptx::fenceShared();
+    }
+  }
   DEV static void turnValues() {
     if constexpr (K::Values::kAreTurned)
       Transposer<K>(uniform(threadIdx.x / 32) - (K::kConsumerThreads / 32 + 2)).run();
@@ -86,8 +95,10 @@ private:
   static_assert(K::kBlockM % kConsumerRows == 0 && K::kConsumers >= 1 && K::kConsumers <= kMaxConsumers,
                 "one to four consumers of 64 rows");
   static_assert(K::kBlockN % kKeyStep == 0 && K::kBlockN <= kMaxKeys, "key tiles are multiples of 16 up to 128");
-  static_assert(K::Values::kAreTurned == areTurnedOver(K::kElementBytes),
+  static_assert(K::Values::kAreTurned == areTurnedOver(K::kElementBytes, K::kAreKeyMajor),
                 "the layout has room for what is turned over");
+  static_assert(!K::kAreKeyMajor || (K::kElementBytes == 1 && K::kKeyRateCount == 1 && K::kKeyRates[0] == 1),
+                "key-major values are bytes, of keys without a stride");
   static_assert(K::kFlushTiles == 0 || K::Values::kSumTiles > 0, "others need no totals");
   static_assert(K::kStages >= 1 && K::kStages <= kMaxStages, "one to six stages");
   static_assert(K::kQueryStages >= 1 && K::kQueryStages <= kMaxQueryStages, "one or two query stages");

@@ -10,14 +10,14 @@ namespace heddle {
 // Where values arrive: in the ring of the consumers, which know where it ends.
 template <class K, bool AreTurned> struct Arriving {
   using Slots = Pipeline<K::kValueStages, typename K::ValueRing, PackedRingCursor>;
-  static constexpr uint32_t kTile = K::kValueTile;
+  static constexpr uint32_t kTile = K::kValueTile, kSlotBytes = K::kSmemStageBytesV;
   DEV static void setEnd(int32_t, bool) {}
   DEV static void end(Slots &) {}
 };
 // In that of the warps that turn them over, and know of nothing else.
 template <class K> struct Arriving<K, true> {
   using Slots = Pipeline<K::kRawStages, typename K::RawRing, PackedRingCursor>;
-  static constexpr uint32_t kTile = K::kRawTile;
+  static constexpr uint32_t kTile = K::kRawTile, kSlotBytes = K::kSmemStageBytesRaw;
   DEV static void setEnd(int32_t slot, bool isEnd) { ptx::storeShared4(K::rawEnd(slot), isEnd); }
   DEV static void end(Slots &values) {
     values.acquire();
@@ -72,7 +72,11 @@ private:
     keys.acquire();
     storeRecord(K::tileHeader(keys.slot()), TileHeader{tile.firstKey, flags});
     ptx::arriveExpecting(full, K::kKeyTileBytes + K::kKeyFactorTileBytes);
-    copyColumns<K::kTileHeadDim>(K::kKeyTile + keys.slot() * K::kSmemStageBytesK, full, K::kKeyMaps, tile);
+    const uint32_t to = K::kKeyTile + keys.slot() * K::kSmemStageBytesK;
+    if constexpr (K::kAreKeyMajor)
+      copyKeyHalves(to, full, tile.firstKey);
+    else
+      copyColumns<K::kTileHeadDim>(to, full, K::kKeyMaps, tile);
     if constexpr (K::kArePairs)
       copyColumns<1>(K::keyFactors(keys.slot()), full, K::kFactorMaps, tile);
     keys.next();
@@ -94,19 +98,37 @@ private:
     values.acquire();
     ArrivingValues::setEnd(values.slot(), false);
     ptx::arriveExpecting(full, K::kArrivingBytes);
-    copyColumns<K::kTileValueDim>(ArrivingValues::kTile + values.slot() * K::kArrivingBytes, full, K::kValueMaps, tile);
+    const uint32_t to = ArrivingValues::kTile + values.slot() * ArrivingValues::kSlotBytes;
+    if constexpr (K::kAreKeyMajor)
+      ptx::copyBox(to, &p.maps[K::kValueMaps], full, tile.firstKey, 0, 0, kvHead(), batch());
+    else
+      copyColumns<K::kTileValueDim>(to, full, K::kValueMaps, tile);
     values.next();
   }
 
+  DEV static int32_t batch() { return ptx::loadShared4(K::kLoaderItem + HEDDLE_OFFSET(ItemPlace, batch)); }
+  DEV static int32_t kvHead() { return ptx::loadShared4(K::kLoaderItem + HEDDLE_OFFSET(ItemHeader, kvHead)); }
+
+  // As EvenKeysFirst has them.
+  DEV void copyKeyHalves(uint32_t to, uint32_t full, int32_t firstKey) const {
+    constexpr int kRows = K::kBlockN / kKeyHalves;
+    const int32_t ofBatch = batch(), ofHead = kvHead();
+#pragma unroll
+    for (int column = 0; column < columnsOf(K::kTileHeadDim, K::kElementBytes); ++column)
+#pragma unroll
+      for (int half = 0; half < kKeyHalves; ++half)
+        ptx::copyBox(to + (column * K::kBlockN + half * kRows) * kColumnRowBytes, &p.maps[K::kKeyMaps + half], full,
+                     column * kColumnElements, firstKey / kKeyHalves, 0, ofHead, ofBatch);
+  }
+
   template <int Dim> DEV void copyColumns(uint32_t to, uint32_t full, int firstMap, const PlannedTile &tile) const {
-    const int32_t batch = ptx::loadShared4(K::kLoaderItem + HEDDLE_OFFSET(ItemPlace, batch)),
-                  kvHead = ptx::loadShared4(K::kLoaderItem + HEDDLE_OFFSET(ItemHeader, kvHead));
+    const int32_t ofBatch = batch(), ofHead = kvHead();
     const TensorMap *map = &p.maps[firstMap + ConsumerTile::mapOf(tile.place)];
     const int32_t first = tile.number * K::kBlockN;
 #pragma unroll
     for (int column = 0; column < columnsOf(Dim, K::kElementBytes); ++column)
       ptx::copyBox(to + column * K::kBlockN * kColumnRowBytes, map, full, column * kColumnElements, first,
-                   ConsumerTile::residueOf(tile.place), kvHead, batch);
+                   ConsumerTile::residueOf(tile.place), ofHead, ofBatch);
   }
 
   DEV void sendQuery(bool hasTiles) {

@@ -1,7 +1,8 @@
 // The parameter block of the sm90 forward kernel: its layout is described to the runtime by the slots of the launch
 // plan, change both together. Tensor maps come by operand (q, k, v, factors of keys), by distinct rate of that operand, and for each
 // rate first the map of the rows that all residues have, then that of the residues below seqlen mod rate, which have
-// one row more (rate 1 everywhere: one map). Dimensions: dim, row number in its class, residue, head, batch.
+// one row more (rate 1 everywhere: one map). Dimensions: dim, row number in its class, residue, head, batch. Beside
+// key-major values keys have rate 1: k has a map of its even keys and one of the odd ones, v one of key, dim, 1, head, batch.
 #pragma once
 
 #include "Forward/row_range.cuh"
@@ -15,8 +16,9 @@ namespace heddle {
 template <class Traits> struct ForwardMaps : Traits {
   static constexpr int kQueryMaps = 0;
   static constexpr int kKeyMaps = kQueryMaps + Traits::kQueryRateCount * Traits::kMapsPerRate;
-  static constexpr int kValueMaps = kKeyMaps + Traits::kKeyRateCount * Traits::kMapsPerRate;
-  static constexpr int kFactorMaps = kValueMaps + Traits::kKeyRateCount * Traits::kMapsPerRate; // of pairs
+  static constexpr int kMapsOfKeys = Traits::kKeyRateCount * Traits::kMapsPerRate;
+  static constexpr int kValueMaps = kKeyMaps + (Traits::kAreKeyMajor ? kKeyHalves : kMapsOfKeys);
+  static constexpr int kFactorMaps = kValueMaps + (Traits::kAreKeyMajor ? 1 : kMapsOfKeys); // of pairs
   static constexpr int kMapCount = kFactorMaps + (Traits::kArePairs ? Traits::kKeyRateCount * Traits::kMapsPerRate : 0);
 };
 

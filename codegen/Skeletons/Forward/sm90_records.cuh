@@ -12,7 +12,7 @@ constexpr int kPlanSlots = 8;
 
 // Words of marks: an item has a bit by its ordinal, and is done again if another one that shares the bit must be. Where
 // values are turned over, barriers have half of them.
-template <class Bool> constexpr int redoWords(Bool areTurned) { return areTurned ? 16 : 32; }
+constexpr int redoWords(bool areTurned) { return areTurned ? 16 : 32; }
 
 // What consumers must know of a tile or an item beyond its data, one bit for each consumer where it says so.
 namespace flag {

@@ -39,10 +39,13 @@ template <class K> struct ScaleRuns {
 // From scores of a tile to log2 units: a factor of each run of its keys, times that of a row.
 template <class K> struct TileScales {
   float ofKeys[ScaleRuns<K>::kCount], ofRows[2];
+
+  DEV float ofRun(int run, int half) const { return ofKeys[run] * ofRows[half]; }
 };
 
+// Of a score tile.
 template <class K> DEV float scaleOf(const TileScales<K> &scales, int n, int half) {
-  return scales.ofKeys[n / ScaleRuns<K>::kTiles] * scales.ofRows[half];
+  return scales.ofRun(K::KeyColumns::template runOf<ScaleRuns<K>::kTiles>(n), half);
 }
 
 // The same as of one number, of a lane's largest scores.
@@ -57,9 +60,11 @@ DEV bool admit(RowState<K> &rows, const Scores<K> &scores, const TileScales<K> &
     for (int run = 0; run < ScaleRuns<K>::kCount; ++run) {
       float most = -INFINITY;
 #pragma unroll
-      for (int n = run * kTiles; n < (run + 1) * kTiles; ++n)
-        most = fmaxf(most, fmaxf(scores[0][n][2 * half], scores[0][n][2 * half + 1]));
-      largest[0][half] = fmaxf(largest[0][half], most * scaleOf(scales, run * kTiles, half));
+      for (int i = 0; i < kTiles; ++i) {
+        const auto &own = scores[0][K::KeyColumns::template tileOfRun<kTiles>(run, i)];
+        most = fmaxf(most, fmaxf(own[2 * half], own[2 * half + 1]));
+      }
+      largest[0][half] = fmaxf(largest[0][half], most * scales.ofRun(run, half));
     }
   }
   return raiseRowMax<K::kIsAnchored>(rows, largest, 1.f, factor);

@@ -16,7 +16,7 @@ template <class Traits> struct ForwardBlock : Traits {
   static constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
   static constexpr int kConsumerWarps = kConsumers * 4;
   static constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
-  static constexpr int kValueStages = valueStages(Traits::kStages, Traits::kElementBytes);
+  static constexpr int kValueStages = valueStages(Traits::kStages, Traits::kElementBytes, Traits::kKeyMajorValues > 0);
   static constexpr int kRawStages = rawStages(Traits::kElementBytes);
 };
 
@@ -59,7 +59,10 @@ template <class Traits> struct ForwardTilePlaces : Traits {
   static constexpr int kQueryTileBytes = tileBytes(Traits::kBlockM, Traits::kTileHeadDim, Traits::kElementBytes);
   static constexpr int kKeyTileBytes = tileBytes(Traits::kBlockN, Traits::kTileHeadDim, Traits::kElementBytes);
   static constexpr int kKeyFactorTileBytes = Traits::kArePairs ? Traits::kBlockN * kKeyFactorBytes : 0;
-  static constexpr int kArrivingBytes = tileBytes(Traits::kBlockN, Traits::kTileValueDim, Traits::kElementBytes);
+  static constexpr bool kAreKeyMajor = Traits::kKeyMajorValues > 0;
+  static constexpr int kArrivingBytes = kAreKeyMajor
+                                            ? tileBytes(Traits::kValueDim, kArrivingKeys, Traits::kElementBytes)
+                                            : tileBytes(Traits::kBlockN, Traits::kTileValueDim, Traits::kElementBytes);
   static constexpr int kConsumerTotalBytes = totalBytes(kConsumerRows, Traits::kValueDim);
 
   // KeyFactors of the keys of a tile.
@@ -69,8 +72,9 @@ template <class Traits> struct ForwardTilePlaces : Traits {
 
 private:
   static constexpr bool kAreTurned = Traits::Values::kAreTurned;
-  static constexpr int kValueTileBytes =
-      kAreTurned ? turnedBytes(Traits::kBlockN, Traits::kValueDim, Traits::kElementBytes) : kArrivingBytes;
+  static constexpr int kValueTileBytes = kAreTurned || kAreKeyMajor
+                                             ? turnedBytes(Traits::kBlockN, Traits::kValueDim, Traits::kElementBytes)
+                                             : kArrivingBytes;
   static constexpr int kRawTileBytes = kAreTurned ? kArrivingBytes : 0;
   static constexpr int kTotalBytes = Traits::kFlushTiles > 0 ? Traits::kConsumers *kConsumerTotalBytes : 0;
 

@@ -2,6 +2,7 @@
 // kRowTiles x 16 query rows; every K and V fragment read from shared memory serves all of them.
 #pragma once
 
+#include "Forward/key_columns.cuh"
 #include "Ptx/matrix.cuh"
 #include "Shared/elements.cuh"
 #include "Shared/row_stores.cuh"
@@ -31,6 +32,7 @@ template <class Traits> struct WarpValues {
 // Shapes of the products of one warp, and what its lanes have of them.
 template <class Traits> struct WarpProductShape : Traits {
   using Values = WarpValues<Traits>;
+  using KeyColumns = KeysInOrder;
 
   static constexpr int kRowTiles = Traits::kBlockM / (16 * RowWarps<Traits>::kCount);
   static constexpr int kHeadSteps = Traits::kHeadDim / Traits::kMmaStep;

@@ -1,9 +1,10 @@
 // The two mma of one consumer warpgroup: scores of its 64 rows for one key tile, and out += P V. Tiles
 // lie in shared memory as columns of 128 bytes of each row, swizzled over 128 bytes; values of bytes and of floats as rows of
-// keys for each of their dimensions (sm90_transposer.cuh says in which order).
+// keys for each of their dimensions (sm90_transposer.cuh says in which order, or they arrive so).
 #pragma once
 
 #include "Forward/float_pairs.cuh"
+#include "Forward/key_columns.cuh"
 #include "Ptx/warpgroup_mma.cuh"
 #include "Shared/elements.cuh"
 #include "Shared/row_stores.cuh"
@@ -63,7 +64,22 @@ template <class Traits> struct TurnedBytes {
   }
 };
 
-// The same of floats, whose rows of keys take several columns of 128 bytes, and whose ones all tiles share. The tensor cores
+// Values that lie key-major in memory arrive so, in their order; that of the scores is EvenKeysFirst.
+template <class Traits> struct KeyMajorBytes : TurnedBytes<Traits> {
+  using Columns = ColumnPairs<Traits>;
+  static constexpr bool kAreTurned = false;
+
+  // Takes two tiles at once: even keys of a word are in the first one, odd ones in the second.
+  template <class E, int Steps, int Tiles>
+  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
+    if (n >= Tiles / 2)
+      return;
+    const auto &even = scores[0][n], &odd = scores[0][n + Tiles / 2];
+    weights[0][n / 2][n % 2 * 2 + half] = E::pack(even[2 * half], odd[2 * half], even[2 * half + 1], odd[2 * half + 1]);
+  }
+};
+
+// As TurnedBytes of floats, whose rows of keys take several columns of 128 bytes, and whose ones all tiles share. The tensor cores
 // cut what they sum towards 0: of 128k keys 0.08% are lost, of the values and of the weights alike.
 template <class Traits> struct TurnedFloats {
   using Columns = ColumnPairs<Traits>;
@@ -86,17 +102,27 @@ template <class Traits> struct TurnedFloats {
   }
 };
 
-template <class Traits, class E> struct ValuesOf {
+template <class Traits, class E, bool AreKeyMajor = (Traits::kKeyMajorValues > 0)> struct ValuesOf {
   using Type = ArrivedValues<Traits>;
 };
-template <class Traits> struct ValuesOf<Traits, E4m3> {
+template <class Traits> struct ValuesOf<Traits, E4m3, false> {
   using Type = TurnedBytes<Traits>;
 };
-template <class Traits> struct ValuesOf<Traits, Tf32> {
+template <class Traits> struct ValuesOf<Traits, E4m3, true> {
+  using Type = KeyMajorBytes<Traits>;
+};
+template <class Traits> struct ValuesOf<Traits, Tf32, false> {
   using Type = TurnedFloats<Traits>;
 };
-template <class Traits> struct ValuesOf<Traits, FloatPair> {
+template <class Traits> struct ValuesOf<Traits, FloatPair, false> {
   using Type = PairedValues<Traits>;
+};
+
+template <int Tiles, bool AreValuesKeyMajor> struct KeyColumnsOf {
+  using Type = KeysInOrder;
+};
+template <int Tiles> struct KeyColumnsOf<Tiles, true> {
+  using Type = EvenKeysFirst<Tiles>;
 };
 
 // Shapes of the products of one warp of the warpgroup, and what it has of them.
@@ -113,6 +139,7 @@ template <class Traits> struct WarpgroupProducts : Traits {
   static constexpr int kRowTiles = 1; // of 16 rows
   static constexpr int kChunkN = Traits::kBlockN;
   static constexpr int kScoreTiles = Traits::kBlockN / 8;
+  using KeyColumns = typename KeyColumnsOf<kScoreTiles, (Traits::kKeyMajorValues > 0)>::Type;
   static constexpr int kKeySteps = Traits::kBlockN / Traits::kMmaStep;
   static constexpr int kHeadSteps = (Traits::kHeadDim + Traits::kMmaStep - 1) / Traits::kMmaStep;
   static constexpr int kValueTiles = Traits::kValueDim / 8;

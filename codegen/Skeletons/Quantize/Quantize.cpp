@@ -80,8 +80,10 @@ int64_t leastRegisters(const KernelRequest &request, const QuantizeConfig &confi
 SmemLayout layoutOf(const KernelRequest &request, const QuantizeConfig &config) {
   SmemLayout layout;
   layout.append("control", quantize::controlBytes(config.warps, config.slots, request.elements.scaleRows));
-  layout.append("columns",
-                quantize::stepRows(config.warps, request.headDim) * request.headDim * int64_t(sizeof(float)));
+  const int64_t columns = quantize::stepRows(config.warps, request.headDim) * request.headDim * int64_t(sizeof(float));
+  const int64_t turned =
+      request.kind.hasKeyMajorValues ? quantize::turnedBytes(config.pieceRows(request.valueDim), request.valueDim) : 0;
+  layout.append("columns", std::max(columns, turned));
   layout.append("held", config.slots * config.pieceBytes(request));
   return layout;
 }
@@ -265,6 +267,7 @@ std::string Quantize::traits(const KernelRequest &request, const KernelConfig &g
   printer.constant("kConvertsE4m3", request.arch->features.hasFp8Mma);
   printer.constant("kRotates", rotates(request));
   printer.constant("kScaleRows", request.elements.scaleRows);
+  printer.constant("kKeyMajorValues", request.kind.hasKeyMajorValues);
   printer.smem(layoutOf(request, config));
   return printer.str();
 }

@@ -15,10 +15,11 @@
 //   kConvertsE4m3        1: there is an instruction that rounds to e4m3
 //   kRotates             1: rows of q and k are rotated
 //   kScaleRows           so many rows of a head of q and k have a scale of their own; 0: all of a head have one
+//   kKeyMajorValues      1: values become rows of keys, one for each of their dimensions
 //   kHeadDim, kValueDim  multiples of 16
 //   Element              of q, k and v
 //   kSmemControl         where the words lie that the threads of a block exchange
-//   kSmemColumns         where columns of a step's rows lie, if k is smoothed
+//   kSmemColumns         where columns of a step's rows lie, if k is smoothed, and pieces that are turned over
 //   kSmemHeld            where pieces lie
 // Launch: grid.x = any number of blocks; block = 32 * warpsOfBlock; counters and words of pieces are zero.
 #pragma once

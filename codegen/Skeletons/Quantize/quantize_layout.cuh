@@ -23,6 +23,19 @@ template <class Int> constexpr Int rotatedTogether(Int dim) {
   return (dim & -dim) < kMostTogether ? dim & -dim : Int(kMostTogether);
 }
 
+// Values that are written key-major are turned over by pieces: a row of keys for each dimension, in words, of which a power
+// of two makes a row.
+constexpr int kWordKeys = 4;
+template <class Int> constexpr Int turnedRowWords(Int pieceRows) {
+  Int words = 1;
+  while (words * kWordKeys < pieceRows)
+    words *= 2;
+  return words;
+}
+template <class Int> constexpr Int turnedBytes(Int pieceRows, Int dim) {
+  return turnedRowWords(pieceRows) * kWordKeys * dim;
+}
+
 // With slots one more has no elements.
 template <class Int> constexpr Int warpsOfBlock(Int warps, Int slots) { return warps + (slots > 0 ? 1 : 0); }
 

@@ -8,8 +8,9 @@ namespace heddle {
 struct QuantizedTensor {
   const void *from;
   void *to;
-  float *descale;                     // [batch, heads], or [batch, heads, blocks]
-  int64_t fromStride[3], toStride[3]; // batch, row, head; in elements
+  float *descale; // [batch, heads], or [batch, heads, blocks]
+  int64_t fromStride[3],
+      toStride[3]; // batch, row, head; in elements; of what is written key-major dim in the place of row
   int32_t rows, heads;
   int32_t piecesOfHead;          // or of a block with a scale of its own; at least one
   int32_t firstPiece, firstHead; // those of tensors before it count, of heads or blocks

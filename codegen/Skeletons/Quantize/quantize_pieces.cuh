@@ -24,8 +24,7 @@ template <class Traits> struct QuantizePieces : Traits {
 template <class K, int Dim> struct UnitPlace {
   static constexpr int kUnitsOfRow = Dim / quantize::kUnitElements;
   int32_t firstRow, column;
-  DEV UnitPlace() {
-    const int32_t thread = static_cast<int32_t>(threadIdx.x);
+  DEV explicit UnitPlace(int32_t thread = static_cast<int32_t>(threadIdx.x)) {
     firstRow = thread / kUnitsOfRow;
     column = (thread - firstRow * kUnitsOfRow) * quantize::kUnitElements;
   }
@@ -44,7 +43,7 @@ template <class K, int Dim> struct UnitPlace {
 template <class K, bool HasBlocks = (K::kScaleRows > 0)> struct PiecePlace {
   const char *from;
   char *to;
-  int64_t fromBytes, toBytes; // of a row
+  int64_t fromBytes, toBytes; // of a row; of key-major values toBytes of a dimension
   float *descale;             // of the head, if the piece is its first one, else null
   uint32_t *counters;         // of the head; null: there is no piece of this number
   uint32_t *columns;          // of the head, where it is smoothed, else null; and where its means lie
@@ -121,6 +120,9 @@ template <class K> DEV PiecePlace<K> placeOf(const QuantizeParams<K> &p, int32_t
       (batch * tensor.fromStride[0] + row * tensor.fromStride[1] + head * tensor.fromStride[2]) * K::kElementBytes;
   place.to = static_cast<char *>(tensor.to) + batch * tensor.toStride[0] + row * tensor.toStride[1] +
              head * tensor.toStride[2];
+  if constexpr (K::kKeyMajorValues > 0)
+    if (which == 2)
+      place.to += row - row * tensor.toStride[1];
   place.fromBytes = tensor.fromStride[1] * K::kElementBytes;
   place.toBytes = tensor.toStride[1];
   place.descale = piece == 0 ? tensor.descale + pair : nullptr;

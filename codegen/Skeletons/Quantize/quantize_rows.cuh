@@ -7,6 +7,7 @@
 #include "Quantize/quantize_params.cuh"
 #include "Quantize/quantize_pieces.cuh"
 #include "Quantize/quantize_rotation.cuh"
+#include "Quantize/quantize_turned.cuh"
 #include "Quantize/quantize_units.cuh"
 
 namespace heddle {
@@ -100,6 +101,9 @@ template <bool IsLast, class K> DEV void load(const PiecePlace<K> &place, Unit<K
 template <class K>
 DEV void store(const QuantizeParams<K> &p, const PiecePlace<K> &place, const Unit<K> (&units)[K::kUnits],
                float factor) {
+  if constexpr (K::kKeyMajorValues > 0)
+    if (place.isOfValues)
+      return storeTurned(place, units, factor);
   if constexpr (K::kRotates) {
     if (place.isOfValues)
       storeRows<K::kValueDim, false>(place, units, factor);

@@ -44,6 +44,27 @@ TensorMapSpec mapOf(const MapOperand &operand, int64_t rate, bool isLong) {
   return map;
 }
 
+// Of a tensor of keys: those of even numbers, or the odd ones. No map names a row beyond the sequence.
+TensorMapSpec halfMap(const MapOperand &keys, bool isOdd) {
+  constexpr int64_t kHalves = sm90::kKeyHalves;
+  const LaunchExpr rows = keys.rows;
+  TensorMapSpec map = mapOf(keys, kHalves, /*isLong=*/false);
+  if (isOdd)
+    map.offsetBytes = strideBytes(keys, StrideDim::row) * min(floorDiv(rows, kHalves), 1);
+  map.dims[1] = max(isOdd ? floorDiv(rows, kHalves) : ceilDiv(rows, kHalves), 1);
+  map.dims[2] = 1;
+  map.box[1] = keys.boxRows / kHalves;
+  return map;
+}
+
+// Rows of keys, one for each dimension.
+TensorMapSpec keyMajorMap(const MapOperand &values) {
+  TensorMapSpec map = mapOf(values, 1, /*isLong=*/false);
+  map.dims = {max(LaunchExpr(values.rows), 1), values.dim, 1, values.heads, Symbol::batch};
+  map.box = {sm90::kArrivingKeys, values.dim, 1, 1, 1};
+  return map;
+}
+
 void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
                    const std::optional<PairedOperands> &pairs) {
   const MapRates rates = MapRates::of(request.variants);
@@ -60,6 +81,12 @@ void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const For
     toPairs(v, pairs->v, sm90::kPairColumn);
   }
   appendTensorMaps(launch, q, rates.query, perRate);
+  if (request.kind.hasKeyMajorValues) {
+    for (bool isOdd : {false, true})
+      launch.appendTensorMap(halfMap(k, isOdd));
+    launch.appendTensorMap(keyMajorMap(v));
+    return;
+  }
   appendTensorMaps(launch, k, rates.key, perRate);
   appendTensorMaps(launch, v, rates.key, perRate);
   if (pairs) {

@@ -4,7 +4,8 @@
 // A class of rate r holds the rows residue + r * number. For every operand and each of its rates there is a
 // "short" map over the row numbers that all residues have, and, if any rate is not 1, a "long" one over the
 // residues below seqlen mod r, which have one row more. Both are 5-dimensional: dim, row number, residue,
-// head, batch. So no map names a row beyond the sequence.
+// head, batch. So no map names a row beyond the sequence. Beside key-major values, whose keys have rate 1, k has a map of its
+// even rows and one of the odd ones, and v one of key, dim, 1, head, batch.
 #pragma once
 
 #include "codegen/Config/PatternRates.h"

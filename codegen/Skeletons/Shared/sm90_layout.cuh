@@ -12,15 +12,17 @@ constexpr int kKeyStep = 16, kMaxKeys = 128;                   // of a tile: kep
 constexpr int kHeadDimStep = 8, kMaxHeadDim = 256;             // columns of a product
 constexpr int kMaxStages = 6, kMaxQueryStages = 2;
 // Values of bytes and of floats arrive row by row, and two warps turn them over (Forward/sm90_transposer.cuh): those that
-// wgmma takes as they are have two bytes.
-template <class Int> constexpr bool areTurnedOver(Int elementBytes) { return elementBytes != 2; }
+// wgmma takes as they are have two bytes, or lie key-major.
+template <class Int> constexpr bool areTurnedOver(Int elementBytes, bool areKeyMajor = false) {
+  return elementBytes != 2 && !areKeyMajor;
+}
 constexpr int kTransposerWarps = 2;
 // They wait in two rings: bytes in two slots of the first and in one less of the second, floats, which are large, in one
 // slot of the first.
 constexpr int kMaxRawStages = 2;
 template <class Int> constexpr Int rawStages(Int elementBytes) { return elementBytes == 1 ? kMaxRawStages : 1; }
-template <class Int> constexpr Int valueStages(Int stages, Int elementBytes) {
-  return elementBytes == 1 && stages > 1 ? stages - 1 : stages;
+template <class Int> constexpr Int valueStages(Int stages, Int elementBytes, bool areKeyMajor = false) {
+  return elementBytes == 1 && stages > 1 && !areKeyMajor ? stages - 1 : stages;
 }
 
 // KernelConfig::grid and KernelConfig::softmax.
@@ -56,7 +58,7 @@ template <class Int> constexpr bool overlapsPairs(Int valueDim) { return valueDi
 // What k and v of a key are to be multiplied by, and as much as a copy takes at least.
 constexpr int kKeyFactorBytes = 16;
 
-// Turned values have a row of keys for each of their dimensions. Products of the weights with rows of ones are the sums of
+// Turned values, and key-major ones, have a row of keys for each of their dimensions. Products of the weights with rows of ones are the sums of
 // rows, behind the columns of the output; bytes have ones behind the values of each tile, floats for all tiles together.
 constexpr int kOnesRows = 8, kOnesBytes = kOnesRows * kColumnRowBytes;
 template <class Int> constexpr Int sumColumns(Int elementBytes) { return areTurnedOver(elementBytes) ? kOnesRows : 0; }
@@ -64,6 +66,10 @@ template <class Int> constexpr bool sharesOnes(Int elementBytes) { return elemen
 template <class Int> constexpr Int turnedBytes(Int keys, Int valueDim, Int elementBytes) {
   return tileBytes(valueDim + (sharesOnes(elementBytes) ? 0 : kOnesRows), keys, elementBytes);
 }
+
+// Key-major values arrive as rows of so many keys, of which a tile may use fewer; with two maps of k, of even keys and of
+// odd ones.
+constexpr int kArrivingKeys = kColumnRowBytes, kKeyHalves = 2;
 
 // Totals of the output of so many rows, and for each lane what they are relative to and their sums.
 template <class Int> constexpr Int totalBytes(Int rows, Int valueDim) { return rows * (valueDim + 8) * 4; }

@@ -10,6 +10,7 @@ from .errors import InvalidArgumentError, UnsupportedError
 
 PRECISIONS = ("exact", "tf32")  # of products of fp32, the usual one first
 _DIMS = ("batch", "row", "head", "dim")
+_KEY_MAJOR_DIMS = ("batch", "dim", "head", "row")
 
 
 class View(NamedTuple):
@@ -51,8 +52,12 @@ def inputs_of(spec, view, kind):
     inputs = Inputs(kind, {}, {}, {}, values)
     for role in kind.read:
         if role.name in given:
-            inputs.views[role.name] = view(given[role.name], role.label)
-            _check(role, inputs.views[role.name], inputs)
+            found = view(given[role.name], role.label)
+            if role.name == "v" and _lies_key_major(found) and _kinds.key_major(kind):
+                inputs, found = inputs._replace(kind=_kinds.key_major(kind)), turned(found)
+                role = next(each for each in inputs.kind.read if each.name == "v")
+            inputs.views[role.name] = found
+            _check(role, found, inputs)
     heads, kv_heads = inputs.sizes["heads"], inputs.sizes.get("kv_heads")
     if kv_heads is not None and heads > 0 and (kv_heads == 0 or heads % kv_heads):
         of = next(role.name for role in kind.read if "kv_heads" in role.extents)
@@ -62,6 +67,18 @@ def inputs_of(spec, view, kind):
     _scales.set_rows(inputs, getattr(spec, "scale_rows", None))
     inputs.tensors.update((name, view(each, name)) for name, each in tensors.items())
     return inputs
+
+
+def _lies_key_major(view):
+    """Elements of bytes whose keys, not dimensions, are neighbours in memory."""
+    return view.dtype == "e4m3" and len(view.shape) == 4 and view.shape[3] > 1 and view.stride[3] != 1 and view.stride[1] == 1
+
+
+def turned(view):
+    """With rows and dimensions exchanged."""
+    def exchanged(each):
+        return (each[0], each[3], each[2], each[1])
+    return view._replace(shape=exchanged(view.shape), stride=exchanged(view.stride))
 
 
 def check_results(inputs, views):
@@ -81,7 +98,7 @@ def _check(role, view, inputs):
     if not role.is_written and view.shape[3] > 1 and view.stride[3] != 1 and 0 not in view.shape:
         raise bad(f"{role.label}: stride of dim: expected 1, got {view.stride[3]}; make the tensor contiguous in dim")
     check_place(role.label, view, inputs.first.device)
-    for dim, extent, got in zip(_DIMS, role.extents, view.shape):
+    for dim, extent, got in zip(_DIMS if role.extents[3] != "seqlen_k" else _KEY_MAJOR_DIMS, role.extents, view.shape):
         expected = inputs.sizes.setdefault(extent, got)
         if expected != got:
             raise bad(f"{role.label}: size of {'page' if extent == 'pages' else dim}: expected {expected}, got {got}")

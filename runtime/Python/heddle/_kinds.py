@@ -44,6 +44,7 @@ class Kind(NamedTuple):
     adds: str  # to which gradients: "none", "keys" (d_k, d_v) or "all"
     is_deterministic: bool
     roles: Tuple[Role, ...]  # sizes come from the first one that has them
+    is_key_major: bool = False  # v, or what becomes of it, is [batch, value_dim, kv_heads, seqlen_k]
 
     def text(self, gradients_of=(), out=None, keys=None, precision="exact", scale_rows=0):
         """As calls and questions about kernels name it; `gradients_of`: numbers of arguments; `out`: the element of out where it is not the
@@ -95,8 +96,8 @@ def _role(name, form, element, extents, access, presence, **_):
     return Role(name, form == "tensor", element, tuple(extents), access != "write", access != "read", presence != "required", form == "offsets")
 
 
-def _kind(name, base, adds, is_deterministic, roles, **_):
-    return Kind(name, base, adds, is_deterministic, tuple(_role(**role) for role in roles))
+def _kind(name, base, adds, is_deterministic, roles, is_key_major=False, **_):
+    return Kind(name, base, adds, is_deterministic, tuple(_role(**role) for role in roles), is_key_major)
 
 
 @functools.lru_cache(maxsize=None)
@@ -119,6 +120,11 @@ def kinds():
 
 def forward():
     return kinds()["forward"]
+
+
+def key_major(kind):
+    """The same with key-major values; None: there is none."""
+    return next((each for each in kinds().values() if each.base == kind.base and each.adds == kind.adds and each.is_key_major), None)
 
 
 def of_gradients(adds, is_deterministic):

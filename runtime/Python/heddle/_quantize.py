@@ -27,6 +27,7 @@ class QuantizeSpec(NamedTuple):
     smooths_k: bool = False
     rotation: Any = None
     scale_rows: int = 0
+    v_key_major: bool = False
     # What calls of any kind have.
     scale: None = None
     stream: None = None
@@ -37,7 +38,8 @@ class QuantizeSpec(NamedTuple):
 
     @property
     def kind(self):
-        return _kinds.kinds()["quantize" if self.rotation is None else "quantize_rotated"]
+        kind = _kinds.kinds()["quantize" if self.rotation is None else "quantize_rotated"]
+        return _kinds.key_major(kind) if self.v_key_major else kind
 
     def given(self):
         """Tensors, by role."""

@@ -15,10 +15,28 @@ def _dtype_of(role):
     return torch.float8_e4m3fn
 
 
+class _KeyMajor:
+    """Makes tensors [batch, row, head, dim] whose rows, of a dimension, are keys, at multiples of 16 bytes. `shape`: of the role."""
+
+    _ALIGNMENT = 16
+
+    def __init__(self, shape, dtype, device):
+        batch, dim, heads, self._keys = shape
+        self._made = _torch.Results((batch, heads, dim, -(-self._keys // self._ALIGNMENT) * self._ALIGNMENT), dtype, device)
+
+    def new(self):
+        return self._made.new()[..., :self._keys].permute(0, 3, 1, 2)
+
+
+def _lies_key_major(role):
+    return role.extents[-1] == "seqlen_k"
+
+
 class _Ready(_torch.LaunchesByRole):
     def __init__(self, call, spec, roles):
         super().__init__(call, spec)
-        self.results = [(role, _torch.Results(call.inputs.shape(role.name), _dtype_of(role), spec.q.device)) for role in roles]
+        self.results = [(role, (_KeyMajor if _lies_key_major(role) else _torch.Results)(call.inputs.shape(role.name), _dtype_of(role), spec.q.device))
+                        for role in roles]
 
     def of(self, spec):
         """New tensors with the results, in the order of the roles."""
@@ -39,7 +57,11 @@ def _prepare(spec):
     results = {}
     for role in roles:
         shape = inputs.shape(role.name)
-        results[role.name] = _call.View(_SOME_ADDRESS, role.element, shape, _call.row_major(shape), inputs.first.device)
+        view = _call.View(_SOME_ADDRESS, role.element, shape, _call.row_major(shape), inputs.first.device)
+        if _lies_key_major(role):
+            made = _KeyMajor(shape, torch.uint8, "meta").new()
+            view = _call.turned(view._replace(shape=tuple(made.shape), stride=made.stride()))
+        results[role.name] = view
     return _Ready(_call.Call(spec, inputs, results), spec, roles)
 
 

@@ -23,7 +23,8 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     q [batch, seqlen_q, heads, head_dim], k [batch, seqlen_k, kv_heads, head_dim], v [batch, seqlen_k, kv_heads, value_dim]; heads is a
     multiple of kv_heads. bf16, fp16, fp32, or e4m3 (float8_e4m3fn). The last stride is 1, any others that are multiples of 16 bytes
     will do (in host memory: any): pass tensors [batch, heads, seqlen, dim] as `q.transpose(1, 2)`, nothing is copied. k and v alone
-    may be e4m3 beside q in bf16 or fp16.
+    may be e4m3 beside q in bf16 or fp16. v in e4m3 beside such q and k may have stride 1 along seqlen_k in the place of value_dim: pass
+    [batch, kv_heads, value_dim, seqlen_k] as `v.permute(0, 3, 1, 2)`; on a GPU for patterns whose keys have no stride.
 
     pattern     a Pattern, words (`causal & window(left=1023)`), MLIR text, or a name of the package's library
     scale       of q . k; None: 1 / sqrt(head_dim)
@@ -165,7 +166,8 @@ def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_o
     return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments, precision=precision), wanted)
 
 
-def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool = False, rotation=None, scale_rows: int = 0) -> Quantized:
+def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool = False, rotation=None, scale_rows: int = 0,
+             v_key_major: bool = False) -> Quantized:
     """q, k and v as e4m3, for calls with descale=:
 
         low = heddle.quantize(q, k, v)
@@ -185,8 +187,10 @@ def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool =
     scale_rows  64 or 128: so many rows of q, and of k, of a head share a scale; 0: all of them. A row that stands out by a factor of thousands then costs its block alone, and
               heddle.attention on Hopper multiplies each score by the scales of its row and its key. v keeps one for each head, against which
               weights are rounded. descale_q and descale_k are [batch, heads, blocks], the last block of what is left
+    v_key_major  v of the result, of the same shape, has neighbouring keys beside each other in memory, as [batch, kv_heads, value_dim, seqlen_k] with
+              rows at multiples of 16 bytes: heddle.attention on Hopper takes it as it lies, and turns over no values
     """
-    spec = _quantize.QuantizeSpec(q, k, v, pattern, bool(smooth_k), rotation, scale_rows)
+    spec = _quantize.QuantizeSpec(q, k, v, pattern, bool(smooth_k), rotation, scale_rows, bool(v_key_major))
     if _direct.is_traced():
         from . import _torch_outside
         return _torch_outside.quantize(spec)

@@ -18,6 +18,7 @@
 namespace heddle::test {
 
 inline const Kind kForward = {};
+inline const Kind kForwardKeyMajor = {KindBase::forward, Adds::none, false, {}, /*hasKeyMajorValues=*/true};
 inline const Kind kBackward = {KindBase::backward};
 inline const Kind kAccumulate = {KindBase::backward, Adds::all};
 inline const Kind kDeterministic = {KindBase::backward, Adds::none, /*isDeterministic=*/true};
@@ -58,7 +59,9 @@ struct Call {
         fitting, dtype, 5, kind, {hasDLse ? std::vector<Role>{Role::dLse} : std::vector<Role>(), {}, {}, scaleRows});
     REQUIRE_MESSAGE(made.isOk(), made.status().message());
     inputs = made.take();
-    compute(kForward, inputs);
+    Kind forward = kForward;
+    forward.hasKeyMajorValues = kind.hasKeyMajorValues;
+    compute(forward, inputs);
   }
 
   oracle::Problem problem() const {
@@ -107,7 +110,7 @@ struct Call {
     CpuCall call;
     call.pattern = jit.get();
     call.elements = inputs.elements();
-    call.adds = kind.adds;
+    call.adds = kind.adds, call.hasKeyMajorValues = kind.hasKeyMajorValues;
     for (const KindRole &role : kind.roles())
       if (includes(role.access, Access::read) && inputs.isGiven(role.role))
         call.role[size_t(role.role)] = const_cast<std::byte *>(inputs.of(role.role).data.data());

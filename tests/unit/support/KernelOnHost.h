@@ -52,7 +52,7 @@ inline std::unique_ptr<HostKernel> compiled(const Kernel &kernel, const PatternF
   shape.headDim = kernel.headDim;
   shape.valueDim = kernel.valueDim;
   // Out of forward kernels is fp32, so that others continue from it.
-  const bool isForward = kernel.kind == kForward;
+  const bool isForward = kernel.kind.base == KindBase::forward;
   const DType out = kernel.out.value_or(isForward ? DType::fp32 : kernel.dtype);
   shape.elements = CallElements(kernel.dtype, out, kernel.precision)
                        .withKeys(kernel.keys.value_or(kernel.dtype))
