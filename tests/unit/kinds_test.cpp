@@ -68,7 +68,7 @@ TEST_CASE("kinds have one text") {
                                                 "backward_accumulate_keys", "backward_deterministic",
                                                 "backward_accumulate_deterministic",
                                                 "backward_accumulate_keys_deterministic", "decode", "cascade",
-                                                "quantize", "quantize_rotated"});
+                                                "quantize", "quantize_rotated", "decode_invariant"});
   for (Kind kind : Kind::all()) {
     if (kind.isBackward())
       kind.gradientsOf = {0, 13};

@@ -65,7 +65,8 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
   CHECK(refused.status().message() ==
         "plan.json: kinds: expected one of forward, row_dot, backward, backward_accumulate, "
         "backward_accumulate_keys, backward_deterministic, backward_accumulate_deterministic, "
-        "backward_accumulate_keys_deterministic, decode, cascade, quantize, quantize_rotated, got \"sideways\"");
+        "backward_accumulate_keys_deterministic, decode, cascade, quantize, quantize_rotated, decode_invariant, got "
+        "\"sideways\"");
 }
 
 TEST_CASE("problems of served keys are those of kinds that have sequences, and of no others") {
