@@ -61,6 +61,7 @@ CASES = [
     Case("per-kv-head page lists, 10% of 128k keys, 1", (128 * K,), listed=0.1),
     Case("per-kv-head page lists, 10% of 128k keys, 16", (128 * K,) * 16, listed=0.1),
     Case("32 x 4k in rows", (4 * K,) * 32, in_rows=True),
+    Case("32 x 4,160 in rows", (4 * K + 64,) * 32, in_rows=True),
     Case("32 x 4k, page 16, indices", (4 * K,) * 32, page_size=16, is_indexed=True),
     Case("64 x 4.5k, pages apart", (4 * K + 512,) * 64),
     Case("64 x 4.5k, 4k in the same pages", (4 * K + 512,) * 64, shared=4 * K),

@@ -134,6 +134,16 @@ TEST_CASE("likewise more sequences than lanes of a warp, and equal ones") {
   CHECK(pool.changed({mixed}) == 0);
 }
 
+TEST_CASE("likewise units of several teams of parts, of few rows and of many, which blocks have whole or in part") {
+  const InvariantKernel kernel("causal");
+  const PagedShape shape = shapeOf({1, 40}, {2500, 2300}, 2, 1);
+  kernel.check(shape, 20);
+  std::vector<size_t> both(44, 0);
+  std::fill(both.begin() + 10, both.begin() + 30, 1);
+  CHECK(Pool(kernel, shape, 20).changed({std::vector<size_t>(40, 0), std::vector<size_t>(40, 1), both, {1, 0, 1}}) ==
+        0);
+}
+
 TEST_CASE("likewise keys in rows and tables behind each other, lists, other patterns and configurations") {
   for (Keys lie : {Keys::rows, Keys::indices}) {
     const InvariantKernel kernel("causal");

@@ -153,12 +153,21 @@ KernelConfig PortableDecode::defaultConfig(const KernelRequest &request) const {
   return config;
 }
 
+// Of eight warps each has fewer columns of states that are joined.
 std::vector<KernelConfig> PortableDecode::fallbackConfigs(const KernelRequest &request) const {
-  DecodeConfig fallback = defaultConfig(request);
-  if (fallback.minBlocks == 1)
-    return {};
-  fallback.minBlocks = 1;
-  return {fallback};
+  std::vector<KernelConfig> fallbacks;
+  DecodeConfig config = defaultConfig(request);
+  if (config.minBlocks > 1) {
+    config.minBlocks = 1;
+    fallbacks.push_back(config);
+  }
+  if (config.warps < 8) {
+    config.warps = 8, config.pieceTiles = 1;
+    fallbacks.push_back(config);
+  }
+  while (!fallbacks.empty() && whyInfeasible(request, fallbacks.back()))
+    fallbacks.pop_back();
+  return fallbacks;
 }
 
 ScheduleFacts PortableDecode::schedule(const KernelConfig &given) const {

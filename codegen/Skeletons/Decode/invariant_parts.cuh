@@ -9,18 +9,35 @@
 
 namespace heddle {
 
-// Parts [first, end) of the `parts` of a unit, which begins at `unitFirst` where work is dealt out.
+// Parts [first, end) of the `parts` of a unit, which a block has; who has the first part of the unit and, of the teams that the
+// block has the first and the last parts of, theirs.
 struct PartRun {
-  int64_t unitFirst, quota;
-  int32_t first, end, parts, work;
+  int32_t first, end, parts, work; // work of a part
+  int32_t blockOfUnit, blockOfFirstTeam, blockOfLastTeam, unused;
 
   DEV PartRun() {}
   // Of the tiles that the deal gives a block: a part is whose its last tile is.
   template <class Line, class Tiles>
-  DEV PartRun(const Line &line, const Tiles &dealt, int64_t quota)
-      : unitFirst(dealt.unitFirst), quota(quota), parts(line.parts), work(line.partWork) {
-    first = quickQuotient(dealt.first, work);
-    end = dealt.end == dealt.tiles ? parts : min(parts, quickQuotient(dealt.end, work));
+  DEV PartRun(const Line &line, const Tiles &dealt) : parts(line.parts), work(line.partWork), unused(0) {
+    first = dealt.first == 0 ? 0 : quickQuotient(dealt.first, work);
+    const int32_t behind = dealt.end - first * work; // of one part, often
+    if (dealt.end == dealt.tiles)
+      end = parts;
+    else
+      end = min(parts, behind < 2 * work ? first + (behind >= work) : quickQuotient(dealt.end, work));
+  }
+  // The unit begins at `unitFirst` where work is dealt out. Of what is cut, whose first part is not the last one.
+  DEV void findBlocks(int64_t unitFirst, int64_t quota) {
+    const bool isOneOfEach = quota == work && unitFirst + first * work == blockIdx.x * quota;
+    const auto blockOfPart = [&](int32_t part) {
+      return isOneOfEach ? static_cast<int32_t>(blockIdx.x) - (first - part)
+                         : blockOf(unitFirst + (part + 1) * work - 1, quota);
+    };
+    blockOfUnit = blockOfFirstTeam = blockOfLastTeam = blockOfPart(0);
+    if (teamOf(first) > 0)
+      blockOfFirstTeam = blockOfLastTeam = blockOfPart(firstOfTeam(teamOf(first)));
+    if (teamOf(end - 1) > teamOf(first))
+      blockOfLastTeam = blockOfPart(firstOfTeam(teamOf(end - 1)));
   }
 
   DEV bool isEmpty() const { return first >= end; }
@@ -32,8 +49,8 @@ struct PartRun {
   DEV int32_t endOfTeam(int32_t team) const { return min(firstOfTeam(team + 1), parts); }
   DEV bool hasTeam(int32_t team) const { return firstOfTeam(team) >= first && endOfTeam(team) <= end; }
   DEV bool endsTeam(int32_t part) const { return part + 1 == endOfTeam(teamOf(part)); }
-  DEV int32_t blockOfTeam(int32_t team) const { return blockOfPart(firstOfTeam(team)); }
-  DEV int32_t blockOfPart(int32_t part) const { return blockOf(unitFirst + (part + 1) * work - 1, quota); }
+  // Of a team that the block has some parts of.
+  DEV int32_t blockOfTeam(int32_t team) const { return team == teamOf(first) ? blockOfFirstTeam : blockOfLastTeam; }
 };
 
 // States of a group in the workspace, one in each of the slots that follow each other there.
@@ -67,10 +84,12 @@ template <class K> struct SlotStates {
 template <class K> struct Slots {
   const ParamsOf<K> &p;
 
-  DEV SlotStates<K> ofParts(int32_t block, int32_t group) const { return at(block, 0, group); }
-  DEV SlotStates<K> ofTeams(int32_t block, int32_t group) const { return at(block, decode::kFanIn, group); }
+  DEV SlotStates<K> ofPart(int32_t block, int32_t number, int32_t group) const { return at(block, number, group); }
+  DEV SlotStates<K> ofTeam(int32_t block, int32_t team, int32_t group) const {
+    return at(block, decode::kFanIn + team, group);
+  }
   // `level` 0: of a team, 1: of a unit.
-  DEV SlotStates<K> ofSums(int32_t level, int32_t group) const {
+  DEV SlotStates<K> ofSum(int32_t level, int32_t group) const {
     return at(blockIdx.x, static_cast<int32_t>(p.slotsOfBlock) - decode::kSumsOfBlock + level, group);
   }
   DEV uint32_t *arrivals(int32_t block, int32_t level) const {
@@ -84,13 +103,22 @@ private:
   }
 };
 
+// What the state of the keys before counts, and that of the next ones. The first row maximum, and that of both, are whole.
+struct NextWeights {
+  float whole, before, next;
+
+  DEV NextWeights(float rowMaxBefore, float rowMax)
+      : whole(ceilf(fmaxf(rowMaxBefore, rowMax))), before(powerOfTwo(rowMaxBefore - whole)),
+        next(weightOfState(rowMax, whole)) {}
+};
+
 // The state of the next keys.
 template <class K>
 DEV void addNext(ColumnShare<K> &share, float rowMax, float sum, const float (&values)[K::kPairsOfWarp][4]) {
-  const float whole = ceilf(fmaxf(share.rowMax, rowMax));
-  scaleShare(share, weightOfState(share.rowMax, whole));
-  share.rowMax = whole;
-  addState(share, weightOfState(rowMax, whole), sum, values);
+  const NextWeights weights(share.rowMax, rowMax);
+  scaleShare(share, weights.before);
+  share.rowMax = weights.whole;
+  addState(share, weights.next, sum, values);
 }
 
 // The sum of `count` states in their order. Several are on their way before the first is used; behind the last one it is that
@@ -112,22 +140,65 @@ DEV void sumStates(ColumnShare<K> &share, const States &from, int32_t count, int
   }
 }
 
-template <class K> DEV void loadShare(ColumnShare<K> &share, const SlotStates<K> &from, int32_t half) {
-  float end[2];
-  loadState(from, 0, LanePlaces<K, SlotStates<K>>(half), end, share.out);
-  share.rowMax = end[0], share.sum = end[1];
+// Sums of a thread in shared memory.
+template <class K> struct ThreadSums {
+  static constexpr int kHalfBytes = (K::kPairsOfWarp * 16 + 8) * K::kThreads;
+  uint32_t address;
+
+  DEV void load(ColumnShare<K> &share, int32_t half) const {
+#pragma unroll
+    for (int i = 0; i < K::kPairsOfWarp; ++i) {
+      int32_t words[4];
+      ptx::loadShared16(place(half, i, 16), words);
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        share.out[i][e] = __int_as_float(words[e]);
+    }
+    int32_t words[2];
+    ptx::loadShared8(place(half, K::kPairsOfWarp, 8), words);
+    share.rowMax = __int_as_float(words[0]), share.sum = __int_as_float(words[1]);
+  }
+  DEV void store(const ColumnShare<K> &share, int32_t half) const {
+#pragma unroll
+    for (int i = 0; i < K::kPairsOfWarp; ++i)
+      ptx::storeShared16(place(half, i, 16), __float_as_int(share.out[i][0]), __float_as_int(share.out[i][1]),
+                         __float_as_int(share.out[i][2]), __float_as_int(share.out[i][3]));
+    ptx::storeShared8(place(half, K::kPairsOfWarp, 8), __float_as_int(share.rowMax), __float_as_int(share.sum));
+  }
+
+private:
+  DEV uint32_t place(int32_t half, int32_t i, int32_t bytes) const {
+    return address + half * kHalfBytes + i * K::kThreads * 16 + ptx::rereadThreadIndex() * bytes;
+  }
+};
+
+// Rows of a warp, all columns of them, in the workspace: row maxima and sums once for each warp that joins columns.
+template <class K> DEV void storeRowsOfWarp(const SlotStates<K> &to, const RowState<K> &rows, int half) {
+  storePairs(to, 0, rows, half);
+#pragma unroll
+  for (int warp = 0; warp < K::kWarps; ++warp)
+    to.store8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + warp * decode::kEndBytes + lanePlace(8),
+              rows.rowMax[0][half], rows.sum[0][half]);
 }
 
-// Adds a state to a sum in the workspace, which begins with the first one, and returns what comes of it in `share`. Each lane
-// finds what it left there itself.
-template <class K> DEV void addToSum(const SlotStates<K> &sum, ColumnShare<K> &share, int32_t half, bool isFirst) {
-  const ColumnShare<K> next = share;
-  if (isFirst)
-    clearShare(share);
-  else
-    loadShare(share, sum, half);
-  addNext(share, next.rowMax, next.sum, next.out);
-  share.store(sum, half);
+// `rows` become the sum of what lies there and them: what addNext makes of shares. A lane finds what it left there itself.
+template <bool IsFirst, class K> DEV void addRowsBefore(const SlotStates<K> &from, RowState<K> &rows, int half) {
+  float end[2] = {kNoRowMax, 0.f}, before[4] = {0.f, 0.f, 0.f, 0.f};
+  if constexpr (!IsFirst)
+    from.load8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + lanePlace(8), end);
+  const NextWeights weights(end[0], rows.rowMax[0][half]);
+  rows.rowMax[0][half] = weights.whole;
+  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, end[1] * weights.before);
+#pragma unroll
+  for (int pair = 0; pair < K::kValuePairs; ++pair) {
+    if constexpr (!IsFirst)
+      from.load16(0, SlotStates<K>::pairOffset(half, pair) + lanePlace(16), before);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      float &value = rows.out[0][2 * pair + e / 2][2 * half + e % 2];
+      value = fmaf(value, weights.next, before[e] * weights.before);
+    }
+  }
 }
 
 } // namespace heddle

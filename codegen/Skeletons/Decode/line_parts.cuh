@@ -11,24 +11,30 @@
 namespace heddle {
 
 template <class K, bool IsInvariant = K::kIsInvariant> struct LineParts {
-  int32_t parts, partWork; // of each unit: how many, and the work of one
+  int32_t parts, partWork; // of each unit: how many, and the work of one but the last
 
   template <class OfLane> DEV static LineParts ofLane(const LineParts &own, const OfLane &of) {
     return {of(own.parts), of(own.partWork)};
   }
 
-  // `units`: of the sequence. What a unit counts is raised to whole parts.
-  DEV void cut(int32_t units, bool areTall, int32_t &unitWork) {
-    constexpr uint32_t kTeam = decode::kFanIn, kLeast = K::kPieceTiles;
-    const uint32_t step = areTall ? decode::tallWork(K::kWarps) : 1, all = unitWork;
+  // `units`: of the sequence, each of `unitWork`.
+  DEV void cut(int32_t units, bool areTall, int32_t unitWork) {
+    constexpr uint32_t kTallWork = decode::tallWork(K::kWarps), kPieceTiles = K::kPieceTiles;
+    const uint32_t step = areTall ? kTallWork : 1, all = unitWork;
     const uint32_t grid = ptx::rereadGridSize(), blocks = max(grid / max(units, 1), 1u);
-    uint32_t work = max(shareOf(all, blocks), kLeast);
-    if (blocks < kTeam) // parts that a batch can be dealt out by
-      work = min(work, max(shareOf(all, kTeam), decode::kLongPart * step));
-    partWork = shareOf(work, step) * step;
+    const uint32_t least = max(kPieceTiles * step, min(decode::kShortPart * step, shareOf(all, decode::kManyParts)));
+    uint32_t work = max(shareOf(all, blocks), least);
+    if (blocks < decode::kFewParts)
+      work = min(work, max(shareOf(all, decode::kFewParts), decode::kLongPart * step));
+    partWork = areTall ? shareOf(work, kTallWork) * kTallWork : work;
     parts = shareOf(all, partWork);
-    unitWork = parts * partWork;
   }
+
+  // What blocks get of a sequence alone: one part each; 0 where there are more parts than blocks.
+  DEV int32_t quotaAlone(int32_t units) const {
+    return static_cast<int64_t>(units) * parts <= ptx::rereadGridSize() ? partWork : 0;
+  }
+  DEV int32_t wholeParts() const { return parts * partWork; }
 
   DEV int32_t step() const { return partWork; }
   // The longest of the lines of a warp, all of whose lanes call.
@@ -40,7 +46,9 @@ private:
 
 template <class K> struct LineParts<K, false> {
   template <class OfLane> DEV static LineParts ofLane(const LineParts &, const OfLane &) { return {}; }
-  DEV void cut(int32_t, bool, int32_t &) {}
+  DEV void cut(int32_t, bool, int32_t) {}
+  DEV static constexpr int32_t quotaAlone(int32_t) { return 0; }
+  DEV static constexpr int32_t wholeParts() { return 0; }
   DEV static constexpr int32_t step() { return 1; }
   DEV static constexpr int32_t stepOfWarp() { return 1; }
 };

@@ -27,106 +27,149 @@ template <class K> struct SliceStates {
     for (int i = 0; i < 4; ++i)
       values[i] = __int_as_float(words[i]);
   }
-  DEV void load8(int32_t state, int32_t offset, float (&values)[2]) const {
+  // Of row maxima and sums, once for the four lanes of a row.
+  DEV void load8(int32_t state, int32_t, float (&values)[2]) const {
     int32_t words[2];
-    ptx::loadShared8(ends + state * decode::kEndBytes + offset, words);
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      values[i] = __int_as_float(words[i]);
+    ptx::loadShared8(endOf(state), words);
+    values[0] = __int_as_float(words[0]);
+    values[1] = ptx::rereadThreadIndex() % 4 == 0 ? __int_as_float(words[1]) : 0.f;
   }
   DEV void store16(int32_t state, int32_t offset, float a, float b, float c, float d) const {
     ptx::storeShared16(columns + state * stride + offset, __float_as_int(a), __float_as_int(b), __float_as_int(c),
                        __float_as_int(d));
   }
-  DEV void store8(int32_t state, int32_t offset, float a, float b) const {
-    ptx::storeShared8(ends + state * decode::kEndBytes + offset, __float_as_int(a), __float_as_int(b));
+  DEV void store8(int32_t state, int32_t, float rowMax, float sum) const {
+    sum = quadSum(sum);
+    if (ptx::rereadThreadIndex() % 4 == 0)
+      ptx::storeShared8(endOf(state), __float_as_int(rowMax), __float_as_int(sum));
   }
+
+  static constexpr int kEndBytes = 8 * 8; // of 8 rows
+
+private:
+  DEV uint32_t endOf(int32_t state) const { return ends + state * kEndBytes + ptx::rereadThreadIndex() % 32 / 4 * 8; }
 };
 
-// How the parts of one unit that a block has end. All threads of the block call everything together. Which parts these are is
-// parked, behind a barrier, where words of the block were.
+// What becomes of the parts of one unit that a block has. All threads of the block call everything together. Which parts these
+// are is parked, behind a barrier, where words of the block were; sums and row maxima lie where rows of q were.
 template <class K> class PartEnds {
+  static constexpr int kQueryBytes = K::kWarps * decode::kRows * K::kSmemRowBytesQK;
+  static constexpr int kEndsOffset = kQueryBytes - 2 * K::kWarps * SliceStates<K>::kEndBytes;
+  static_assert(kEndsOffset >= decode::kRows * K::kSmemRowBytesQK, "row maxima lie behind the rows of one group");
+  static_assert(kEndsOffset >= 2 * ThreadSums<K>::kHalfBytes, "and behind sums");
+  static constexpr bool kHasRoom = kEndsOffset >= 3 * ThreadSums<K>::kHalfBytes; // for a sum of a team's upper halves
+
 public:
   DEV PartEnds(const ParamsOf<K> &p, const Unit<K> &unit, const PartRun &run, uint32_t shared)
-      : p(p), unit(unit), ends(shared + K::kSmemQ + decode::kRows * K::kSmemRowBytesQK),
-        parked(shared + K::kSmemControl - kParkedWord * 8) {
+      : p(p), unit(unit), queries(shared + K::kSmemQ), parked(shared + K::kSmemControl - kParkedWord * 8) {
     park(parked, run);
   }
 
-  // Of a unit whose rows all warps have. `sum`: of the parts of its team before this one; of the unit's last part of a block
-  // that has all, the sum of the unit.
+  // Of a unit whose rows all warps have. `sum`: of the parts of its team before this one.
   DEV void finish(int32_t part, const RowState<K> &rows, const PageRing<K> &ring, ColumnShare<K> (&sum)[2]) const {
     const bool hasUpperHalf = unit.hasUpperHalf(0);
     const int32_t warp = ptx::rereadThreadIndex() / 32;
-    const PartRun run = parkedRun();
     __syncwarp();
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       if (half == 0 || hasUpperHalf)
         storeHalf(statesOf(ring, half), warp, rows, half);
+    const PartRun run = parkedRun();
+    const bool isOwn = run.hasTeam(PartRun::teamOf(part));
     __syncthreads();
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       if (half == 0 || hasUpperHalf) {
         ColumnShare<K> share;
         joinStates(share, statesOf(ring, half), K::kWarps, half);
-        if (!run.hasTeam(PartRun::teamOf(part))) {
+        if (!isOwn) {
           share.store(partOf(run, part, 0), half);
           continue;
         }
         if (part % decode::kFanIn == 0)
           clearShare(sum[half]);
+        else if (half == 1)
+          loadUpper(sum[1]);
         addNext(sum[half], share.rowMax, share.sum, share.out);
         if (run.endsTeam(part))
-          keepTeam(run, PartRun::teamOf(part), sum[half], 0, half);
+          keepTeam(run, PartRun::teamOf(part), sum[half], half);
+        if (half == 1)
+          storeUpper(sum[1]);
       }
     __syncthreads();
   }
 
-  // Of a tall unit, whose sums lie in the workspace.
-  DEV void finishTall(int32_t part, const RowState<K> &rows, const PageRing<K> &ring, bool hasRows) const {
-    const int32_t warp = ptx::rereadThreadIndex() / 32, team = PartRun::teamOf(part);
+  // Of a tall unit, of which each warp has rows.
+  DEV void finishTall(int32_t part, RowState<K> &rows) const {
+    const int32_t group = ptx::rereadThreadIndex() / 32, team = PartRun::teamOf(part);
     const PartRun run = parkedRun();
-    __syncthreads();
-    if (hasRows)
+    const bool isOwn = run.hasTeam(team), endsTeam = run.endsTeam(part), hasTeams = run.teams() > 1;
+    SlotStates<K> to = slots().ofSum(endsTeam && hasTeams, group);
+    if (!isOwn)
+      to = partOf(run, part, group);
+    else if (endsTeam && !run.isWhole())
+      to = slots().ofTeam(run.blockOfUnit, team, group);
+    const int32_t sums = !isOwn ? 0 : endsTeam && run.isWhole() && hasTeams ? 2 : 1; // that the part is added to
 #pragma unroll
-      for (int half = 0; half < 2; ++half)
-        if (half == 0 || unit.hasUpperHalf(warp))
-          storeHalf(statesOf(ring, half), warp, rows, half);
-    __syncthreads();
-    forEachHalf(unit, [&](int32_t group, int32_t half) {
-      SliceStates<K> own = statesOf(ring, half);
-      own.columns += group * own.stride, own.ends += group * decode::kEndBytes;
-      ColumnShare<K> share;
-      joinStates(share, own, 1, half);
-      if (!run.hasTeam(team))
-        return share.store(partOf(run, part, group), half);
-      addToSum(slots().ofSums(0, group), share, half, part % decode::kFanIn == 0);
-      if (run.endsTeam(part))
-        keepTeam(run, team, share, group, half);
-    });
-    __syncthreads();
+    for (int half = 0; half < 2; ++half) {
+      if (half == 1 && !unit.hasUpperHalf(group))
+        return;
+#pragma unroll 1
+      for (int32_t level = 0; level < sums; ++level)
+        if ((level == 0 ? part % decode::kFanIn : team) == 0)
+          addRowsBefore<true>(to, rows, half);
+        else
+          addRowsBefore<false>(slots().ofSum(level, group), rows, half);
+      storeRowsOfWarp(to, rows, half);
+    }
   }
 
   // Behind the last part: says what is there, and writes results if nothing is missing. Each warp has columns of its own.
-  template <bool IsTall> DEV void end(const ColumnShare<K> (&sum)[2]) const {
+  DEV void end(const ColumnShare<K> (&sum)[2]) const {
+    if (unit.isTall)
+      __syncthreads(); // warps have left states of all columns
     const PartRun run = parkedRun();
     const bool isWhole = run.isWhole();
-    if (!isWhole && !arrivesLastOfUnit(run))
-      return;
-    const int32_t teams = run.teams(), block = isWhole ? 0 : run.blockOfPart(0);
-    forEachHalf(unit, [&](int32_t group, int32_t half) {
-      ColumnShare<K> share;
-      if (!isWhole && teams > 1)
-        sumStates(share, slots().ofTeams(block, group), teams, half);
-      else if (!isWhole)
-        sumStates(share, slots().ofParts(block, group), run.parts, half);
-      else if constexpr (IsTall)
-        loadShare(share, slots().ofSums(teams > 1, group), half);
-      else
-        share = half == 0 ? sum[0] : sum[1];
-      writeHalf(p, unit, share, group, half);
-    });
+    const int32_t first = PartRun::teamOf(run.first), last = PartRun::teamOf(run.end - 1), teams = run.teams();
+    int32_t here = last + 1 - first - !run.hasTeam(first) - (last > first && !run.hasTeam(last)); // teams
+#pragma unroll 1
+    for (int32_t step = isWhole || here == last + 1 - first ? 2 : 0; step < 3; ++step) {
+      const int32_t team = step == 0 ? first : last;
+      int32_t count = teams;
+      if (step == 2 && !isWhole && (here == 0 || !arrivesLast(slots().arrivals(run.blockOfUnit, 1), teams, here)))
+        return;
+      if (step < 2) {
+        if (run.hasTeam(team) || (step == 1 && last == first))
+          continue;
+        const int32_t begin = PartRun::firstOfTeam(team), end = run.endOfTeam(team);
+        count = end - begin;
+        const int32_t own = min(run.end, end) - max(run.first, begin);
+        if (!arrivesLast(slots().arrivals(run.blockOfTeam(team), 0), count, own))
+          continue;
+        ++here;
+      }
+      forEachHalf(unit, [&](int32_t group, int32_t half) {
+        ColumnShare<K> share;
+        if (isWhole && !unit.isTall) {
+          share = half == 0 ? sum[0] : sum[1];
+          if (half == 1)
+            loadUpper(share);
+        } else {
+          SlotStates<K> from = slots().ofTeam(run.blockOfUnit, 0, group);
+          if (isWhole)
+            from = slots().ofSum(teams > 1, group);
+          else if (step < 2)
+            from = slots().ofPart(run.blockOfTeam(team), 0, group);
+          sumStates(share, from, isWhole ? 1 : count, half);
+        }
+        if (step == 2 || teams == 1)
+          writeHalf(p, unit, share, group, half);
+        else
+          share.store(slots().ofTeam(run.blockOfUnit, team, group), half);
+      });
+      if (teams == 1)
+        return;
+    }
   }
 
 private:
@@ -137,70 +180,55 @@ private:
   }
   DEV Slots<K> slots() const { return {p}; }
   DEV SliceStates<K> statesOf(const PageRing<K> &ring, int32_t half) const {
+    const uint32_t ends = queries + kEndsOffset;
     if (half == 0)
       return {ring.keysOfSlice(0), ends, K::kKeySliceBytes};
-    return {ring.valuesOfSlice(0), ends + K::kWarps * decode::kEndBytes, K::kValueSliceBytes};
+    return {ring.valuesOfSlice(0), ends + K::kWarps * SliceStates<K>::kEndBytes, K::kValueSliceBytes};
   }
-
-  // Where others look for a part of a team that they have a part of, and for a team.
+  // Where others look for a part of a team that they have a part of.
   DEV SlotStates<K> partOf(const PartRun &run, int32_t part, int32_t group) const {
-    SlotStates<K> states = slots().ofParts(run.blockOfTeam(PartRun::teamOf(part)), group);
-    states.first = states.at(part % decode::kFanIn, 0);
-    return states;
-  }
-  DEV SlotStates<K> teamOf(const PartRun &run, int32_t team, int32_t group) const {
-    SlotStates<K> states = slots().ofTeams(run.blockOfPart(0), group);
-    states.first = states.at(team, 0);
-    return states;
+    return slots().ofPart(run.blockOfTeam(PartRun::teamOf(part)), part % decode::kFanIn, group);
   }
 
-  DEV void keepTeam(const PartRun &run, int32_t team, ColumnShare<K> &share, int32_t group, int32_t half) const {
+  // The sum of upper halves is not in registers meanwhile, where there is room: few units have such rows.
+  DEV ThreadSums<K> upperSum() const { return {queries + 2 * ThreadSums<K>::kHalfBytes}; }
+  DEV void loadUpper(ColumnShare<K> &share) const {
+    if constexpr (kHasRoom)
+      upperSum().load(share, 0);
+  }
+  DEV void storeUpper(const ColumnShare<K> &share) const {
+    if constexpr (kHasRoom)
+      upperSum().store(share, 0);
+  }
+
+  // A team that the block has all of; of a unit that it has all of, `share` becomes the sum of its teams so far.
+  DEV void keepTeam(const PartRun &run, int32_t team, ColumnShare<K> &share, int32_t half) const {
     if (!run.isWhole())
-      share.store(teamOf(run, team, group), half);
-    else if (run.teams() > 1)
-      addToSum(slots().ofSums(1, group), share, half, team == 0);
-  }
-
-  // The block's parts of a team that others have parts of, too. True: the team is there.
-  DEV bool arrivesLastOfTeam(const PartRun &run, int32_t team) const {
-    const int32_t first = PartRun::firstOfTeam(team), end = run.endOfTeam(team), block = run.blockOfTeam(team);
-    const int32_t own = min(run.end, end) - max(run.first, first);
-    if (!arrivesLast(slots().arrivals(block, 0), end - first, own))
-      return false;
-    if (run.teams() > 1)
-      forEachHalf(unit, [&](int32_t group, int32_t half) {
-        ColumnShare<K> share;
-        sumStates(share, slots().ofParts(block, group), end - first, half);
-        share.store(teamOf(run, team, group), half);
-      });
-    return true;
-  }
-
-  DEV bool arrivesLastOfUnit(const PartRun &run) const {
-    const int32_t last = PartRun::teamOf(run.end - 1);
-    int32_t team = PartRun::teamOf(run.first), own = last + 1 - team; // those that are there
-#pragma unroll 1
-    for (int32_t step = max(last - team, 1); team <= last;
-         team += step) // only the first and the last may be others', too
-      own -= !run.hasTeam(team) && !arrivesLastOfTeam(run, team);
-    if (run.teams() == 1 || own == 0)
-      return own > 0;
-    return arrivesLast(slots().arrivals(run.blockOfPart(0), 1), run.teams(), own);
+      return share.store(slots().ofTeam(run.blockOfUnit, team, 0), half);
+    if (run.teams() == 1)
+      return;
+    const ThreadSums<K> sums = {queries};
+    const ColumnShare<K> next = share;
+    if (team == 0)
+      clearShare(share);
+    else
+      sums.load(share, half);
+    addNext(share, next.rowMax, next.sum, next.out);
+    sums.store(share, half);
   }
 
   const ParamsOf<K> &p;
   const Unit<K> &unit;
-  const uint32_t ends, parked;
+  const uint32_t queries, parked;
 };
 
 // The keys of the parts of a block, one behind the other. A unit that has fewer than were counted has empty parts.
 template <bool IsTall, class K>
 DEV void walkParts(const PartEnds<K> &parts, const PartRun &run, PageRing<K> &ring,
                    const typename KeyProducts<K>::Query &query, const LaneScope<K> &lane, RowState<K> &rows,
-                   float dotScale, bool hasRows) {
+                   ColumnShare<K> (&sum)[2], float dotScale, bool hasRows) {
   const int32_t tilesOfPart = run.work / (IsTall ? decode::tallWork(K::kWarps) : 1);
   int32_t part = run.first, left = tilesOfPart;
-  ColumnShare<K> sum[2];
 #pragma unroll 1
   for (;;) {
     const KeyTile tile = ring.template advance<IsTall>();
@@ -214,21 +242,22 @@ DEV void walkParts(const PartEnds<K> &parts, const PartRun &run, PageRing<K> &ri
       if (--left > 0 || part + 1 == run.end)
         continue;
     }
-    if constexpr (IsTall)
-      parts.finishTall(part, rows, ring, hasRows);
-    else
+    if constexpr (!IsTall)
       parts.finish(part, rows, ring, sum);
+    else if (hasRows)
+      parts.finishTall(part, rows);
     if (++part == run.end)
-      break;
+      return;
     clearRows(rows);
     left = tilesOfPart;
   }
-  parts.template end<IsTall>(sum);
 }
 
 template <class K>
-DEV void computeParts(const ParamsOf<K> &p, const Line<K> &line, int32_t number, const PartRun &run, uint32_t shared) {
+DEV void computeParts(const ParamsOf<K> &p, const Line<K> &line, int32_t number, const UnitPart &tiles, int64_t quota,
+                      uint32_t shared) {
   const Unit<K> unit(p, line, number);
+  PartRun run(line, tiles);
   if (!unit.hasRows() || run.isEmpty())
     return __syncthreads();
   const Context<K> context = unit.sequence.context(p, unit.firstHead);
@@ -236,8 +265,9 @@ DEV void computeParts(const ParamsOf<K> &p, const Line<K> &line, int32_t number,
   const bool hasRows = group < unit.groups();
   typename KeyProducts<K>::Query query(shared + K::kSmemQ + group * decode::kRows * K::kSmemRowBytesQK,
                                        p.ofKeys(unit.scalePair(p)));
-  PageRing<K> ring(p, context, unit, run.quota <= K::kEvictTiles, shared);
+  PageRing<K> ring(p, context, unit, quota <= K::kEvictTiles, shared);
   ring.prime(run.first * run.work, run.allWork(), [&] { loadQueries(p, unit, shared + K::kSmemQ); });
+  run.findBlocks(tiles.unitFirst, quota);
   const PartEnds<K> parts(p, unit, run, shared);
   RowState<K> rows;
   clearRows(rows);
@@ -247,10 +277,12 @@ DEV void computeParts(const ParamsOf<K> &p, const Line<K> &line, int32_t number,
   __syncthreads();
   query.keepInRegisters();
   const LaneScope<K> lane(p, context, unit, group);
+  ColumnShare<K> sum[2];
   if (unit.isTall)
-    walkParts<true>(parts, run, ring, query, lane, rows, p.scaleLog2, hasRows);
+    walkParts<true>(parts, run, ring, query, lane, rows, sum, p.scaleLog2, hasRows);
   else
-    walkParts<false>(parts, run, ring, query, lane, rows, p.scaleLog2, hasRows);
+    walkParts<false>(parts, run, ring, query, lane, rows, sum, p.scaleLog2, hasRows);
+  parts.end(sum);
   ptx::waitCopies<0>();
   __syncthreads();
 }
@@ -262,7 +294,7 @@ template <class Traits, class P> struct PortableDecodeInvariant : PortableDecode
     const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
     PortableDecodeInvariant::computeBlock(p, shared,
                                           [&](const Line<K> &line, int32_t unit, const UnitPart &tiles, int64_t quota) {
-                                            computeParts<K>(p, line, unit, PartRun(line, tiles, quota), shared);
+                                            computeParts<K>(p, line, unit, tiles, quota, shared);
                                           });
   }
 
@@ -270,8 +302,6 @@ private:
   static_assert(!K::kShares, "groups of sequences are made of the batch");
   static constexpr int kHalfBytes = K::kValuePairs * decode::kPairBytes;
   static_assert(kHalfBytes <= K::kKeySliceBytes && kHalfBytes <= K::kValueSliceBytes, "a state fits a slice of a tile");
-  static_assert((K::kWarps - 1) * decode::kRows * K::kSmemRowBytesQK >= 2 * K::kWarps * decode::kEndBytes,
-                "row maxima and sums fit behind the rows of a group");
 };
 
 } // namespace heddle
