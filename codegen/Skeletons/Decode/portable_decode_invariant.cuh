@@ -51,8 +51,10 @@ private:
 };
 
 // What becomes of the parts of one unit that a block has. All threads of the block call everything together. Which parts these
-// are is parked, behind a barrier, where words of the block were; sums and row maxima lie where rows of q were.
+// are is parked, behind a barrier, where the block's second words were, which nobody looks at any more; sums and row maxima
+// lie where rows of q were.
 template <class K> class PartEnds {
+  static_assert(K::kWarps * 8 + sizeof(PartRun) <= kParkedWord * 8, "before what else is parked");
   static constexpr int kQueryBytes = K::kWarps * decode::kRows * K::kSmemRowBytesQK;
   static constexpr int kEndsOffset = kQueryBytes - 2 * K::kWarps * SliceStates<K>::kEndBytes;
   static_assert(kEndsOffset >= decode::kRows * K::kSmemRowBytesQK, "row maxima lie behind the rows of one group");
@@ -61,7 +63,8 @@ template <class K> class PartEnds {
 
 public:
   DEV PartEnds(const ParamsOf<K> &p, const Unit<K> &unit, const PartRun &run, uint32_t shared)
-      : p(p), unit(unit), queries(shared + K::kSmemQ), parked(shared + K::kSmemControl - kParkedWord * 8) {
+      : p(p), unit(unit), queries(shared + K::kSmemQ),
+        parked(shared + K::kSmemControl + (K::kWarps - kParkedWord) * 8) {
     park(parked, run);
   }
 
