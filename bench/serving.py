@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Attention over caches in pages, beside what else is installed:
 
-    PYTHONPATH=runtime/Python HEDDLE_LIBRARY=build/lib/libheddle.so python3 bench/serving.py [--calls=N] [CASE...]
+    PYTHONPATH=runtime/Python HEDDLE_LIBRARY=build/lib/libheddle.so python3 bench/serving.py [--calls=N] [--invariant] [CASE...]
 
 Each call is a CUDA graph; the L2 is flushed before every replay, events stand around it, the median of N (40) counts. Rates are the bytes of
 K and V that the pattern keeps, and percent of the fastest read of 4 GB in the same run. Results are checked against fp64 at a few rows
-before they are timed. FlashInfer and FlexAttention stand beside heddle where they import. bf16.
+before they are timed. --invariant has calls with batch_invariant=True as well, in turn with the others. FlashInfer and FlexAttention stand beside heddle where they import. bf16.
 """
 import argparse
 import os
@@ -61,6 +61,7 @@ CASES = [
     Case("per-kv-head page lists, 10% of 128k keys, 1", (128 * K,), listed=0.1),
     Case("per-kv-head page lists, 10% of 128k keys, 16", (128 * K,) * 16, listed=0.1),
     Case("32 x 4k in rows", (4 * K,) * 32, in_rows=True),
+    Case("32 x 4,160 in rows", (4 * K + 64,) * 32, in_rows=True),
     Case("32 x 4k, page 16, indices", (4 * K,) * 32, page_size=16, is_indexed=True),
     Case("64 x 4.5k, pages apart", (4 * K + 512,) * 64),
     Case("64 x 4.5k, 4k in the same pages", (4 * K + 512,) * 64, shared=4 * K),
@@ -142,21 +143,22 @@ class Call:
         self.table = tables
         self.lengths = torch.tensor(counts, dtype=torch.int32, device=DEVICE).mul(self.case.page_size).expand(self.case.kv_heads, -1).contiguous()
 
-    def run(self):
+    def run(self, batch_invariant=False):
         if self.case.in_rows:
-            serve.ragged_attention(self.q, *self.rows, self.cu_k, self.pattern, out=self.out, lse=self.lse)
+            serve.ragged_attention(self.q, *self.rows, self.cu_k, self.pattern, out=self.out, lse=self.lse, batch_invariant=batch_invariant)
             return
-        k, v, options = self.cache[:, 0], self.cache[:, 1], dict(cu_seqlens_q=self.cu, shared_k=self.shared_k, out=self.out, lse=self.lse, **self.arguments)
+        k, v, options = self.cache[:, 0], self.cache[:, 1], dict(cu_seqlens_q=self.cu, shared_k=self.shared_k, out=self.out, lse=self.lse, batch_invariant=batch_invariant,
+                                                                **self.arguments)
         if self.case.is_indexed:
             serve.indexed_attention(self.q, k, v, self.indptr, self.indices, self.last, self.pattern, **options)
         else:
             serve.paged_attention(self.q, k, v, self.table, self.lengths, self.pattern, **options)
 
-    def check(self):
+    def check(self, **options):
         """The last query of the first and the last sequence, in fp64: it sees all keys of a causal pattern and of a tree on its path."""
         if self.case.pattern == "tree":
             return
-        self.run()
+        self.run(**options)
         if self.case.listed < 1 or self.case.in_rows:
             return self.check_last_heads()
         for s in {0, len(self.case.keys) - 1}:
@@ -198,7 +200,24 @@ class Clock:
         self.calls, self.flush = calls, torch.empty(256 * MIB, dtype=torch.int8, device=DEVICE)
 
     def microseconds(self, run):
-        """Median of replays of a graph of it, each with an empty L2."""
+        return self.in_turn(run)[0]
+
+    def in_turn(self, *runs):
+        """Medians of replays of a graph of each, one after the other, each with an empty L2."""
+        graphs, times = [self.graph(run) for run in runs], [[] for _ in runs]
+        for _ in range(self.calls):
+            for graph, own in zip(graphs, times):
+                self.flush.zero_()
+                begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+                begin.record()
+                graph.replay()
+                end.record()
+                own.append((begin, end))
+        torch.cuda.synchronize()
+        return [sorted(begin.elapsed_time(end) * 1000 for begin, end in own)[len(own) // 2] for own in times]
+
+    @staticmethod
+    def graph(run):
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -208,17 +227,7 @@ class Clock:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             run()
-        times = []
-        for _ in range(self.calls):
-            self.flush.zero_()
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            graph.replay()
-            end.record()
-            times.append((begin, end))
-        torch.cuda.synchronize()
-        times = sorted(begin.elapsed_time(end) * 1000 for begin, end in times)
-        return times[len(times) // 2]
+        return graph
 
 
 def read_rate(clock):
@@ -269,6 +278,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--calls", type=int, default=40)
     parser.add_argument("--alone", action="store_true", help="without the others, whose kernels take long to compile")
+    parser.add_argument("--invariant", action="store_true", help="calls with batch_invariant=True beside those without it")
     parser.add_argument("cases", nargs="*", help="those whose name contains one of these; all of them")
     options = parser.parse_args()
     clock = Clock(options.calls)
@@ -276,16 +286,22 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         heddle.configure(database=os.path.join(folder, "kernels.db"), first="best")
         print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, reads {rate:.0f} GB/s, an empty graph {clock.microseconds(lambda: clock.flush[:1].zero_()):.1f} us\n")
-        print("| case | us | GB/s | % of the read | FlashInfer, us | FlexAttention, us |\n|---|---|---|---|---|---|", flush=True)
+        invariant = "| batch_invariant, us | of the other " if options.invariant else ""
+        print(f"| case | us | GB/s | % of the read {invariant}| FlashInfer, us | FlexAttention, us |\n|{'---|' * (8 if invariant else 6)}", flush=True)
         for case in CASES:
             if options.cases and not any(word in case.name for word in options.cases):
                 continue
             call = Call(case)
             call.check()
-            taken = clock.microseconds(call.run)
+            if options.invariant and not case.is_told:
+                call.check(batch_invariant=True)
+                taken, other = clock.in_turn(call.run, lambda: call.run(batch_invariant=True))
+                invariant = f"{other:.1f} | {other / taken:.3f} | "
+            else:
+                taken, invariant = clock.microseconds(call.run), "- | - | " if options.invariant else ""
             gigabytes = kept_keys(case) * case.kv_heads * case.dim * 4 / taken / 1000
             peers = " | ".join("-" if options.alone else time_of(peer, call, clock) for peer in (flashinfer, flex))
-            print(f"| {case.name}, {case.heads}/{case.kv_heads} | {taken:.1f} | {gigabytes:.0f} | {100 * gigabytes / rate:.0f} | {peers} |", flush=True)
+            print(f"| {case.name}, {case.heads}/{case.kv_heads} | {taken:.1f} | {gigabytes:.0f} | {100 * gigabytes / rate:.0f} | {invariant}{peers} |", flush=True)
             del call
             torch.cuda.empty_cache()
     heddle.configure()

@@ -151,5 +151,7 @@ Status decodeOnCpu(const CpuCall &call) {
 
 // Which keys sequences share is how they may be read, not what they are.
 Status cascadeOnCpu(const CpuCall &call) { return decodeOnCpu(call); }
+// Each sequence is a call of its own.
+Status decodeInvariantOnCpu(const CpuCall &call) { return decodeOnCpu(call); }
 
 } // namespace heddle

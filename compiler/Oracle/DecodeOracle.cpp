@@ -157,4 +157,8 @@ std::unique_ptr<const KindReference> cascadeOracle(const KindCall &call, int64_t
   return decodeOracle(call, rows);
 }
 
+std::unique_ptr<const KindReference> decodeInvariantOracle(const KindCall &call, int64_t rows) {
+  return decodeOracle(call, rows);
+}
+
 } // namespace heddle::oracle

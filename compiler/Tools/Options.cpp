@@ -124,17 +124,20 @@ static std::vector<std::string> kindNamesFor(bool withPages) {
 }
 
 CLI::Option *addKindOption(CLI::App &command, Kind &kind, bool withPages) {
-  CLI::Option *option = command
-                            .add_option_function<std::string>(
-                                "--kind", [&kind](const std::string &name) { kind = *Kind::parse(name); },
-                                "What is computed: forward, backward, the same added to gradients in fp32 "
-                                "(backward_accumulate), a piece of a backward pass (row_dot: row sums "
-                                "of out * d_out), or q, k and v as e4m3 (quantize; quantize_rotated: with signs that "
-                                "rotate q and k first)" +
-                                    std::string(withPages ? ", or decode: forward over keys in pages" : ""))
-                            ->type_name("KIND")
-                            ->check(oneOf("kind", kindNamesFor(withPages)))
-                            ->default_str(kind.name());
+  CLI::Option *option =
+      command
+          .add_option_function<std::string>(
+              "--kind", [&kind](const std::string &name) { kind = *Kind::parse(name); },
+              "What is computed: forward, backward, the same added to gradients in fp32 "
+              "(backward_accumulate), a piece of a backward pass (row_dot: row sums "
+              "of out * d_out), or q, k and v as e4m3 (quantize; quantize_rotated: with signs that "
+              "rotate q and k first)" +
+                  std::string(withPages ? ", or decode: forward over keys in pages; decode_invariant: bits "
+                                          "of a sequence do not depend on the others of the batch"
+                                        : ""))
+          ->type_name("KIND")
+          ->check(oneOf("kind", kindNamesFor(withPages)))
+          ->default_str(kind.name());
   command.add_flag_callback(
              "--backward", [&kind] { kind = {KindBase::backward}; }, "As --kind=backward")
       ->excludes(option);

@@ -222,6 +222,11 @@ Action addBench(CLI::App &command) {
              "--decode", [options] { options->kind = {KindBase::decode}; }, "As --kind=decode")
       ->excludes(kind)
       ->excludes(command.get_option("--backward"));
+  command
+      .add_flag_callback(
+          "--batch-invariant", [options] { options->kind = {KindBase::decodeInvariant}; },
+          "with --decode, as --kind=decode_invariant: bits of a sequence do not depend on the others")
+      ->needs(command.get_option("--decode"));
   options->gradientsOf.add(command);
   takesCount(command.add_option("--seqlen", options->seqlens,
                                 "lengths, separated by commas; of --decode: queries of "

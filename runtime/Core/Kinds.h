@@ -184,6 +184,15 @@ constexpr Role scaledBy(Role scale) {
       {Role::kvIndices, Access::read, Presence::together, 3},                                                          \
       {Role::kvLastPageLen, Access::read, Presence::together, 3}
 
+// Of a call of sequences; of kind decodeInvariant bits of a sequence do not depend on the others.
+#define HEDDLE_DECODE                                                                                                  \
+  HEDDLE_KEYS_IN_PAGES, {Role::cuSeqlensK, Access::read, Presence::together, 2},                                       \
+      {Role::kOrigins, Access::read, Presence::part}, {Role::wholeK, Access::read, Presence::part},                    \
+      {Role::out, Access::write}, {Role::lse, Access::write},                                                          \
+      {Role::descaleK, Access::read, Presence::scale, 0, Rows::inPages}, {                                             \
+    Role::descaleV, Access::read, Presence::scale, 0, Rows::inPages                                                    \
+  }
+
 // What becomes of q, k and v in e4m3.
 #define HEDDLE_QUANTIZED                                                                                               \
   {Role::q, Access::read}, {Role::k, Access::read}, {Role::v, Access::read}, {Role::quantizedQ, Access::write},        \
@@ -203,16 +212,13 @@ constexpr Role scaledBy(Role scale) {
        {Role::out, Access::read}, {Role::lse, Access::read}, {Role::dOut, Access::read},                               \
        {Role::dLse, Access::read, Presence::optional}, {Role::dQ, Access::write}, {Role::dK, Access::write},           \
        {Role::dV, Access::write})                                                                                      \
-  KIND(decode, decode, HEDDLE_KEYS_IN_PAGES, {Role::cuSeqlensK, Access::read, Presence::together, 2},                  \
-       {Role::kOrigins, Access::read, Presence::part}, {Role::wholeK, Access::read, Presence::part},                   \
-       {Role::out, Access::write}, {Role::lse, Access::write},                                                         \
-       {Role::descaleK, Access::read, Presence::scale, 0, Rows::inPages},                                              \
-       {Role::descaleV, Access::read, Presence::scale, 0, Rows::inPages})                                              \
+  KIND(decode, decode, HEDDLE_DECODE)                                                                                  \
   KIND(cascade, cascade, HEDDLE_KEYS_IN_PAGES, {Role::sharedK, Access::read}, {Role::out, Access::write},              \
        {Role::lse, Access::write}, {Role::descaleK, Access::read, Presence::scale, 0, Rows::inPages},                  \
        {Role::descaleV, Access::read, Presence::scale, 0, Rows::inPages})                                              \
   KIND(quantize, quantize, HEDDLE_QUANTIZED)                                                                           \
-  KIND(quantizeRotated, quantize_rotated, HEDDLE_QUANTIZED, {Role::rotation, Access::read})
+  KIND(quantizeRotated, quantize_rotated, HEDDLE_QUANTIZED, {Role::rotation, Access::read})                            \
+  KIND(decodeInvariant, decode_invariant, HEDDLE_DECODE)
 
 enum class KindBase : uint8_t {
 #define HEDDLE_KIND_NAME(identifier, ...) identifier,

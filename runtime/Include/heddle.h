@@ -137,7 +137,7 @@ typedef struct heddle_attention_args {
   /* Positions of row 0 of q and k; q_origin is 0 unless the pattern says given (or end: then its own value is taken
    * too). All positions lie in [-2^30, 2^30), and those of queries and keys within 2^30 of each other. */
   int64_t q_origin, k_origin;
-  /* Kinds "decode" and "cascade", else null: see below. */
+  /* Kinds "decode", "decode_invariant" and "cascade", else null: see below. */
   const int32_t *cu_seqlens_q, *cu_seqlens_k, *seqused_k, *page_table;
   int32_t page_size; /* kind "decode": rows of k, or 0 */
   float scale;       /* of q . k; 0 means 1 / sqrt(head_dim) */
@@ -178,7 +178,8 @@ typedef struct heddle_attention_args {
    * of keys are for the pattern those of the sequence, and its batch is the sequence. Pages that the pattern keeps nothing
    * of are not read, nor are their entries in page_table. Lengths, offsets and tables are read by the launch: they may
    * change between launches and are the caller's word, but lengths beyond max_pages pages are cut there and those below 0
-   * are 0, and offsets are cut likewise; calls on the processors look at them. */
+   * are 0, and offsets are cut likewise; calls on the processors look at them. Kind "decode_invariant": the same, and bits of
+   * a sequence depend on its queries, keys and length, the pattern, the kernel and the GPU only, not on other sequences. */
   int32_t sequences, max_pages;
   /* Kinds "quantize" and "quantize_rotated", else zero: e4m3 tensors of the shapes of q, k and v, which are bf16, fp16 or fp32, written completely
    * with descale_q, descale_k and descale_v, none of them null. A descale is that of a (batch, head): its largest finite
@@ -239,7 +240,7 @@ typedef struct heddle_kernel_query {
   int32_t dtype; /* heddle_dtype */
   const char *pattern;
   const char *
-      kind; /* null means "forward"; "decode"; "cascade"; "quantize"; "quantize_rotated"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
+      kind; /* null means "forward"; "decode"; "decode_invariant"; "cascade"; "quantize"; "quantize_rotated"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_e4m3_kv" behind each: k and v are
                      * e4m3, whatever q is; "_fp32_out" behind that: out is fp32, or "_fp16_out" of e4m3 fp16;
                      * "_tf32" behind these: products of fp32 tensors rounded to tf32, which are exact else;

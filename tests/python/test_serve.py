@@ -197,6 +197,24 @@ def test_keys_that_sequences_share():
     assert np.array_equal(serve.paged_attention(*tensors, "causal", shared_k=torch.from_numpy(shared)).numpy(), expected)
 
 
+def test_bits_that_do_not_depend_on_the_batch():
+    cache = Cache(keys=(60, 50, 40))
+    q, tables = queries(3, 1), behind_each_other(cache)
+    expected, logs = serve.paged_attention(q, *cache.arguments(), "causal", return_lse=True)
+    for out, lse in (serve.paged_attention(q, *cache.arguments(), "causal", batch_invariant=True, return_lse=True),
+                     serve.indexed_attention(q, cache.k, cache.v, *tables, "causal", batch_invariant=True, return_lse=True)):
+        assert np.array_equal(out, expected) and np.array_equal(lse, logs)
+    alone = serve.paged_attention(q[1:2], cache.k, cache.v, cache.table[1:2], cache.lengths[1:2], "causal", batch_invariant=True)
+    assert np.array_equal(alone, expected[1:2])
+    with pytest.raises(heddle.InvalidArgumentError, match="shared_k: expected None beside batch_invariant=True"):
+        serve.paged_attention(q, *cache.arguments(), "causal", shared_k=np.zeros(3, np.int32), batch_invariant=True)
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(each) for each in (q, *cache.arguments())]
+    assert np.array_equal(serve.paged_attention(*tensors, "causal", batch_invariant=True).numpy(), expected)
+    compiled = torch.compile(lambda *given: serve.paged_attention(*given, "causal", batch_invariant=True), backend="eager", fullgraph=True)
+    assert np.array_equal(compiled(*tensors).numpy(), expected)
+
+
 def test_what_sequences_cannot_share_is_named():
     cache, shared = sharing_cache()
 

@@ -135,9 +135,9 @@ TEST_CASE("a wrong configuration text is refused with its line") {
         std::string::npos);
   CHECK(message(named + "block_m=12x\n") == "configuration: line 2: expected a whole number for block_m, got '12x'");
   CHECK(message("block_m=\n" + named) == "configuration: line 1: expected a whole number for block_m, got ''");
-  CHECK(message("skeleton=a\\n\n") ==
-        "no skeleton 'a\\n'; there is sm90_backward, sm90_forward, portable_backward, "
-        "portable_cascade, portable_decode, portable_forward, quantize, quantize_rotated, row_dot");
+  CHECK(message("skeleton=a\\n\n") == "no skeleton 'a\\n'; there is sm90_backward, sm90_forward, portable_backward, "
+                                      "portable_cascade, portable_decode, portable_decode_invariant, portable_forward, "
+                                      "quantize, quantize_rotated, row_dot");
   CHECK(message(named + "skeleton=sm90_forward\n") == "configuration: line 2: skeleton is given twice");
   CHECK(message("block_m=1\nmy_skeleton=a\n") == "configuration: field skeleton is missing");
   CHECK(KernelConfig::parse(sm90ForwardSkeleton().fields(), named).status().message() ==
@@ -358,7 +358,7 @@ TEST_CASE("a configuration of another skeleton is refused") {
             .find("skeleton: expected portable_forward, got 'sm90_forward'") == 0);
   CHECK(validateConfig(request, KernelConfig()).status().message() ==
         "no skeleton ''; there is sm90_backward, sm90_forward, portable_backward, portable_cascade, portable_decode, "
-        "portable_forward, "
+        "portable_decode_invariant, portable_forward, "
         "quantize, quantize_rotated, row_dot");
 }
 

@@ -64,11 +64,12 @@ TEST_CASE("a role's address is that of its own field") {
 }
 
 TEST_CASE("kinds have one text") {
-  CHECK(kindNames() == std::vector<std::string>{
-                           "forward", "forward_v_key_major", "row_dot", "backward", "backward_accumulate",
-                           "backward_accumulate_keys", "backward_deterministic", "backward_accumulate_deterministic",
-                           "backward_accumulate_keys_deterministic", "decode", "cascade", "quantize",
-                           "quantize_v_key_major", "quantize_rotated", "quantize_rotated_v_key_major"});
+  CHECK(kindNames() == std::vector<std::string>{"forward", "forward_v_key_major", "row_dot", "backward",
+                                                "backward_accumulate", "backward_accumulate_keys",
+                                                "backward_deterministic", "backward_accumulate_deterministic",
+                                                "backward_accumulate_keys_deterministic", "decode", "cascade",
+                                                "quantize", "quantize_v_key_major", "quantize_rotated",
+                                                "quantize_rotated_v_key_major", "decode_invariant"});
   for (Kind kind : Kind::all()) {
     if (kind.isBackward())
       kind.gradientsOf = {0, 13};

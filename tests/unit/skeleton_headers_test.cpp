@@ -122,10 +122,11 @@ TEST_CASE("device files include what they use") {
     MESSAGE("skipped: " << NvrtcLibrary::shared().status().message());
     return;
   }
-  const Beginning kernels[] = {
-      {{"forward", "sm_90a"}}, {{"backward", "sm_90a"}},        {{"forward", "sm_80"}},
-      {{"backward", "sm_80"}}, {{"row_dot", "sm_80"}},          {{"decode", "sm_80"}},
-      {{"quantize", "sm_89"}}, {{"quantize_rotated", "sm_89"}}, {{"cascade", "sm_80", "causal"}}};
+  const Beginning kernels[] = {{{"forward", "sm_90a"}},          {{"backward", "sm_90a"}},
+                               {{"forward", "sm_80"}},           {{"backward", "sm_80"}},
+                               {{"row_dot", "sm_80"}},           {{"decode", "sm_80"}},
+                               {{"quantize", "sm_89"}},          {{"quantize_rotated", "sm_89"}},
+                               {{"cascade", "sm_80", "causal"}}, {{"decode_invariant", "sm_80"}}};
   for (const EmbeddedFile &file : skeletonSources()) {
     Status status;
     for (const Beginning &kernel : kernels)
@@ -147,6 +148,7 @@ TEST_CASE("two kernels of a skeleton are one translation unit") {
       {{"backward", "sm_80", "causal"}, {"backward", "sm_80", "document", 128}},
       {{"decode", "sm_80", "causal"}, {"decode", "sm_80", "document", 128}},
       {{"cascade", "sm_80", "causal"}, {"cascade", "sm_80", "document", 128}},
+      {{"decode_invariant", "sm_80", "causal"}, {"decode_invariant", "sm_80", "document", 128}},
   };
   for (const auto &[first, second] : pairs) {
     CAPTURE(first.kind);

@@ -66,7 +66,7 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
         "plan.json: kinds: expected one of forward, forward_v_key_major, row_dot, backward, backward_accumulate, "
         "backward_accumulate_keys, backward_deterministic, backward_accumulate_deterministic, "
         "backward_accumulate_keys_deterministic, decode, cascade, quantize, quantize_v_key_major, "
-        "quantize_rotated, quantize_rotated_v_key_major, got \"sideways\"");
+        "quantize_rotated, quantize_rotated_v_key_major, decode_invariant, got \"sideways\"");
 }
 
 TEST_CASE("problems of served keys are those of kinds that have sequences, and of no others") {

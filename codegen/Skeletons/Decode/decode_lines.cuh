@@ -6,6 +6,7 @@
 #pragma once
 
 #include "Decode/decode_layout.cuh"
+#include "Decode/line_parts.cuh"
 #include "Decode/shared_keys.cuh"
 #include "Shared/quads.cuh"
 #include "Shared/tile_numbers.cuh"
@@ -23,7 +24,7 @@ DEV int32_t quickQuotient(int32_t a, int32_t b) {
 template <class K> DEV int32_t headsOfUnit(const ParamsOf<K> &p) { return K::kPacksHeads ? p.sharingHeads : 1; }
 template <class K> DEV int32_t linesOfSequence(const ParamsOf<K> &p) { return K::kPacksHeads ? p.tables : p.heads; }
 
-template <class K> struct Line : KeyShare<K> {
+template <class K> struct Line : KeyShare<K>, LineParts<K> {
   using Share = KeyShare<K>;
   using Params = ParamsOf<K>;
 
@@ -115,6 +116,7 @@ template <class K> DEV Line<K> readLine(const ParamsOf<K> &p, int32_t number) {
   }
   line.shareKeys(p, isGroup ? Share::ofGroup(group) : Share::ofSequence(p, sequence), group.rows);
   line.countTiles(visited);
+  line.cut(line.units * linesOfSequence<K>(p), line.rowsOfUnit > decode::kRows, line.unitWork);
   return line;
 }
 

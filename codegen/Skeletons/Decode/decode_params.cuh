@@ -31,11 +31,15 @@ template <class K> struct DecodeFields : OperandsOf<typename K::Pattern>, KeySca
 };
 
 // Of kernels that know which keys sequences share (PortableCascade.cpp).
-template <class K, bool Shares> struct DecodeParams : DecodeFields<K> {
+template <class K, bool Shares, bool IsInvariant> struct DecodeParams : DecodeFields<K> {
   const int32_t *sharedK; // of each sequence, with the one before it
   int32_t *sharing;       // cascade_layout.cuh
   char *sharedStates;
 };
-template <class K> struct DecodeParams<K, false> : DecodeFields<K> {};
+template <class K> struct DecodeParams<K, false, false> : DecodeFields<K> {};
+// Of kernels whose units fall into parts of their own (PortableDecodeInvariant.cpp).
+template <class K> struct DecodeParams<K, false, true> : DecodeFields<K> {
+  int64_t slotsOfBlock, slotBytes; // of `states`
+};
 
 } // namespace heddle

@@ -115,6 +115,17 @@ template <class K> struct EqualUnits {
       acceptParts(length, shareOf(length, blocks / max(count, 1u)));
   }
 
+  // Of `units` that take `tiles`: pieces of whole steps, where blocks share units.
+  DEV void alignTo(int32_t step, int32_t units, int32_t tiles) {
+    if (step == 1 || quota == step || quota >= tiles)
+      return;
+    const uint32_t piece = shareOf(static_cast<uint32_t>(quota), step) * step, pieces = shareOf(tiles, piece);
+    if (static_cast<uint64_t>(units) * pieces > static_cast<uint32_t>(ptx::rereadGridSize()))
+      return;
+    quota = piece;
+    unitWork = pieces * piece;
+  }
+
 private:
   DEV void acceptParts(uint32_t length, uint32_t piece) { accept(piece, shareOf(length, piece) * piece); }
   DEV static uint32_t shareOf(uint32_t all, uint32_t count) { return (all + count - 1) / count; }
@@ -153,6 +164,7 @@ template <class K> DEV int64_t workOfLine(const ParamsOf<K> &p, int32_t number, 
 template <class K> DEV Line<K> lineOfLane(const Line<K> &own, int32_t lane) {
   const auto of = [lane](int32_t word) { return __shfl_sync(kWholeWarp, word, lane); };
   return Line<K>{KeyShare<K>::ofLane(own, of),
+                 LineParts<K>::ofLane(own, of),
                  Sequence<K>::ofLane(own.sequence, of),
                  of(own.head),
                  of(own.variantOfHead),
@@ -167,16 +179,24 @@ template <class K> DEV void findInWarp(const ParamsOf<K> &p, Piece<K> &piece, Li
   const int32_t lane = threadIdx.x % 32;
   Line<K> ofLane = readLine<K>(p, min(lane, piece.lines - 1));
   if (piece.lines == 1) { // nothing to sum and to tell
-    const EqualUnits<K> equal(ofLane.units, ofLane.unitWork);
-    piece.quota = equal.quota;
-    ofLane.unitWork = equal.unitWork;
+    if (const int32_t alone = ofLane.quotaAlone(ofLane.units)) {
+      piece.quota = alone;
+      ofLane.unitWork = ofLane.wholeParts();
+    } else {
+      EqualUnits<K> equal(ofLane.units, ofLane.unitWork);
+      equal.alignTo(ofLane.step(), ofLane.units, ofLane.unitWork);
+      piece.quota = equal.quota;
+      ofLane.unitWork = equal.unitWork;
+    }
     piece.deal(ofLane.work());
     line = ofLane;
     return;
   }
   const int32_t tiles = __reduce_max_sync(kWholeWarp, ofLane.unitWork);
   if (tiles == __reduce_min_sync(kWholeWarp, ofLane.unitWork)) {
-    const EqualUnits<K> equal(__reduce_add_sync(kWholeWarp, lane < piece.lines ? ofLane.units : 0), tiles);
+    const int32_t units = __reduce_add_sync(kWholeWarp, lane < piece.lines ? ofLane.units : 0);
+    EqualUnits<K> equal(units, tiles);
+    equal.alignTo(ofLane.stepOfWarp(), units, tiles);
     piece.quota = equal.quota;
     ofLane.unitWork = equal.unitWork;
   }

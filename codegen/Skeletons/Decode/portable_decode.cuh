@@ -154,13 +154,13 @@ template <class K, class F> DEV void forEachHalf(const Unit<K> &unit, const F &f
       f(group, half);
 }
 
-// This warp's arrival where those of `count` blocks arrive. True for the last one, which sees what the others stored and
+// This warp's arrival, with `own` of them, where `count` arrive. True for the last one, which sees what the others stored and
 // leaves the counter at zero. All lanes call.
-DEV bool arrivesLast(uint32_t *arrivals, int32_t count) {
+DEV bool arrivesLast(uint32_t *arrivals, int32_t count, int32_t own = 1) {
   __syncwarp();
   int32_t isLast = 0;
   if (threadIdx.x % 32 == 0) { // what it orders is ordered for the warp
-    isLast = static_cast<int32_t>(ptx::addGlobalInOrder(arrivals, 1)) + 1 == count;
+    isLast = static_cast<int32_t>(ptx::addGlobalInOrder(arrivals, own)) + own == count;
     if (isLast)
       ptx::storeCoherent4(arrivals, 0);
   }
@@ -255,8 +255,10 @@ template <class K> struct Cursor {
   }
 };
 
-template <class K>
-DEV void computePiece(const ParamsOf<K> &p, const Piece<K> &piece, const Line<K> &line, uint32_t shared) {
+// compute(line, unit, part, quota) for each part of a unit in the piece.
+template <class K, class Compute>
+DEV void computePiece(const ParamsOf<K> &p, const Piece<K> &piece, const Line<K> &line, uint32_t shared,
+                      const Compute &compute) {
   const uint32_t parked = shared + K::kSmemControl;
   Cursor<K> cursor;
   cursor.piece = piece;
@@ -280,7 +282,7 @@ DEV void computePiece(const ParamsOf<K> &p, const Piece<K> &piece, const Line<K>
       __syncthreads();
       park(parked, cursor);
     }
-    computeUnit(p, cursor.line, unit, part, cursor.piece.quota, shared);
+    compute(cursor.line, unit, part, cursor.piece.quota);
     if (isLast)
       return;
     unpark(parked, cursor);
@@ -288,20 +290,29 @@ DEV void computePiece(const ParamsOf<K> &p, const Piece<K> &piece, const Line<K>
 }
 
 // A kernel, and what its parts are templates on: the traits, what follows from them, and the pattern.
-template <class Traits, class P>
+template <class Traits, class P, bool IsInvariant = false>
 struct PortableDecode
     : RowStateShape<KeySlices<SoftmaxNumbers<KeyProductShape<WarpProductShape<WarpBlock<ElementNumbers<Traits>>>>>>> {
   using K = PortableDecode;
   using Pattern = P;
-  using Params = DecodeParams<K, Traits::kShares != 0>;
+  using Params = DecodeParams<K, Traits::kShares != 0, IsInvariant>;
+  static constexpr bool kIsInvariant =
+      IsInvariant; // bits of a sequence do not depend on the batch (portable_decode_invariant.cuh)
 
   DEV static void run(const Params &p) {
     const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
+    computeBlock(p, shared, [&](const Line<K> &line, int32_t unit, const UnitPart &part, int64_t quota) {
+      computeUnit(p, line, unit, part, quota, shared);
+    });
+  }
+
+protected:
+  template <class Compute> DEV static void computeBlock(const Params &p, uint32_t shared, const Compute &compute) {
     const BlockWords words(shared + K::kSmemControl);
     Line<K> line;
     const Piece<K> piece = findPiece(p, words, line);
     if (!piece.isEmpty())
-      computePiece(p, piece, line, shared);
+      computePiece(p, piece, line, shared, compute);
   }
 
 private:

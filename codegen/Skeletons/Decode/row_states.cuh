@@ -89,18 +89,28 @@ template <class K> struct BlockStates {
 
 // The warp has all columns.
 template <class States, class K>
+DEV void storePairs(const States &to, int32_t state, const RowState<K> &rows, int half) {
+#pragma unroll
+  for (int pair = 0; pair < K::kValuePairs; ++pair) {
+    const float (&low)[4] = rows.out[0][2 * pair], (&high)[4] = rows.out[0][2 * pair + 1];
+    to.store16(state, States::pairOffset(half, pair) + lanePlace(16), low[2 * half], low[2 * half + 1], high[2 * half],
+               high[2 * half + 1]);
+  }
+}
+
+template <class States, class K>
+DEV void storeHalf(const States &to, int32_t state, const RowState<K> &rows, int half) {
+  storePairs(to, state, rows, half);
+  to.store8(state, States::endOffset(half) + lanePlace(8), rows.rowMax[0][half], rows.sum[0][half]);
+}
+
+template <class States, class K>
 DEV void storeRows(const States &to, int32_t state, const RowState<K> &rows, bool hasUpperHalf) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (half == 1 && !hasUpperHalf)
       return;
-#pragma unroll
-    for (int pair = 0; pair < K::kValuePairs; ++pair) {
-      const float (&low)[4] = rows.out[0][2 * pair], (&high)[4] = rows.out[0][2 * pair + 1];
-      to.store16(state, States::pairOffset(half, pair) + lanePlace(16), low[2 * half], low[2 * half + 1],
-                 high[2 * half], high[2 * half + 1]);
-    }
-    to.store8(state, States::endOffset(half) + lanePlace(8), rows.rowMax[0][half], rows.sum[0][half]);
+    storeHalf(to, state, rows, half);
   }
 }
 

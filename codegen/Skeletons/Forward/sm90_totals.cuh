@@ -48,7 +48,8 @@ public:
 
 private:
   static constexpr uint32_t kPieceOfAllBytes = kWarpgroupThreads * 16;
-  static constexpr int kTogether = 2; // tiles that a thread has registers for beside all else
+  static constexpr int kTogether =
+      K::Values::kAreTurned ? 2 : 1; // tiles that a thread has registers for beside all else
 
   // The last piece: what totals are relative to, and their sums of weights.
   struct Ends {

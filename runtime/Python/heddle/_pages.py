@@ -35,6 +35,7 @@ class PagesSpec(NamedTuple):
     shared_k: Any = None
     k_origins: Any = None
     whole_k: Any = None
+    batch_invariant: bool = False
 
     @property
     def name(self):
@@ -42,11 +43,13 @@ class PagesSpec(NamedTuple):
 
     @property
     def kind(self):
-        return _kinds.kinds()["decode" if self.shared_k is None else "cascade"]
+        return _kinds.kinds()["decode_invariant" if self.batch_invariant else "decode" if self.shared_k is None else "cascade"]
 
     def settled(self):
         """With a Pattern: where sequences are parts of a whole, the one whose calls are parts."""
         pattern = patterns.resolved(self.pattern)
+        if self.batch_invariant and self.shared_k is not None:
+            raise bad("shared_k: expected None beside batch_invariant=True: what is shared depends on the batch")
         if self.k_origins is not None or self.whole_k is not None:
             if self.shared_k is not None:
                 raise bad("shared_k: expected None beside k_origins and whole_k")
@@ -67,7 +70,7 @@ class PagesSpec(NamedTuple):
         """Of the pattern: `others` are what the call takes beside these."""
         seqused_k = {} if self.name == "paged_attention" else dict(seqused_k=self.seqused_k)
         options = dict(cu_seqlens_q=self.cu_seqlens_q, **seqused_k, shared_k=self.shared_k, k_origins=self.k_origins, whole_k=self.whole_k, scale=self.scale, out=self.out, lse=self.lse, stream=self.stream,
-                       descale=self.descale, **others)
+                       descale=self.descale, batch_invariant=self.batch_invariant or None, **others)
         self.pattern.refuse_unclear(self.name, [name for name, value in options.items() if value is not None])
 
 

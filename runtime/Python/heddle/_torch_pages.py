@@ -25,7 +25,7 @@ def _prepare(spec):
 
 
 def _key(spec):
-    parts = ["decode", spec.pattern, spec.scale]
+    parts = ["decode", spec.pattern, spec.scale, spec.batch_invariant]
     for name, tensor in (*spec.given().items(), ("out", spec.out), ("lse", spec.lse)):
         parts += (name, *(_torch.tensor_key(tensor) if tensor is not None else ()))
     return _torch.whole_key(parts, spec.arguments)

@@ -6,7 +6,7 @@ from . import _torch_op, _torch_pages
 from ._pages import INTEGERS, PagesSpec
 from .errors import InvalidArgumentError
 
-_PAGES = f"Tensor q, Tensor k, Tensor v, {', '.join('Tensor? ' + name for name in INTEGERS)}, {_torch_op.CALL}"
+_PAGES = f"Tensor q, Tensor k, Tensor v, {', '.join('Tensor? ' + name for name in INTEGERS)}, bool batch_invariant, {_torch_op.CALL}"
 _Node = _torch_op.node_of("_PagesNode", _PAGES)
 
 
@@ -16,7 +16,8 @@ def paged_op(*given, **named):
     node = _Node(*given, **named)
     made = _torch_op.pattern_of(node)
     q, k, v, *integers = (each if each is None else each.detach() for each in node[:3 + len(INTEGERS)])
-    spec = PagesSpec(q, k, v, pattern=made, scale=node.scale, arguments=_torch_op.arguments_of(node, made), **dict(zip(INTEGERS, integers)))
+    spec = PagesSpec(q, k, v, pattern=made, scale=node.scale, arguments=_torch_op.arguments_of(node, made), batch_invariant=node.batch_invariant,
+                     **dict(zip(INTEGERS, integers)))
     return _torch_pages.attention(spec.settled(), True)
 
 
@@ -32,5 +33,5 @@ def attention(spec, return_lse):
     """The call as a node of a graph."""
     if spec.out is not None or spec.lse is not None or spec.descale is not None:
         raise InvalidArgumentError(f"{spec.name}: out=, lse= and descale= are for calls outside of torch.compile and torch.export")
-    out, lse = torch.ops.heddle.paged_attention(spec.q, spec.k, spec.v, *spec.integers(), *_torch_op.parts(spec))
+    out, lse = torch.ops.heddle.paged_attention(spec.q, spec.k, spec.v, *spec.integers(), spec.batch_invariant, *_torch_op.parts(spec))
     return (out, lse) if return_lse else out

@@ -20,7 +20,7 @@ Scales = Optional[Tuple[Any, Any]]
 
 def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: PatternLike, *, cu_seqlens_q=None, shared_k=None,
                     k_origins=None, whole_k=None, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
-                    **arguments: Any):
+                    batch_invariant: bool = False, **arguments: Any):
     """Attention of each sequence's queries over exactly the keys of its own that the pattern keeps.
 
     q             [sequences, seqlen_q, heads, head_dim]; or, with cu_seqlens_q, [1, rows, heads, head_dim]
@@ -41,6 +41,9 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     pattern       as in heddle.attention. The queries of a sequence are its last positions, whatever the pattern says of q_origin
     descale       what elements of k_cache and v_cache of e4m3 are multiplied by: two fp32 tensors [sequences, kv_heads] of positive numbers, or None
                   for 1
+    batch_invariant
+                  True: the bits of the results of a sequence depend on its own queries, keys and length, the pattern and the GPU only, not on what
+                  other sequences there are. Not beside shared_k
     scale, return_lse, out, lse, stream, arguments: as in heddle.attention; lse is fp32 [batch of q, heads, rows of q]
 
     One new token, a tree of drafts and a piece of a prompt are all sequences of one call. On a GPU nothing waits for it and nothing is planned
@@ -49,12 +52,12 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     offsets and the pages that are read are checked; on a GPU they are the caller's word.
     """
     return _attention(PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments,
-                                descale=descale, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k), return_lse)
+                                descale=descale, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, batch_invariant=batch_invariant), return_lse)
 
 
 def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_len, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, shared_k=None,
                       k_origins=None, whole_k=None, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
-                      **arguments: Any):
+                      batch_invariant: bool = False, **arguments: Any):
     """paged_attention whose tables lie behind each other, as FlashInfer has them.
 
     kv_indptr         int32 [sequences + 1]: the pages of sequence s are kv_indices[kv_indptr[s]] to kv_indices[kv_indptr[s + 1]]
@@ -64,11 +67,12 @@ def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_l
     All else is as in paged_attention.
     """
     return _attention(PagesSpec(q, k_cache, v_cache, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, kv_indptr=kv_indptr,
-                                kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, descale=descale), return_lse)
+                                kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, descale=descale, batch_invariant=batch_invariant), return_lse)
 
 
 def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, k_origins=None, whole_k=None,
-                     scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None, **arguments: Any):
+                     scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None, stream: Optional[int] = None, descale: Scales = None,
+                     batch_invariant: bool = False, **arguments: Any):
     """paged_attention without pages: the keys of a sequence lie behind each other.
 
     k, v          [1, rows, kv_heads, dim], rows of all sequences
@@ -77,7 +81,7 @@ def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_
     All else is as in paged_attention.
     """
     return _attention(PagesSpec(q, k, v, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k,
-                                k_origins=k_origins, whole_k=whole_k, descale=descale), return_lse)
+                                k_origins=k_origins, whole_k=whole_k, descale=descale, batch_invariant=batch_invariant), return_lse)
 
 
 def _attention(spec, return_lse):

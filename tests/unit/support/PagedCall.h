@@ -1,5 +1,5 @@
 //===- PagedCall.h - a call of sequences with random inputs -----*- C++ -*-===//
-// Owns how tests make calls of kinds decode and cascade: sequences of given lengths, whose keys lie in pages in random order, or in rows;
+// Owns how tests make calls of kinds decode, decode_invariant and cascade: sequences of given lengths, whose keys lie in pages in random order, or in rows;
 // what a sequence is as a dense call; and the results of the processors and of a kernel on the host.
 //===----------------------------------------------------------------------===//
 #ifndef HEDDLE_TESTS_UNIT_SUPPORT_PAGEDCALL_H
@@ -15,7 +15,8 @@
 
 namespace heddle::test {
 
-inline const Kind kDecode = {KindBase::decode}, kCascade = {KindBase::cascade};
+inline const Kind kDecode = {KindBase::decode}, kCascade = {KindBase::cascade},
+                  kDecodeInvariant = {KindBase::decodeInvariant};
 
 /// lists: each kv head has a table of its own, of fewer keys from head to head. usedRows: lengths say how many count.
 /// indices: tables lie behind each other.
@@ -36,7 +37,8 @@ struct PagedShape {
   DType outDType() const { return out.value_or(dtype); }
   std::vector<int> shared = {}; ///< keys in the same pages as those of the sequence before; empty: of kind decode
 
-  const Kind &kind() const { return shared.empty() ? kDecode : kCascade; }
+  bool isInvariant = false;
+  const Kind &kind() const { return isInvariant ? kDecodeInvariant : shared.empty() ? kDecode : kCascade; }
   bool isInRows() const { return lie == Keys::rows || lie == Keys::usedRows; }
   int64_t tables() const { return lie == Keys::lists ? kvHeads : 1; }
   /// Keys that sequences have to one kv head after the other.
@@ -155,6 +157,39 @@ struct PagedCall {
         const float wanted = expected.lse.get(head * rows + row);
         CHECK(std::memcmp(&own, &wanted, sizeof own) == 0);
       }
+  }
+
+  /// Row `row` on of a sequence becomes those of another call, and so do its keys, of which both have as many.
+  void take(size_t sequence, const PagedCall &from, size_t other, int row = 0) {
+    const size_t ofRow = size_t(asked.heads * asked.headDim * dtypeBytes(asked.dtype));
+    std::memcpy(inputs.q.data.data() + rowBytes(sequence, asked.headDim),
+                from.inputs.q.data.data() + from.rowBytes(other, asked.headDim) + size_t(row) * ofRow,
+                size_t(asked.rows[sequence]) * ofRow);
+    for (Role role : {Role::k, Role::v}) {
+      HostTensor &own = inputs.of(role);
+      const size_t ofKey = size_t(own.shape[2] * own.shape[3] * dtypeBytes(own.dtype));
+      for (int key = 0; key < asked.keys[sequence]; ++key)
+        std::memcpy(own.data.data() + size_t(placeOf(sequence, key)) * ofKey,
+                    from.inputs.of(role).data.data() + size_t(from.placeOf(other, key)) * ofKey, ofKey);
+    }
+    for (Role role : {Role::descaleK, Role::descaleV})
+      for (int64_t head = 0; inputs.isGiven(role) && head < asked.kvHeads; ++head)
+        inputs.of(role).set(int64_t(sequence) * asked.kvHeads + head,
+                            from.inputs.of(role).get(int64_t(other) * asked.kvHeads + head));
+  }
+
+  /// Of rows [first, end) of a sequence: out, and lse of one head after the other.
+  std::vector<std::byte> bytesOf(const RoleTensors &results, size_t sequence, int first, int end) const {
+    const auto ofRow = long(asked.heads * asked.valueDim * dtypeBytes(asked.outDType()));
+    const auto out = results.out.data.begin() + long(rowBytes(sequence, asked.valueDim));
+    std::vector<std::byte> bytes(out + first * ofRow, out + end * ofRow);
+    const int64_t batch = asked.isRagged ? 0 : int64_t(sequence);
+    for (int64_t head = 0; head < asked.heads; ++head) {
+      const int64_t row = (batch * asked.heads + head) * inputs.sizes.seqlenQ + firstRow(sequence);
+      const auto lse = results.lse.data.begin() + long(row * 4);
+      bytes.insert(bytes.end(), lse + first * 4L, lse + end * 4L);
+    }
+    return bytes;
   }
 
   HostCall hostCall(RoleTensors &results, int64_t processors) const {

@@ -1,0 +1,204 @@
+// Parts of a unit that one block has, where what comes of each lies, and how they become one. Eight neighbouring parts are a
+// team. States of parts are added to that of their team, and those of teams to that of the unit, one behind the other in the
+// order of the keys: by the block that has all of them, or by the one that arrives last, so bits do not depend on who does it.
+#pragma once
+
+#include "Decode/decode_layout.cuh"
+#include "Decode/decode_pieces.cuh"
+#include "Decode/row_states.cuh"
+
+namespace heddle {
+
+// Parts [first, end) of the `parts` of a unit, which a block has; who has the first part of the unit and, of the teams that the
+// block has the first and the last parts of, theirs.
+struct PartRun {
+  int32_t first, end, parts, work; // work of a part
+  int32_t blockOfUnit, blockOfFirstTeam, blockOfLastTeam, unused;
+
+  DEV PartRun() {}
+  // Of the tiles that the deal gives a block: a part is whose its last tile is.
+  template <class Line, class Tiles>
+  DEV PartRun(const Line &line, const Tiles &dealt) : parts(line.parts), work(line.partWork), unused(0) {
+    first = dealt.first == 0 ? 0 : quickQuotient(dealt.first, work);
+    const int32_t behind = dealt.end - first * work; // of one part, often
+    if (dealt.end == dealt.tiles)
+      end = parts;
+    else
+      end = min(parts, behind < 2 * work ? first + (behind >= work) : quickQuotient(dealt.end, work));
+  }
+  // The unit begins at `unitFirst` where work is dealt out. Of what is cut, whose first part is not the last one.
+  DEV void findBlocks(int64_t unitFirst, int64_t quota) {
+    const bool isOneOfEach = quota == work && unitFirst + first * work == blockIdx.x * quota;
+    const auto blockOfPart = [&](int32_t part) {
+      return isOneOfEach ? static_cast<int32_t>(blockIdx.x) - (first - part)
+                         : blockOf(unitFirst + (part + 1) * work - 1, quota);
+    };
+    blockOfUnit = blockOfFirstTeam = blockOfLastTeam = blockOfPart(0);
+    if (teamOf(first) > 0)
+      blockOfFirstTeam = blockOfLastTeam = blockOfPart(firstOfTeam(teamOf(first)));
+    if (teamOf(end - 1) > teamOf(first))
+      blockOfLastTeam = blockOfPart(firstOfTeam(teamOf(end - 1)));
+  }
+
+  DEV bool isEmpty() const { return first >= end; }
+  DEV bool isWhole() const { return first == 0 && end == parts; }
+  DEV int32_t allWork() const { return end == parts ? kNoTile : (end - first) * work; }
+  DEV int32_t teams() const { return ceilDiv(parts, decode::kFanIn); }
+  DEV static int32_t teamOf(int32_t part) { return part / decode::kFanIn; }
+  DEV static int32_t firstOfTeam(int32_t team) { return team * decode::kFanIn; }
+  DEV int32_t endOfTeam(int32_t team) const { return min(firstOfTeam(team + 1), parts); }
+  DEV bool hasTeam(int32_t team) const { return firstOfTeam(team) >= first && endOfTeam(team) <= end; }
+  DEV bool endsTeam(int32_t part) const { return part + 1 == endOfTeam(teamOf(part)); }
+  // Of a team that the block has some parts of.
+  DEV int32_t blockOfTeam(int32_t team) const { return team == teamOf(first) ? blockOfFirstTeam : blockOfLastTeam; }
+};
+
+// States of a group in the workspace, one in each of the slots that follow each other there.
+template <class K> struct SlotStates {
+  static constexpr int kStatesAtOnce = decode::kFanIn;
+  static constexpr int kHalf = decode::blockHalfBytes(K::kValueDim, K::kWarps);
+  char *first;
+  int64_t slotBytes;
+
+  DEV static int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalf + pair * decode::kPairBytes; }
+  DEV static int32_t endOffset(int32_t half) {
+    return pairOffset(half, K::kValuePairs) + ptx::rereadThreadIndex() / 32 * decode::kEndBytes;
+  }
+  DEV char *at(int32_t state, int32_t offset) const { return first + (state * slotBytes + offset); }
+  DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
+    ptx::loadGlobal16(at(state, offset), values);
+  }
+  DEV void load8(int32_t state, int32_t offset, float (&values)[2]) const {
+    ptx::loadGlobal8(reinterpret_cast<const float *>(at(state, offset)), true, values);
+  }
+  DEV void store16(int32_t state, int32_t offset, float a, float b, float c, float d) const {
+    ptx::storeGlobal16(at(state, offset), true, a, b, c, d);
+  }
+  DEV void store8(int32_t state, int32_t offset, float a, float b) const {
+    ptx::storeGlobal8(at(state, offset), true, __float_as_uint(a), __float_as_uint(b));
+  }
+};
+
+// Slots of blocks: the parts of a team that begins in the block and does not end there; the teams of such a unit; and sums
+// that nobody else looks at.
+template <class K> struct Slots {
+  const ParamsOf<K> &p;
+
+  DEV SlotStates<K> ofPart(int32_t block, int32_t number, int32_t group) const { return at(block, number, group); }
+  DEV SlotStates<K> ofTeam(int32_t block, int32_t team, int32_t group) const {
+    return at(block, decode::kFanIn + team, group);
+  }
+  // `level` 0: of a team, 1: of a unit.
+  DEV SlotStates<K> ofSum(int32_t level, int32_t group) const {
+    return at(blockIdx.x, static_cast<int32_t>(p.slotsOfBlock) - decode::kSumsOfBlock + level, group);
+  }
+  DEV uint32_t *arrivals(int32_t block, int32_t level) const {
+    return p.arrivals + (block * decode::kArrivalSteps + level) * K::kWarps + threadIdx.x / 32;
+  }
+
+private:
+  DEV SlotStates<K> at(int32_t block, int32_t slot, int32_t group) const {
+    constexpr int kBytes = decode::blockStateBytes(K::kValueDim, K::kWarps);
+    return {p.states + ((block * p.slotsOfBlock + slot) * p.slotBytes + group * kBytes), p.slotBytes};
+  }
+};
+
+// What the state of the keys before counts, and that of the next ones. The first row maximum, and that of both, are whole.
+struct NextWeights {
+  float whole, before, next;
+
+  DEV NextWeights(float rowMaxBefore, float rowMax)
+      : whole(ceilf(fmaxf(rowMaxBefore, rowMax))), before(powerOfTwo(rowMaxBefore - whole)),
+        next(weightOfState(rowMax, whole)) {}
+};
+
+// The state of the next keys.
+template <class K>
+DEV void addNext(ColumnShare<K> &share, float rowMax, float sum, const float (&values)[K::kPairsOfWarp][4]) {
+  const NextWeights weights(share.rowMax, rowMax);
+  scaleShare(share, weights.before);
+  share.rowMax = weights.whole;
+  addState(share, weights.next, sum, values);
+}
+
+// The sum of `count` states in their order. Several are on their way before the first is used; behind the last one it is that
+// again, which counts nothing.
+template <class K, class States>
+DEV void sumStates(ColumnShare<K> &share, const States &from, int32_t count, int32_t half) {
+  constexpr int kAtOnce = States::kStatesAtOnce;
+  const LanePlaces<K, States> places(half);
+  clearShare(share);
+#pragma unroll 1
+  for (int32_t first = 0; first < count; first += kAtOnce) {
+    float end[kAtOnce][2], values[kAtOnce][K::kPairsOfWarp][4];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      loadState(from, min(first + i, count - 1), places, end[i], values[i]);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      addNext(share, first + i < count ? end[i][0] : kNoRowMax, end[i][1], values[i]);
+  }
+}
+
+// Sums of a thread in shared memory.
+template <class K> struct ThreadSums {
+  static constexpr int kHalfBytes = (K::kPairsOfWarp * 16 + 8) * K::kThreads;
+  uint32_t address;
+
+  DEV void load(ColumnShare<K> &share, int32_t half) const {
+#pragma unroll
+    for (int i = 0; i < K::kPairsOfWarp; ++i) {
+      int32_t words[4];
+      ptx::loadShared16(place(half, i, 16), words);
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        share.out[i][e] = __int_as_float(words[e]);
+    }
+    int32_t words[2];
+    ptx::loadShared8(place(half, K::kPairsOfWarp, 8), words);
+    share.rowMax = __int_as_float(words[0]), share.sum = __int_as_float(words[1]);
+  }
+  DEV void store(const ColumnShare<K> &share, int32_t half) const {
+#pragma unroll
+    for (int i = 0; i < K::kPairsOfWarp; ++i)
+      ptx::storeShared16(place(half, i, 16), __float_as_int(share.out[i][0]), __float_as_int(share.out[i][1]),
+                         __float_as_int(share.out[i][2]), __float_as_int(share.out[i][3]));
+    ptx::storeShared8(place(half, K::kPairsOfWarp, 8), __float_as_int(share.rowMax), __float_as_int(share.sum));
+  }
+
+private:
+  DEV uint32_t place(int32_t half, int32_t i, int32_t bytes) const {
+    return address + half * kHalfBytes + i * K::kThreads * 16 + ptx::rereadThreadIndex() * bytes;
+  }
+};
+
+// Rows of a warp, all columns of them, in the workspace: row maxima and sums once for each warp that joins columns.
+template <class K> DEV void storeRowsOfWarp(const SlotStates<K> &to, const RowState<K> &rows, int half) {
+  storePairs(to, 0, rows, half);
+#pragma unroll
+  for (int warp = 0; warp < K::kWarps; ++warp)
+    to.store8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + warp * decode::kEndBytes + lanePlace(8),
+              rows.rowMax[0][half], rows.sum[0][half]);
+}
+
+// `rows` become the sum of what lies there and them: what addNext makes of shares. A lane finds what it left there itself.
+template <bool IsFirst, class K> DEV void addRowsBefore(const SlotStates<K> &from, RowState<K> &rows, int half) {
+  float end[2] = {kNoRowMax, 0.f}, before[4] = {0.f, 0.f, 0.f, 0.f};
+  if constexpr (!IsFirst)
+    from.load8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + lanePlace(8), end);
+  const NextWeights weights(end[0], rows.rowMax[0][half]);
+  rows.rowMax[0][half] = weights.whole;
+  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, end[1] * weights.before);
+#pragma unroll
+  for (int pair = 0; pair < K::kValuePairs; ++pair) {
+    if constexpr (!IsFirst)
+      from.load16(0, SlotStates<K>::pairOffset(half, pair) + lanePlace(16), before);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      float &value = rows.out[0][2 * pair + e / 2][2 * half + e % 2];
+      value = fmaf(value, weights.next, before[e] * weights.before);
+    }
+  }
+}
+
+} // namespace heddle
