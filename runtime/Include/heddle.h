@@ -178,8 +178,7 @@ typedef struct heddle_attention_args {
    * of keys are for the pattern those of the sequence, and its batch is the sequence. Pages that the pattern keeps nothing
    * of are not read, nor are their entries in page_table. Lengths, offsets and tables are read by the launch: they may
    * change between launches and are the caller's word, but lengths beyond max_pages pages are cut there and those below 0
-   * are 0, and offsets are cut likewise; calls on the processors look at them. Kind "decode_invariant": the same, and bits of
-   * a sequence depend on its queries, keys and length, the pattern, the kernel and the GPU only, not on other sequences. */
+   * are 0, and offsets are cut likewise; calls on the processors look at them. "decode_invariant": bits of a sequence do not depend on others. */
   int32_t sequences, max_pages;
   /* Kinds "quantize" and "quantize_rotated", else zero: e4m3 tensors of the shapes of q, k and v, which are bf16, fp16 or fp32, written completely
    * with descale_q, descale_k and descale_v, none of them null. A descale is that of a (batch, head): its largest finite
