@@ -9,6 +9,7 @@
 #include "Ptx/tensor_copy.cuh"
 #include "Shared/pattern_context.cuh"
 #include "Shared/rate_maps.cuh"
+#include "Shared/sm90_block.cuh"
 
 namespace heddle {
 
