@@ -73,10 +73,10 @@ DEV void applyKeepMask(float (&scores)[Rows][Tiles][4], const uint32_t (&kept)[R
       }
 }
 
-// Evaluates the predicate for the two columns of the lane in score tile n.
-template <int Branch, class K>
-DEV void addToKeepMask(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane,
-                       int n) {
+// Evaluates the predicate for the two columns of the lane in score tile n, and tells take(i, half, e, isKept).
+template <int Branch, class K, class Take>
+DEV void evaluatePredicate(const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane, int n,
+                           const Take &take) {
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
     int32_t key = tile.firstKey + K::Pattern::keyRate(scope.variant, Branch) * K::KeyColumns::keyAt(lane.column, n, e);
@@ -86,8 +86,7 @@ DEV void addToKeepMask(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTi
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
-        bool isKept = keyExists & K::Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
-        kept[i][half] |= static_cast<uint32_t>(isKept) << K::KeyColumns::bitOf(n, e);
+        take(i, half, e, keyExists & K::Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key));
       }
   }
 }
@@ -97,21 +96,10 @@ template <int Branch, class K>
 DEV void maskUnrolled(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane) {
 #pragma unroll
   for (int n = 0; n < K::kScoreTiles; ++n)
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      int32_t key =
-          tile.firstKey + K::Pattern::keyRate(scope.variant, Branch) * K::KeyColumns::keyAt(lane.column, n, e);
-      bool keyExists = key < scope.context.seqlenK;
-#pragma unroll
-      for (int i = 0; i < K::kRowTiles; ++i)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          int32_t position = lane.position + scope.queryRate * (i * 16 + half * 8);
-          bool isKept = keyExists & K::Pattern::keep(scope.context, Branch, position, scope.context.kOrigin + key);
-          float &score = scores[i][n][2 * half + e];
-          score = isKept ? score : -INFINITY;
-        }
-    }
+    evaluatePredicate<Branch>(scope, tile, lane, n, [&](int i, int half, int e, bool isKept) {
+      float &score = scores[i][n][2 * half + e];
+      score = isKept ? score : -INFINITY;
+    });
 }
 
 // A loop keeps long predicates small in code and registers: it only collects one bit for each score.
@@ -124,7 +112,9 @@ DEV void findKeepMaskInLoop(KeepMask<K> &kept, const MaskScope<K> &scope, const 
       kept[i][half] = 0;
 #pragma unroll 1
   for (int n = 0; n < K::kScoreTiles; ++n)
-    addToKeepMask<Branch>(kept, scope, tile, lane, n);
+    evaluatePredicate<Branch>(scope, tile, lane, n, [&](int i, int half, int e, bool isKept) {
+      kept[i][half] |= static_cast<uint32_t>(isKept) << K::KeyColumns::bitOf(n, e);
+    });
 }
 
 // All pairs of the tile are kept whose key exists.
