@@ -27,16 +27,7 @@ struct CascadeKernel {
   void check(const PagedShape &shape, int64_t processors) const {
     INFO(kernel.pattern << kernel.changes << ", page size " << shape.pageSize << ", " << processors << " processors");
     const PagedCall call = callOf(shape);
-    const RoleTensors results = run(call, processors);
-    const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 60);
-    REQUIRE(report.roles.size() == 2);
-    for (const oracle::RoleReport &role : report.roles) {
-      INFO(role.name() << " batch " << role.worst.batch << " head " << role.worst.head << " row " << role.worst.row);
-      CHECK(role.maxError <= role.allowedError);
-    }
-    const RoleTensors again = run(call, processors, BlockOrder::descending);
-    CHECK(again.out.data == results.out.data);
-    CHECK(again.lse.data == results.lse.data);
+    checkPaged(call, 60, [&](const PagedCall &of, BlockOrder order) { return run(of, processors, order); });
   }
 
   /// Whether keys [first, end) of a sequence are found in other tables than its own: the result is the same without

@@ -94,6 +94,23 @@ TEST_CASE("anchored weights that do not fit a byte, and scores that do not fit f
       }
 }
 
+TEST_CASE(
+    "anchored weights behind a tile that moved the row maxima: as many as a tile has keys, all of them the largest") {
+  constexpr int64_t kBefore = 128, kDim = 64;
+  const Forward forward(kernelOf("causal", 0, kDim, kDim, ",block_m=128,block_n=128,stages=2,softmax=1"));
+  Call call = forward.call(sizesOf(300, 300, 1, 1));
+  HostTensor &q = call.inputs.of(Role::q), &k = call.inputs.of(Role::k);
+  for (int64_t i = 0; i < q.elements(); ++i) {
+    q.set(i, 1);
+    k.set(i, i / kDim < kBefore ? -1.0f : 1.0f);
+  }
+  call.inputs.of(Role::descaleQ).set(0, 1), call.inputs.of(Role::descaleK).set(0, 0.5f); // scores of -4 and of 4
+  for (const oracle::RoleReport &role : forward.verify(call, forward.run(call)).roles) {
+    INFO(role.name() << " " << role.worst.row);
+    CHECK(role.maxError <= role.allowedError);
+  }
+}
+
 TEST_CASE("scales of blocks of rows: lengths that end within blocks, groups of heads, batches, head dims") {
   for (int64_t rows : kScaleRows)
     check(kernelOf("causal", rows), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});

@@ -27,16 +27,7 @@ struct PagedKernel {
     shape.valueDim = kernel.valueDim;
     INFO(kernel.pattern << kernel.changes << ", page size " << shape.pageSize << ", " << processors << " processors");
     const PagedCall call(pattern, shape);
-    const RoleTensors results = run(call, processors);
-    const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, 40);
-    REQUIRE(report.roles.size() == 2);
-    for (const oracle::RoleReport &role : report.roles) {
-      INFO(role.name() << " batch " << role.worst.batch << " head " << role.worst.head << " row " << role.worst.row);
-      CHECK(role.maxError <= role.allowedError);
-    }
-    const RoleTensors again = run(call, processors, BlockOrder::descending);
-    CHECK(again.out.data == results.out.data);
-    CHECK(again.lse.data == results.lse.data);
+    checkPaged(call, 40, [&](const PagedCall &of, BlockOrder order) { return run(of, processors, order); });
   }
 
   Kernel kernel;

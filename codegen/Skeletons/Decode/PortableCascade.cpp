@@ -20,12 +20,10 @@ namespace {
 
 using Symbol = LaunchSymbol;
 
-LaunchExpr atLeastOne(const LaunchExpr &size) { return LaunchExpr::apply(LaunchExpr::Op::max, {size, 1}); }
-
 /// Rows of q that groups may have.
 LaunchExpr mostRows() {
-  const LaunchExpr sharing = atLeastOne(floorDiv(Symbol::heads, atLeastOne(Symbol::kvHeads)));
-  const LaunchExpr ofSequence = atLeastOne(floorDiv(LaunchExpr(cascade::kMostRows), sharing));
+  const LaunchExpr sharing = max(floorDiv(Symbol::heads, max(LaunchExpr(Symbol::kvHeads), 1)), 1);
+  const LaunchExpr ofSequence = max(floorDiv(LaunchExpr(cascade::kMostRows), sharing), 1);
   return min(LaunchExpr(Symbol::batch) * Symbol::seqlenQ, LaunchExpr(Symbol::sequences) * ofSequence);
 }
 

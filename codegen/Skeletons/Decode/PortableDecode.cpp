@@ -69,8 +69,6 @@ int64_t leastRegisters(const KernelRequest &request, const DecodeConfig &config)
   return request.valueDim / 2 + request.headDim / 4 + config.chunkN / 2 + config.chunkN / 4 + kOthers;
 }
 
-LaunchExpr atLeastOne(const LaunchExpr &size) { return LaunchExpr::apply(LaunchExpr::Op::max, {size, 1}); }
-
 void appendRole(KernelLaunch &launch, const Kind &kind, Role role) {
   if (kind.find(role))
     launch.appendPointer(role);
@@ -206,10 +204,10 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   launch.appendPointer(states);
   for (Role role : {Role::q, Role::k, Role::v, Role::out})
     appendStrides(launch, role);
-  launch.appendI64(ceilDiv(int64_t(1) << decode::kInverseShift, atLeastOne(Symbol::pageSize)));
+  launch.appendI64(ceilDiv(int64_t(1) << decode::kInverseShift, max(LaunchExpr(Symbol::pageSize), 1)));
   for (Symbol size : {Symbol::sequences, Symbol::heads, Symbol::kvHeads})
     launch.appendI32(size);
-  launch.appendI32(floorDiv(Symbol::heads, atLeastOne(Symbol::kvHeads)));
+  launch.appendI32(floorDiv(Symbol::heads, max(LaunchExpr(Symbol::kvHeads), 1)));
   for (Symbol size : {Symbol::seqlenQ, Symbol::pages, Symbol::pageSize, Symbol::maxPages, Symbol::tables})
     launch.appendI32(size);
   launch.appendScaleLog2();

@@ -17,8 +17,6 @@ namespace {
 
 using Symbol = LaunchSymbol;
 
-LaunchExpr atLeastOne(const LaunchExpr &size) { return LaunchExpr::apply(LaunchExpr::Op::max, {size, 1}); }
-
 class PortableDecodeInvariant final : public Sibling<KindBase::decodeInvariant, portableDecodeSkeleton> {
 public:
   PortableDecodeInvariant() : Sibling("portable_decode_invariant") {}
@@ -42,7 +40,7 @@ LaunchPlan PortableDecodeInvariant::planLaunch(const KernelRequest &request, con
   const DecodeConfig config(ofOther(given));
   LaunchPlan plan = Sibling::planLaunch(request, given);
   KernelLaunch &launch = plan.launches.front();
-  const LaunchExpr kvHeads = atLeastOne(Symbol::kvHeads);
+  const LaunchExpr kvHeads = max(LaunchExpr(Symbol::kvHeads), 1);
   const LaunchExpr parts = max(ceilDiv(launch.grid[0], kvHeads), decode::kFanIn);
   const LaunchExpr slots = ceilDiv(parts, decode::kFanIn) + (decode::kFanIn + decode::kSumsOfBlock);
   const LaunchExpr packed = LaunchExpr(Symbol::seqlenQ) * ceilDiv(Symbol::heads, kvHeads);

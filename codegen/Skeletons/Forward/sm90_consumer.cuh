@@ -226,7 +226,7 @@ private:
     endOutput();
     takeWeights(scores);
     if constexpr (K::kFitsWeights)
-      hasMoved |= refit(scores, ofTile, factor);
+      hasMoved = hasMoved || refit(scores, ofTile, factor);
     addSumsOfTile(rows, ofTile);
     if (hasMoved)
       scaleOutput(rows, factor);
@@ -277,8 +277,8 @@ private:
       releaseKeys();
   }
 
-  // Weights have become bytes already, while exponentials were waited for: seldom do they not fit. Tiles whose maxima were
-  // looked for do.
+  // Weights have become bytes already, while exponentials were waited for: seldom do they not fit. Where row maxima moved
+  // before, they do, and `factor` is what the output waits for.
   DEV bool refit(Scores<K> &scores, RowValues<K> &ofTile, RowValues<K> &factor) {
     if (!mayNotFit<K>(ofTile))
       return false;

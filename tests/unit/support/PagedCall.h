@@ -369,6 +369,20 @@ private:
   }
 };
 
+/// Results against the definition, in `rows` rows, and that they do not depend on the order of blocks: run(call, order).
+template <class Run> void checkPaged(const PagedCall &call, int64_t rows, const Run &run) {
+  const RoleTensors results = run(call, BlockOrder::ascending);
+  const oracle::KindReport report = oracle::verifyCall(call.kindCall(), results, rows);
+  REQUIRE(report.roles.size() == 2);
+  for (const oracle::RoleReport &role : report.roles) {
+    INFO(role.name() << " batch " << role.worst.batch << " head " << role.worst.head << " row " << role.worst.row);
+    CHECK(role.maxError <= role.allowedError);
+  }
+  const RoleTensors again = run(call, BlockOrder::descending);
+  CHECK(again.out.data == results.out.data);
+  CHECK(again.lse.data == results.lse.data);
+}
+
 } // namespace heddle::test
 
 #endif
