@@ -5,11 +5,13 @@
 
 Medians of N (30) launches between events, the L2 flushed before each; standard normal inputs, those of e4m3 with a scale for each head.
 Rates count kept pairs. FlashAttention-3's e4m3 stands beside where $FA3_SO names its library (bench/fa3_plugin.py) and has the pattern.
+`key-major`: v lies so ([batch, kv_heads, dim, seqlen]), where the pattern's keys have no stride.
 `quantised too`: heddle.quantize of q, k and v in bf16, and the e4m3 kernel behind it; its factor is beside bf16's kernel.
 `error`: e4m3's out against bf16's of the same numbers, root mean square, relative.
 """
 import argparse
 import os
+import sys
 
 import heddle
 import torch
@@ -51,6 +53,20 @@ def fa3_call(workload, tensors, scales, out, lse):
     return lambda: fa3.fa3_fwd_e4m3(*tensors, mask.get("causal", False), mask.get("window"), q_scale, *scales[1:], out=out, lse=lse)
 
 
+def key_major(v):
+    """The same elements, keys beside each other in memory."""
+    return v.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+
+
+def key_major_call(low, scales, arguments):
+    """None where keys of the pattern have a stride."""
+    try:
+        return heddle.prepare(*low[:2], key_major(low[2]), descale=scales, **arguments)
+    except heddle.Error as error:
+        print(f"key-major: {error}", file=sys.stderr)
+        return None
+
+
 def measure(name, rounds, turns):
     workload = workloads.find(name)
     shape = (workload.batch, workload.seqlen, workload.heads, workload.head_dim)
@@ -59,6 +75,8 @@ def measure(name, rounds, turns):
     arguments = arguments_of(workload)
     calls = {"bf16": heddle.prepare(*high, **arguments), "e4m3": heddle.prepare(*low, descale=scales, **arguments)}
     attend = calls["e4m3"]
+    if (of_columns := key_major_call(low, scales, arguments)) is not None:
+        calls["columns"] = of_columns
     calls["both"] = lambda: (heddle.quantize(*high), attend())
     wanted, got = (calls[each]().float() for each in ("bf16", "e4m3"))
     error = ((got - wanted).square().mean() / wanted.square().mean()).sqrt().item()
@@ -66,9 +84,17 @@ def measure(name, rounds, turns):
     if peer is not None:
         calls["fa3"] = peer
     ms = turns.medians(calls, rounds)
-    rate = {each: workload.flops / value / 1e9 for each, value in ms.items()}
-    fa3 = f"{rate['fa3']:.0f} | {rate['e4m3'] / rate['fa3']:.2f} x" if "fa3" in rate else "- | -"
-    print(f"| {name} | {ms['bf16']:.3f} | {ms['e4m3']:.3f} | {rate['e4m3']:.0f} | {ms['bf16'] / ms['e4m3']:.2f} x | {ms['both']:.3f} | {ms['bf16'] / ms['both']:.2f} x | {fa3} | {error:.1e} |", flush=True)
+
+
+    def beside(call, other):
+        return f"{ms[other] / ms[call]:.3f} x" if call in ms and other in ms else "-"
+
+    def rate(call):
+        return f"{workload.flops / ms[call] / 1e9:.0f}" if call in ms else "-"
+
+    cells = [name, f"{ms['bf16']:.3f}", f"{ms['e4m3']:.3f}", rate("e4m3"), beside("e4m3", "bf16"), rate("columns"), beside("columns", "bf16"),
+             f"{ms['both']:.3f}", beside("both", "bf16"), rate("fa3"), beside("e4m3", "fa3"), beside("columns", "fa3"), f"{error:.1e}"]
+    print("| " + " | ".join(cells) + " |", flush=True)
 
 
 def main():
@@ -78,7 +104,9 @@ def main():
     options = made.parse_args()
     heddle.configure(first="best")  # the default for this GPU, not a portable one until that is there
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
-    print("| workload | bf16, ms | e4m3, ms | TFLOP/s | beside bf16 | quantised too, ms | beside bf16 | FA3's e4m3, TFLOP/s | beside it | error |\n|---|---|---|---|---|---|---|---|---|---|")
+    columns = ("workload", "bf16, ms", "e4m3, ms", "TFLOP/s", "beside bf16", "key-major, TFLOP/s", "beside bf16", "quantised too, ms", "beside bf16",
+               "FA3's e4m3, TFLOP/s", "beside it", "key-major beside it", "error")
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     turns = Rounds(Gpu())
     for name in options.names or NAMES:
         measure(name, options.rounds, turns)
