@@ -26,8 +26,9 @@ struct Asked {
   bool isInBlocks = request.keepsWholeTiles(kConsumerRows, kConsumerRows);
   bool isOfPart = !request.wholes.empty();
   bool hasShortRows = balance.hasEqualTiles && balance.hasFewTiles && dim > 64;
-  /// Whole tiles without chains of scores.
-  bool keepsAnchors = !request.hasScores && !balance.hasFewTiles && !balance.hasLongRows;
+  /// Without chains of scores, in one piece.
+  bool mayAnchor = !request.hasScores && !balance.hasLongRows;
+  bool keepsAnchors = mayAnchor && !balance.hasFewTiles;
   bool isBoundBySoftmax = request.element().largestExponent() >= kFloatExponent && dim <= 64 && keepsAnchors;
   bool mayBeCut = areFew(balance.queries) && sm90CanSplit(request); // fewer query tiles than SMs
   bool sharesParts = balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;
@@ -42,6 +43,17 @@ struct Asked {
   bool isListed() const { return request.searchesLists; }
   /// Long items fall into parts.
   bool wantsOwnKeys() const { return balance.hasOwnKeys && (balance.hasFewTiles || balance.hasLongRows); }
+  /// Of bytes, a few tiles, too, unless masks need the registers: those of several lattices, of a band across blocks.
+  bool anchorsBytes() const {
+    const bool areBlocks = request.keepsWholeTiles(kMaxKeys, kMaxKeys);
+    const bool hasPlainMasks = request.variants.size() == 1 && (areBlocks || !fitsBand(kMaxKeys));
+    return request.element().isScaled() && request.elements.scaleRows == 0 && mayAnchor &&
+           (keepsAnchors || areBlocks || hasPlainMasks);
+  }
+  /// Whole blocks that rows share with their neighbours. A tile of key-major values is 128 keys.
+  bool sharesBlocks() const {
+    return isInBlocks && mayAnchor && !balance.hasOwnKeys && !isListed() && !request.kind.hasKeyMajorValues;
+  }
   bool fitsBand(int64_t keys) const { return request.keepsTilesInBand(kConsumerRows, keys); }
 };
 
@@ -134,15 +146,22 @@ constexpr Rule kRules[] = {
     {128, isScaled, Tiles{192, 96, 3, 1, 1, 32}},
     {64, isScaled, Tiles{192, 128, 3, 2, 1, 32}},
     {128, [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows; }, {{{&C::turnTaking, 0}}}},
-    // 627 TFLOP/s on random blocks of 128, 425 of 192x64.
+    // A warp that searches lists spills with 32 registers.
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.isListed(); }, Tiles{192, 64, 3, 1, 1, 56}},
+    {64, [](const Asked &asked) { return isScaled(asked) && asked.isListed(); }, Tiles{192, 128, 3, 2, 1, 56}},
+    // 663 TFLOP/s on random blocks of 128, 648 with one query tile, 425 of 192x64.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.isInBlocks; }, Tiles{192, 64, 3, 1, 1, 56}},
-    {128, [](const Asked &asked) { return isScaled(asked) && asked.fitsBand(128); }, Tiles{128, 128, 2, 1, 1, 56}},
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.fitsBand(128); }, Tiles{128, 128, 3, 2, 1, 56}},
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.isListed() && asked.sharesParts && asked.dim > 64; },
+     Tiles{128, 64, 3, 1, 0, 56}},
+    // Rows that share blocks: 579 TFLOP/s on dilated segments of 2,048 keys, 415 with 128x128.
+    {64, [](const Asked &asked) { return isScaled(asked) && asked.sharesBlocks(); }, Tiles{256, 64, 4, 2, 1, 32}},
     {128, [](const Asked &asked) { return isScaled(asked) && isOfFew(asked); }, Tiles{64, 64, 3, 1, 0, 56}},
     {kAny, isScaled, {{{&C::rescaleThreshold, 4}, {&C::softmax, kSoftmaxOnline}, {&C::flushTiles, 20}}}},
-    // Anchors take two registers more, which factors of blocks do not leave. d = 64: 662 TFLOP/s, 605 without.
-    {128,
-     [](const Asked &asked) { return isScaled(asked) && asked.keepsAnchors && asked.request.elements.scaleRows == 0; },
-     {{{&C::softmax, kSoftmaxAnchored}}}},
+    {64, [](const Asked &asked) { return isScaled(asked) && asked.sharesBlocks(); }, {{{&C::flushTiles, 40}}}},
+    // Anchors take two registers more, which factors of blocks do not leave. d = 64: 662 TFLOP/s, 605 without; a window
+    // of 1,024 keys 691, 669 without.
+    {128, [](const Asked &asked) { return asked.anchorsBytes(); }, {{{&C::softmax, kSoftmaxAnchored}}}},
     {128,
      [](const Asked &asked) { return isScaled(asked) && asked.balance.hasEqualTiles && !asked.balance.hasFewTiles; },
      {{{&C::splitLast, 1}}}}, // the last of 5.2 rounds: 838 TFLOP/s without
