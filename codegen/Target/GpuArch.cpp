@@ -53,20 +53,27 @@ int portableSmemBytes() {
 }
 
 const std::vector<GpuModel> &gpuModels() {
-  // name, full name, arch, SMs, MHz, GB/s, bf16 TFLOP/s, L2
+  // name, full name, arch, SMs, MHz, GB/s, bf16 and fp8 TFLOP/s, L2
   static const std::vector<GpuModel> rows = {
-      {"a100", "NVIDIA A100-SXM4-80GB", "sm_80", 108, 1410, 2039, 311.9, 40 * kMiB},
-      {"a10", "NVIDIA A10", "sm_86", 72, 1695, 600, 125.0, 6 * kMiB},
-      {"rtx3090", "NVIDIA GeForce RTX 3090", "sm_86", 82, 1695, 936, 71.0, 6 * kMiB},
-      {"l40s", "NVIDIA L40S", "sm_89", 142, 2520, 864, 362.0, 96 * kMiB},
-      {"rtx4090", "NVIDIA GeForce RTX 4090", "sm_89", 128, 2520, 1008, 165.2, 72 * kMiB},
-      {"h100", "NVIDIA H100 80GB HBM3", "sm_90a", 132, 1830, 3350, 989.4, 50 * kMiB},
-      {"h200", "NVIDIA H200", "sm_90a", 132, 1830, 4800, 989.4, 50 * kMiB},
-      {"b200", "NVIDIA B200", "sm_100", 148, 1850, 8000, 2250.0, 126 * kMiB},
-      {"b300", "NVIDIA B300", "sm_103", 148, 1850, 8000, 2250.0, 126 * kMiB},
-      {"rtx5090", "NVIDIA GeForce RTX 5090", "sm_120", 170, 2407, 1792, 209.5, 96 * kMiB},
+      {"a100", "NVIDIA A100-SXM4-80GB", "sm_80", 108, 1410, 2039, 311.9, 0.0, 40 * kMiB},
+      {"a10", "NVIDIA A10", "sm_86", 72, 1695, 600, 125.0, 0.0, 6 * kMiB},
+      {"rtx3090", "NVIDIA GeForce RTX 3090", "sm_86", 82, 1695, 936, 71.0, 0.0, 6 * kMiB},
+      {"l40s", "NVIDIA L40S", "sm_89", 142, 2520, 864, 362.0, 724.0, 96 * kMiB},
+      {"rtx4090", "NVIDIA GeForce RTX 4090", "sm_89", 128, 2520, 1008, 165.2, 330.4, 72 * kMiB},
+      {"h100", "NVIDIA H100 80GB HBM3", "sm_90a", 132, 1830, 3350, 989.4, 1978.8, 50 * kMiB},
+      {"h200", "NVIDIA H200", "sm_90a", 132, 1830, 4800, 989.4, 1978.8, 50 * kMiB},
+      {"b200", "NVIDIA B200", "sm_100", 148, 1850, 8000, 2250.0, 4500.0, 126 * kMiB},
+      {"b300", "NVIDIA B300", "sm_103", 148, 1850, 8000, 2250.0, 4500.0, 126 * kMiB},
+      {"rtx5090", "NVIDIA GeForce RTX 5090", "sm_120", 170, 2407, 1792, 209.5, 419.0, 96 * kMiB},
   };
   return rows;
+}
+
+double GpuModel::matrixTflops(DType dtype) const {
+  constexpr double kPartsOfExact = 3;
+  if (dtype == DType::fp32)
+    return bf16Tflops / kPartsOfExact;
+  return dtype == DType::e4m3 && fp8Tflops > 0 ? fp8Tflops : bf16Tflops;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // architectures that they stand for.
 #pragma once
 
+#include "runtime/Core/DType.h"
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
@@ -19,7 +20,12 @@ struct GpuModel {
   int clockMhz;         ///< the clock at which bf16Tflops holds
   double bandwidthGBps; ///< device memory, 1e9 bytes per second
   double bf16Tflops;    ///< 1e12 FLOP per second
+  double fp8Tflops;     ///< likewise; 0: it has no such products
   int64_t l2Bytes;
+
+  /// Of products of such elements. fp32: exact ones, each of three products of 16-bit parts. e4m3 where there are no products
+  /// of fp8: that of bf16, which its elements become.
+  double matrixTflops(DType dtype) const;
 };
 
 /// All rows; references stay valid for the life of the program.

@@ -10,18 +10,18 @@ namespace {
 /// What data sheets say beyond GpuModel.
 struct Extras {
   std::string_view name;
-  double memoryGiB, watts, fp8Factor;
+  double memoryGiB, watts;
 };
-constexpr Extras kExtras[] = {{"a100", 80, 400, 0},
-                              {"a10", 24, 150, 0},
-                              {"l40s", 48, 350, 2},
-                              {"h100", 80, 700, 2},
-                              {"h200", 141 / 1.0737, 700, 2},
-                              {"b200", 192 / 1.0737, 1000, 2},
-                              {"b300", 288 / 1.0737, 1400, 2},
-                              {"rtx3090", 24, 350, 0},
-                              {"rtx4090", 24, 450, 2},
-                              {"rtx5090", 32, 575, 2}};
+constexpr Extras kExtras[] = {{"a100", 80, 400},
+                              {"a10", 24, 150},
+                              {"l40s", 48, 350},
+                              {"h100", 80, 700},
+                              {"h200", 141 / 1.0737, 700},
+                              {"b200", 192 / 1.0737, 1000},
+                              {"b300", 288 / 1.0737, 1400},
+                              {"rtx3090", 24, 350},
+                              {"rtx4090", 24, 450},
+                              {"rtx5090", 32, 575}};
 
 } // namespace
 
@@ -32,7 +32,7 @@ Result<Accelerator> findAccelerator(const std::string &name) {
       return Accelerator{std::string(model->name),
                          std::string(model->fullName),
                          model->bf16Tflops,
-                         model->bf16Tflops * extras.fp8Factor,
+                         model->fp8Tflops,
                          model->bandwidthGBps,
                          extras.memoryGiB,
                          extras.watts,

@@ -213,7 +213,7 @@ private:
     HEDDLE_ASSIGN(const std::optional<double> flops,
                   keptFlops(run.file, shape, Kind().flopsOfPair(of.headDim, of.valueDim)));
     if (flops)
-      plannedSeconds = *flops / (kEfficiency * gpu->bf16Tflops * 1e12);
+      plannedSeconds = *flops / (kEfficiency * gpu->matrixTflops(source->dtype) * 1e12);
     return {};
   }
 

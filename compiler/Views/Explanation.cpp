@@ -79,7 +79,8 @@ static void explainTime(attn::PatternOp pattern, const ExplainRequest &request, 
     return;
   result.flops = *result.keptPairs * request.batch * request.kind.flopsOfPair(request.headDim, request.valueDim);
   Roofline roofline;
-  roofline.computeMs = double(*result.flops) / (request.gpu->bf16Tflops * 1e9);
+  roofline.matrixTflops = request.gpu->matrixTflops(request.dtype);
+  roofline.computeMs = double(*result.flops) / (roofline.matrixTflops * 1e9);
   roofline.memoryMs = double(result.bytes) / (request.gpu->bandwidthGBps * 1e6);
   roofline.isComputeBound = roofline.computeMs >= roofline.memoryMs;
   roofline.ms = std::max(roofline.computeMs, roofline.memoryMs);

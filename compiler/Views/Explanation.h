@@ -58,8 +58,16 @@ struct PassExplanation {
 };
 
 struct Roofline {
+  double matrixTflops = 0; ///< of the GPU, for products of the call's elements
   double ms = 0, computeMs = 0, memoryMs = 0;
   bool isComputeBound = true;
+};
+
+/// What the tensor cores sum before it goes on in fp32, where they do not sum in fp32 themselves.
+struct SumsExplanation {
+  int64_t keys = 0; ///< of a row, at most
+  double loss =
+      0; ///< the share that sums of as many equal numbers lose, as measured on Hopper; those of weights lose it, too
 };
 
 /// A part of the workspace, by its name in the plan. Regions whose lives do not meet may lie in the same bytes.
@@ -90,6 +98,7 @@ struct Explanation {
   WideInt bytes = 0;                    ///< q, k, v read once, out and lse written once
   std::optional<WorkspaceExplanation> workspace;
   std::string workspaceNote;           ///< why there is none
+  std::optional<SumsExplanation> sums; ///< of the default configuration, for e4m3
   std::vector<PassExplanation> passes; ///< in the order of their launches; none: the pattern has one pass
   std::string whyOnePass;
   std::optional<int64_t> chainedWorkspaceBytes; ///< of the default configuration with `chained_mib` = chainedMib

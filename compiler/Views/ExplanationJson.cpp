@@ -42,6 +42,7 @@ public:
     if (!said.passes.empty())
       root["chained_workspace_bytes"] = optional(said.chainedWorkspaceBytes);
     root["roofline"] = roofline();
+    root["sums"] = said.sums ? Json{{"keys", said.sums->keys}, {"loss", said.sums->loss}} : Json();
     root["variants"] = variants();
     if (withConfigs)
       root["configs"] = configs();
@@ -120,6 +121,7 @@ private:
     if (said.roofline) {
       json["ms"] = said.roofline->ms;
       json["bound"] = said.roofline->isComputeBound ? "compute" : "memory";
+      json["matrix_tflops"] = said.roofline->matrixTflops;
       json["compute_ms"] = said.roofline->computeMs;
       json["memory_ms"] = said.roofline->memoryMs;
     }

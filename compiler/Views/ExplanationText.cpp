@@ -121,13 +121,21 @@ private:
     if (said.workspace)
       for (const RegionExplanation &region : said.workspace->regions)
         line(("  " + region.name).c_str(), bytesText(double(region.bytes)) + " = " + region.formula + " bytes");
+    if (said.sums)
+      line("sums", format("of %s keys at most before they go on in fp32: sums of equal numbers lose %.2g %%",
+                          grouped(said.sums->keys).c_str(), 100 * said.sums->loss));
     if (!said.passes.empty())
       line("chained", chained());
     if (said.roofline)
       line("roofline",
            format("%.4g ms on %s, bound by %s (compute %.4g ms, memory %.4g ms)", said.roofline->ms,
-                  said.gpuFullName.c_str(), said.roofline->isComputeBound ? "the bf16 matrix rate" : "memory bandwidth",
-                  said.roofline->computeMs, said.roofline->memoryMs));
+                  said.gpuFullName.c_str(), boundText().c_str(), said.roofline->computeMs, said.roofline->memoryMs));
+  }
+
+  std::string boundText() const {
+    if (!said.roofline->isComputeBound)
+      return "memory bandwidth";
+    return format("the %s matrix rate, %.4g TFLOP/s", dtypeName(request.dtype), said.roofline->matrixTflops);
   }
 
   /// "2 kernels, rows in 4 and 1 classes: 1,234 visited tiles, workspace 16.8 MiB (chained_mib=32)"

@@ -77,6 +77,35 @@ TEST_CASE("causal attention costs what the formulas say") {
   CHECK(json["variants"][0]["heads"] == 8);
 }
 
+TEST_CASE("the roofline is that of products of the call's elements") {
+  auto file = loaded(pathOf("causal"));
+  ExplainRequest request = requestOf(*file, 8, 8192, 8192);
+  auto tflopsOf = [&](DType dtype) {
+    request.dtype = dtype;
+    const Explanation said = explained(*file, request);
+    REQUIRE(said.roofline);
+    CHECK(said.roofline->computeMs == doctest::Approx(double(*said.flops) / said.roofline->matrixTflops * 1e-9));
+    return said.roofline->matrixTflops;
+  };
+  const double bf16 = tflopsOf(DType::bf16);
+  CHECK(tflopsOf(DType::fp16) == bf16);
+  CHECK(tflopsOf(DType::fp32) == doctest::Approx(bf16 / 3));
+  CHECK(tflopsOf(DType::e4m3) == doctest::Approx(bf16 * 2));
+  request.gpu = *findGpuModel("a100"); // without products of fp8
+  CHECK(tflopsOf(DType::e4m3) == tflopsOf(DType::bf16));
+}
+
+TEST_CASE("what e4m3 loses in the sums of the tensor cores is told of the default configuration") {
+  auto file = loaded(pathOf("causal"));
+  ExplainRequest request = requestOf(*file, 8, 8192, 8192);
+  CHECK_FALSE(explained(*file, request).sums);
+  CHECK(jsonOf(*file, request)["sums"].is_null());
+  request.dtype = DType::e4m3;
+  const nlohmann::json sums = jsonOf(*file, request)["sums"];
+  CHECK(sums["keys"] == 20 * 96); // flush_tiles of block_n keys
+  CHECK(sums["loss"].get<double>() == doctest::Approx(0.007).epsilon(0.01));
+}
+
 TEST_CASE("the workspace of gradients is what its printed formulas give, for other calls as well") {
   auto file = loaded(pathOf("causal"));
   constexpr int kTileRows = 64,

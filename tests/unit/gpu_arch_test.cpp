@@ -35,6 +35,8 @@ TEST_CASE("a model's matrix rate is a plausible number of operations per clock a
     const double power = std::log2(perClock);
     CHECK(std::abs(power - std::round(power)) < 0.03);
     CHECK(perClock > 500);
+    CHECK((model.fp8Tflops == 0 || model.fp8Tflops == doctest::Approx(2 * model.bf16Tflops)));
+    CHECK((model.fp8Tflops > 0) == (*findGpuArch(model.arch))->features.hasFp8Mma);
     CHECK(model.bandwidthGBps >= 600);
     CHECK(model.l2Bytes >= 6 * 1024 * 1024);
     CHECK(findGpuArch(model.arch).isOk());
