@@ -16,7 +16,11 @@ namespace heddle {
 // What a warp copies of a tile.
 template <class Traits> struct KeySlices : Traits {
   static constexpr int kSliceKeys = Traits::kChunkN;
-  static constexpr int kRowsOfLane = kSliceKeys / 8; // four lanes copy a row
+  // As many lanes copy a row as a line has pieces, so that a copy of a warp is of few lines, if rows have whole lines.
+  static constexpr int kLanesOfRow =
+      (Traits::kHeadDim * Traits::kKeyBytes | Traits::kValueDim * Traits::kKeyBytes) % 128 ? 4 : 8;
+  static constexpr int kRowsAtOnce = 32 / kLanesOfRow;
+  static constexpr int kRowsOfLane = kSliceKeys / kRowsAtOnce;
   static constexpr int kKeySliceBytes = kSliceKeys * Traits::kKeyRowBytes;
   static constexpr int kValueSliceBytes = kSliceKeys * Traits::kSmemRowBytesV;
   static_assert(Traits::kBlockN == Traits::kWarps * kSliceKeys, "the warps of a block share a tile");
@@ -93,25 +97,27 @@ DEV uint32_t highProduct(uint32_t a, uint64_t b) {
 // Rows of one tensor in one slice, whose lines stay in the L2 like others or pass through it.
 template <class K, int Dim, int SharedRowBytes, bool ArePassing> struct KeySlice {
   static constexpr int kPieces = Dim * K::kKeyBytes / kPieceBytes;
-  static_assert(kPieces % 4 == 0, "four lanes copy a row");
+  static constexpr int kLanes = K::kLanesOfRow, kRows = K::kRowsAtOnce;
+  static_assert(kPieces % kLanes == 0, "lanes of a row copy as much each");
 
   // `to`: the slot; `from`: where this lane's parts of its rows begin, of those that there are.
   DEV static void load(uint32_t to, const char *const (&from)[K::kRowsOfLane],
                        const bool (&isPresent)[K::kRowsOfLane]) {
-    const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane / 4, piece = lane % 4;
-    const uint32_t first = to + row * SharedRowBytes + (piece ^ row) * kPieceBytes;
-    const uint32_t odd = first ^ (4 * kPieceBytes);
+    const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane / kLanes, piece = lane % kLanes;
 #pragma unroll
-    for (int j = 0; j < K::kRowsOfLane; ++j)
-      loadRow<0>(first + j * 8 * SharedRowBytes, odd + j * 8 * SharedRowBytes, from[j], isPresent[j]);
+    for (int j = 0; j < K::kRowsOfLane; ++j) {
+      const int32_t swizzle = (row + j * kRows) % 8;
+      const uint32_t first = to + (row + j * kRows) * SharedRowBytes + (piece ^ swizzle) * kPieceBytes;
+      loadRow<0>(first, first ^ (4 * kPieceBytes), from[j], isPresent[j]);
+    }
   }
 
 private:
-  // From piece I * 4 on; those of odd I lie where swizzling has them.
+  // From piece I * kLanes on; of four lanes those of odd I lie where swizzling has them.
   template <int I> DEV static void loadRow(uint32_t even, uint32_t odd, const char *from, bool isPresent) {
-    if constexpr (I < kPieces / 4) {
-      constexpr int kOffset = I * 4 * kPieceBytes;
-      const uint32_t to = (I % 2 ? odd : even) + I / 2 * 8 * kPieceBytes;
+    if constexpr (I < kPieces / kLanes) {
+      constexpr int kOffset = I * kLanes * kPieceBytes;
+      const uint32_t to = (kLanes == 4 && I % 2 ? odd : even) + kOffset / 128 * 128;
       if constexpr (ArePassing)
         ptx::copyAsync16OfPassingLineOrZero<kOffset>(to, from, isPresent);
       else
@@ -128,8 +134,8 @@ public:
   // `arePassing`: keys leave the L2 before what else is there.
   DEV PageRing(const Params &p, const Context<K> &context, const Unit<K> &unit, bool arePassing, uint32_t shared)
       : p(p), pages(pagesOf(p, unit.sequence.number, unit.kvHead)), keys(unit.sequence.keys), variant(unit.variant),
-        walk(context, unit), arePassing(arePassing), slot(K::kStages - 1) {
-    const int32_t ofLane = ptx::rereadThreadIndex() % 4 * kPieceBytes;
+        walk(context, unit), arePassing(arePassing), slot(0) {
+    const int32_t ofLane = ptx::rereadThreadIndex() % K::kLanesOfRow * kPieceBytes;
     keyBase =
         static_cast<const char *>(p.k) + static_cast<uint32_t>(unit.kvHead) * p.kStride[2] * K::kKeyBytes + ofLane;
     valueBase =
@@ -143,44 +149,36 @@ public:
     valueSlots = shared + K::kSmemV;
   }
 
-  // Of the unit's work what is `first` and on, at most `work`. All pages are asked for before the first is used;
-  // meanwhile() has a group of copies of its own.
+  // Of the unit's work what is `first` and on, at most `work`. The first pages are asked for before all else; meanwhile() has
+  // a group of copies of its own. All slots but one are filled.
   template <class Meanwhile> DEV void prime(int32_t first, int32_t work, const Meanwhile &meanwhile) {
     left = walk.tilesOf(first, work);
     walk.skip(first);
-    pending[0] = KeyTile::none();
-    RowsOfLane rows[K::kStages - 1];
 #pragma unroll
-    for (int t = 0; t + 1 < K::kStages; ++t) {
-      pending[t + 1] = next();
-      ask(rows[t], pending[t + 1]);
-    }
+    for (int i = 0; i < K::kStages; ++i)
+      pending[i] = KeyTile::none();
+    coming = next();
+    ask(ofComing, coming);
     meanwhile();
     ptx::commitCopies();
-#pragma unroll
-    for (int t = 0; t + 1 < K::kStages; ++t)
-      load(t, rows[t], pending[t + 1]);
-    coming = next();
-    ask(ofComing, coming);
+#pragma unroll 1
+    for (int i = 0; i + 1 < K::kStages; ++i)
+      refill();
   }
 
-  // Waits for the next tile, then refills what nobody uses any more: this warp or, of tall units, the block, which calls
-  // together.
+  // Refills what nobody uses any more, and waits for the next tile. Of tall units the block calls together, and waits first:
+  // all warps use a slot. Else a warp refills its own slices before it waits, so no slot is empty meanwhile.
   template <bool IsTall> DEV KeyTile advance() {
-    ptx::waitCopies<K::kStages - 2>();
-    if constexpr (IsTall)
+    if constexpr (IsTall) {
+      ptx::waitCopies<K::kStages - 2>();
       __syncthreads();
-    else
+      refill();
+    } else {
       __syncwarp();
-#pragma unroll
-    for (int i = 0; i + 1 < K::kStages; ++i)
-      pending[i] = pending[i + 1];
-    pending[K::kStages - 1] = coming;
-    const int freed = slot;
-    slot = slot + 1 == K::kStages ? 0 : slot + 1;
-    load(freed, ofComing, coming);
-    coming = next();
-    ask(ofComing, coming);
+      refill();
+      ptx::waitCopies<K::kStages - 1>();
+      __syncwarp();
+    }
     return pending[0];
   }
 
@@ -193,6 +191,17 @@ public:
   }
 
 private:
+  // The slot becomes that of the tile behind all that are pending, and the next one is used.
+  DEV void refill() {
+#pragma unroll
+    for (int i = 0; i + 1 < K::kStages; ++i)
+      pending[i] = pending[i + 1];
+    pending[K::kStages - 1] = coming;
+    load(slot, ofComing, coming);
+    slot = slot + 1 == K::kStages ? 0 : slot + 1;
+    coming = next();
+    ask(ofComing, coming);
+  }
   DEV KeyTile next() { return left-- > 0 ? walk.next() : KeyTile::none(); }
 
   // Which rows of a tile this lane copies parts of: page and place in it.
@@ -208,10 +217,11 @@ private:
     if (!tile.exists())
       return;
     const int32_t rate = K::Pattern::keyRate(variant, K::Pattern::kBranchCount == 1 ? 0 : tile.branch);
-    const int32_t number = ptx::rereadThreadIndex() / 32 * K::kSliceKeys + ptx::rereadThreadIndex() % 32 / 4;
+    const int32_t number =
+        ptx::rereadThreadIndex() / 32 * K::kSliceKeys + ptx::rereadThreadIndex() % 32 / K::kLanesOfRow;
 #pragma unroll
     for (int j = 0; j < K::kRowsOfLane; ++j) {
-      const int32_t key = tile.firstKey + rate * (number + 8 * j);
+      const int32_t key = tile.firstKey + rate * (number + K::kRowsAtOnce * j);
       rows.isPresent[j] = key < keys;
       const int32_t entry = rows.isPresent[j] ? pageOf(key) : 0;
       rows.row[j] = key - entry * p.pageSize;
