@@ -197,21 +197,30 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   if (request.hasPartsOfSequences())
     for (Role role : {Role::kOrigins, Role::wholeK})
       launch.appendPointer(role);
-  for (Role role : {Role::q, Role::k, Role::v, Role::out, Role::lse, Role::pageTable, Role::sequsedK, Role::cuSeqlensQ,
-                    Role::cuSeqlensK, Role::kvIndptr, Role::kvIndices, Role::kvLastPageLen})
-    appendRole(launch, request.kind, role);
-  launch.appendPointer(arrivals);
-  launch.appendPointer(states);
-  for (Role role : {Role::q, Role::k, Role::v, Role::out})
-    appendStrides(launch, role);
-  launch.appendI64(ceilDiv(int64_t(1) << decode::kInverseShift, max(LaunchExpr(Symbol::pageSize), 1)));
-  for (Symbol size : {Symbol::sequences, Symbol::heads, Symbol::kvHeads})
+  const auto append = [&](Role role) { appendRole(launch, request.kind, role); };
+  for (Symbol size :
+       {Symbol::sequences, Symbol::tables, Symbol::pageSize, Symbol::maxPages, Symbol::heads, Symbol::kvHeads})
     launch.appendI32(size);
   launch.appendI32(floorDiv(Symbol::heads, max(LaunchExpr(Symbol::kvHeads), 1)));
-  for (Symbol size : {Symbol::seqlenQ, Symbol::pages, Symbol::pageSize, Symbol::maxPages, Symbol::tables})
-    launch.appendI32(size);
-  launch.appendScaleLog2();
+  launch.appendI32(Symbol::seqlenQ);
+  for (Role role :
+       {Role::kvIndptr, Role::cuSeqlensQ, Role::sequsedK, Role::cuSeqlensK, Role::pageTable, Role::k, Role::v})
+    append(role);
+  for (Role role : {Role::k, Role::v})
+    appendStrides(launch, role);
+  launch.appendI64(ceilDiv(int64_t(1) << decode::kInverseShift, max(LaunchExpr(Symbol::pageSize), 1)));
+  append(Role::q);
+  appendStrides(launch, Role::q);
+  for (Role role : {Role::kvIndices, Role::kvLastPageLen})
+    append(role);
   appendRuntimeSizes(launch, request);
+  launch.appendI32(Symbol::pages);
+  launch.appendScaleLog2();
+  launch.appendPointer(arrivals);
+  launch.appendPointer(states);
+  for (Role role : {Role::out, Role::lse})
+    append(role);
+  appendStrides(launch, Role::out);
   return plan;
 }
 

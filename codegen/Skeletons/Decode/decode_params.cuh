@@ -13,21 +13,29 @@ template <class K, bool IsPart = K::kWholeKeys >= 0> struct PartFields {
 };
 template <class K> struct PartFields<K, false> {};
 
+// In the order in which a block asks for them: what deals out the work, what finds its keys and queries, and what its results
+// need. The first word of a line of constants that is asked for takes some 300 clocks to come.
 template <class K> struct DecodeFields : OperandsOf<typename K::Pattern>, KeyScales<K>, PartFields<K> {
-  const void *q, *k, *v;
+  int32_t sequences, tables; // tables of each sequence: one, or one for each kv head
+  int32_t pageSize, maxPages, heads, kvHeads, sharingHeads, seqlenQ;
+  const int32_t *kvIndptr, *cuSeqlensQ, *sequsedK,
+      *cuSeqlensK; // null: tables, if any, lie side by side; rows are dense;
+                   // offsets say lengths; keys lie in pages
+  const int32_t *pageTable;
+  const void *k, *v;
+  int64_t kStride[3], vStride[3]; // batch or page, row, head; in elements
+  int64_t pageInverse;            // 2^62 / pageSize, rounded up
+  const void *q;
+  int64_t qStride[3];
+  const int32_t *kvIndices, *kvLastPageLen;
+  int32_t param[kArgumentWords<typename K::Pattern>];
+  int32_t pages;
+  float scaleLog2;
+  uint32_t *arrivals; // zero, and left so
+  char *states;
   void *out;
   float *lse;
-  const int32_t *pageTable, *sequsedK;                 // lengths null: offsets say them
-  const int32_t *cuSeqlensQ, *cuSeqlensK;              // null: rows are dense; keys lie in pages
-  const int32_t *kvIndptr, *kvIndices, *kvLastPageLen; // null: tables, if any, lie side by side
-  uint32_t *arrivals;                                  // zero, and left so
-  char *states;
-  int64_t qStride[3], kStride[3], vStride[3], outStride[3]; // batch or page, row, head; in elements
-  int64_t pageInverse;                                      // 2^62 / pageSize, rounded up
-  int32_t sequences, heads, kvHeads, sharingHeads, seqlenQ, pages, pageSize, maxPages;
-  int32_t tables; // of each sequence: one, or one for each kv head
-  float scaleLog2;
-  int32_t param[kArgumentWords<typename K::Pattern>];
+  int64_t outStride[3];
 };
 
 // Of kernels that know which keys sequences share (PortableCascade.cpp).

@@ -198,7 +198,8 @@ DEV void joinStates(ColumnShare<K> &share, const States &from, int32_t count, in
     for (int i = 0; i < kAtOnce; ++i)
       whole = fmaxf(whole, end[i][0]);
     whole = ceilf(whole);
-    scaleShare(share, weightOfState(share.rowMax, whole));
+    if (first > 0)
+      scaleShare(share, weightOfState(share.rowMax, whole));
     share.rowMax = whole;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)

@@ -5,10 +5,12 @@
 
 namespace heddle {
 
-// 2^exponent for a whole number that is at most 0; 0 below the normal numbers.
+// 2^exponent for a whole number that is at most 0; 0 below the normal numbers. A whole number beside 2^23 is the lowest bits
+// of the sum: what is above them is shifted out.
 DEV float powerOfTwo(float exponent) {
   constexpr int kBias = 127, kMantissaBits = 23;
-  return __int_as_float(static_cast<int32_t>(fmaxf(exponent, -kBias) + kBias) << kMantissaBits);
+  const float biased = fmaxf(exponent, -kBias) + static_cast<float>((1 << kMantissaBits) + kBias);
+  return __uint_as_float(__float_as_uint(biased) << kMantissaBits);
 }
 
 // 2^(row_max - whole) for a whole number not below row_max. What row_max lacks to a whole number itself is one
