@@ -52,6 +52,7 @@ TEST_CASE("lengths, pages of every size, groups of heads; units that one block h
   kernel.check(shapeOf({1, 1, 1}, {0, 1, 300}, 4, 4, 1), 4);
   kernel.check(shapeOf({2, 2}, {600, 257}, 16, 1, 256), 2);
   kernel.check(shapeOf({1}, {1500}, 2, 1, 48), 20); // 12 blocks in two steps
+  kernel.check(shapeOf({1}, {9100}, 2, 1, 64), 70); // 72 blocks: more teams than are joined at once
 }
 
 TEST_CASE("where units are equal blocks have whole ones, if little is lost by it: bits are those of one processor") {
