@@ -69,10 +69,10 @@ const std::vector<GpuModel> &gpuModels() {
   return rows;
 }
 
-double GpuModel::matrixTflops(DType dtype) const {
-  constexpr double kPartsOfExact = 3;
+double GpuModel::matrixTflops(DType dtype, Precision precision) const {
+  constexpr double kProductsOfExact = 3, kBf16OverTf32 = 2;
   if (dtype == DType::fp32)
-    return bf16Tflops / kPartsOfExact;
+    return bf16Tflops / (precision == Precision::exact ? kProductsOfExact : kBf16OverTf32);
   return dtype == DType::e4m3 && fp8Tflops > 0 ? fp8Tflops : bf16Tflops;
 }
 

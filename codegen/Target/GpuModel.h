@@ -2,7 +2,7 @@
 // architectures that they stand for.
 #pragma once
 
-#include "runtime/Core/DType.h"
+#include "runtime/Core/CallShape.h"
 #include "runtime/Core/Status.h"
 
 #include <cstdint>
@@ -23,9 +23,9 @@ struct GpuModel {
   double fp8Tflops;     ///< likewise; 0: it has no such products
   int64_t l2Bytes;
 
-  /// Of products of such elements. fp32: exact ones, each of three products of 16-bit parts. e4m3 where there are no products
-  /// of fp8: that of bf16, which its elements become.
-  double matrixTflops(DType dtype) const;
+  /// Of products of such elements. Exact ones of fp32 are three of 16-bit parts; where there are none of fp8, e4m3 becomes
+  /// bf16.
+  double matrixTflops(DType dtype, Precision precision = Precision::exact) const;
 };
 
 /// All rows; references stay valid for the life of the program.

@@ -55,7 +55,7 @@ Result<RingCall> callOf(const heddle_group_options &options) {
     return Status::invalidArgument("dtype: " + expectedElement(&ElementTraits::isOfCalls, options.dtype));
   call.dtype = *dtype;
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(kGpuOfRates));
-  const double ofSheet = gpu->bf16Tflops * kKernelEfficiency;
+  const double ofSheet = gpu->matrixTflops(*dtype) * kKernelEfficiency;
   call.rates.setKernels(*gpu, givenOr(options.kernel_tflops, ofSheet), ofSheet);
   call.rates.launchUs = kLaunchUs;
   call.rates.linkGBps = givenOr(options.link_gbps, kHostLinkGBps);

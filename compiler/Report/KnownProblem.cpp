@@ -43,6 +43,7 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
   request.headDim = problem.kernel.headDim;
   request.valueDim = problem.kernel.valueDim;
   request.dtype = problem.kernel.elements.q;
+  request.precision = problem.kernel.elements.precision;
   request.tile = {128, 128};
   request.gpu = gpu ? *gpu : &gpuModels().front();
   const Result<views::Explanation> said = views::explain(*problem.file, request);
@@ -53,10 +54,6 @@ Rates PreparedProblem::ratesOn(const DeviceIdentity &device) const {
   rates.flops = double(*said->flops);
   if (!gpu) {
     rates.note = "no data sheet of '" + device.deviceName + "' is known, so there is no roof";
-  } else if (!traitsOf(problem.kernel.elements.q).isPacked()) {
-    rates.note = "the data sheet's rate is that of " +
-                 elementList(&ElementTraits::isPacked, &ElementTraits::name, "and") + ", so there is no roof for " +
-                 dtypeName(problem.kernel.elements.q);
   } else if (said->roofline && said->roofline->ms > 0) {
     rates.roofUs = 1000 * said->roofline->ms;
     rates.isComputeBound = said->roofline->isComputeBound;

@@ -64,18 +64,14 @@ Status setRates(const RingOptions &options, views::RingRequest &request) {
   }
   HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
   rates.launchUs = options.launchUs;
-  const double ofSheet = gpu->bf16Tflops * options.efficiency;
+  const double sheet = gpu->matrixTflops(request.call.dtype), assumed = sheet * options.efficiency;
+  rates.setKernels(*gpu, options.rate.value_or(assumed), assumed);
   if (options.rate) {
-    rates.setKernels(*gpu, *options.rate, traitsOf(request.call.dtype).isPacked() ? ofSheet : 0);
     request.rateNote = "as given";
     return {};
   }
-  if (!traitsOf(request.call.dtype).isPacked())
-    return Status::invalidArgument(std::string("the data sheets here have no rate of ") +
-                                   dtypeName(request.call.dtype) + " kernels: give one with --rate");
-  rates.setKernels(*gpu, ofSheet, ofSheet);
   char note[96];
-  std::snprintf(note, sizeof note, "assumed: %.3g%% of the %.4g of %s", options.efficiency * 100, gpu->bf16Tflops,
+  std::snprintf(note, sizeof note, "assumed: %.3g%% of the %.4g of %s", options.efficiency * 100, sheet,
                 std::string(gpu->fullName).c_str());
   request.rateNote = note;
   return {};

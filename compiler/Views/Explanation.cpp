@@ -79,7 +79,7 @@ static void explainTime(attn::PatternOp pattern, const ExplainRequest &request, 
     return;
   result.flops = *result.keptPairs * request.batch * request.kind.flopsOfPair(request.headDim, request.valueDim);
   Roofline roofline;
-  roofline.matrixTflops = request.gpu->matrixTflops(request.dtype);
+  roofline.matrixTflops = request.gpu->matrixTflops(request.dtype, request.precision);
   roofline.computeMs = double(*result.flops) / (roofline.matrixTflops * 1e9);
   roofline.memoryMs = double(result.bytes) / (request.gpu->bandwidthGBps * 1e6);
   roofline.isComputeBound = roofline.computeMs >= roofline.memoryMs;

@@ -24,6 +24,7 @@ struct ExplainRequest {
   attn::ProblemSizes sizes;
   int64_t batch = 1, kvHeads = 1, headDim = 128, valueDim = 128;
   DType dtype = kDefaultDType;
+  Precision precision = Precision::exact; ///< of products of fp32
   attn::TileShape tile;
   const GpuModel *gpu = nullptr; ///< never null
   Operands operands = {};        ///< tensors that the pattern reads, as far as they are given

@@ -91,6 +91,8 @@ TEST_CASE("the roofline is that of products of the call's elements") {
   CHECK(tflopsOf(DType::fp16) == bf16);
   CHECK(tflopsOf(DType::fp32) == doctest::Approx(bf16 / 3));
   CHECK(tflopsOf(DType::e4m3) == doctest::Approx(bf16 * 2));
+  request.precision = Precision::tf32;
+  CHECK(tflopsOf(DType::fp32) == doctest::Approx(bf16 / 2));
   request.gpu = *findGpuModel("a100"); // without products of fp8
   CHECK(tflopsOf(DType::e4m3) == tflopsOf(DType::bf16));
 }
