@@ -136,31 +136,60 @@ DEV void maskMissingKeys(Scores<K> &scores, const MaskScope<K> &scope, const Key
     }
 }
 
+// Whether what a branch keeps of a tile is found as words, and whether in a loop.
+template <int Branch, class K> constexpr bool kIsWord = kOnlyBandCuts<K> || K::Pattern::kHasKeptColumns[Branch];
 template <int Branch, class K>
-DEV void maskBranch(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, int chunk) {
-  const LanePlace lane(scope, chunk);
-  constexpr bool kHasBits = kOnlyBandCuts<K> || K::Pattern::kHasKeptColumns[Branch];
+constexpr bool kHasWords = K::kTilesAreWhole != 1 && (kIsWord<Branch, K> || K::kCompactMask);
+template <int Branch, class K> constexpr bool allHaveWords() {
+  if constexpr (Branch < K::Pattern::kBranchCount)
+    return kHasWords<Branch, K> && allHaveWords<Branch + 1, K>();
+  return true;
+}
+
+template <int Branch, class K>
+DEV void findWords(KeepMask<K> &kept, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane) {
+  if constexpr (kIsWord<Branch, K>)
+    findKeepMask<Branch>(kept, scope, tile, lane);
+  else
+    findKeepMaskInLoop<Branch>(kept, scope, tile, lane);
+}
+
+template <int Value> struct BranchNumber {
+  static constexpr int value = Value;
+};
+
+// Tells take the branch of the tile, as a constant.
+template <int Branch, class K, class Take> DEV void withBranch(const KeyTile &tile, const Take &take) {
+  if constexpr (Branch + 1 < K::Pattern::kBranchCount) {
+    if (tile.branch != Branch)
+      return withBranch<Branch + 1, K>(tile, take);
+  }
+  take(BranchNumber<Branch>{});
+}
+
+template <int Branch, class K>
+DEV void maskBranch(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, const LanePlace &lane) {
   if constexpr (K::kTilesAreWhole == 1) {
     maskMissingKeys<Branch>(scores, scope, tile, lane);
-  } else if constexpr (!kHasBits && !K::kCompactMask) {
+  } else if constexpr (!kHasWords<Branch, K>) {
     maskUnrolled<Branch>(scores, scope, tile, lane);
   } else {
     KeepMask<K> kept;
-    if constexpr (kHasBits)
-      findKeepMask<Branch>(kept, scope, tile, lane);
-    else
-      findKeepMaskInLoop<Branch>(kept, scope, tile, lane);
+    findWords<Branch>(kept, scope, tile, lane);
     applyKeepMask<typename K::KeyColumns>(scores, kept);
   }
 }
 
-template <int Branch = 0, class K>
-DEV void maskScores(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, int chunk) {
-  if constexpr (Branch + 1 < K::Pattern::kBranchCount) {
-    if (tile.branch != Branch)
-      return maskScores<Branch + 1>(scores, scope, tile, chunk);
+// Branches that all have words share what these do to scores.
+template <class K> DEV void maskScores(Scores<K> &scores, const MaskScope<K> &scope, const KeyTile &tile, int chunk) {
+  const LanePlace lane(scope, chunk);
+  if constexpr (allHaveWords<0, K>()) {
+    KeepMask<K> kept;
+    withBranch<0, K>(tile, [&](auto branch) { findWords<branch.value>(kept, scope, tile, lane); });
+    applyKeepMask<typename K::KeyColumns>(scores, kept);
+  } else {
+    withBranch<0, K>(tile, [&](auto branch) { maskBranch<branch.value>(scores, scope, tile, lane); });
   }
-  maskBranch<Branch>(scores, scope, tile, chunk);
 }
 
 } // namespace heddle
