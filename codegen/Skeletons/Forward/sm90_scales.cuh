@@ -130,7 +130,7 @@ public:
   template <class Of> DEV TileScales<K> ofTile(const Params &p, const Of &of, const KeyTileHeader<K> &tile) const {
     const WorkItem<K> item = of.ownItem();
     const float all = Pattern::kHasScore ? 1.f : p.scaleLog2;
-    const bool isStrided = kKeysMayBeStrided<K> && rateOf(item, tile) > 1;
+    const bool isStrided = isStridedFor(p, item, tile);
     const float *const ofKeys = isStrided ? nullptr : factorsOfKeys(p, item);
     TileScales<K> scales;
 #pragma unroll
@@ -148,8 +148,8 @@ public:
                   const KeyTileHeader<K> &tile) const {
     if constexpr (kKeysMayBeStrided<K>) {
       const WorkItem<K> item = of.ownItem();
-      if (const int32_t rate = rateOf(item, tile); rate > 1)
-        scaleKeys(scores, factorsOfKeys(p, item), tile.firstKey, rate, p.seqlenK);
+      if (isStridedFor(p, item, tile))
+        scaleKeys(scores, factorsOfKeys(p, item), tile.firstKey, rateOf(item, tile), p.seqlenK);
     }
     if constexpr (Pattern::kHasScore)
       scaleRuns(scores, scales);
@@ -159,6 +159,10 @@ private:
   DEV static int32_t blocksOf(int32_t rows) { return (rows + K::kScaleRows - 1) / K::kScaleRows; }
   DEV static int32_t rateOf(const WorkItem<K> &item, const KeyTileHeader<K> &tile) {
     return Pattern::keyRate(item.variant, Pattern::kBranchCount == 1 ? 0 : tile.flags >> flag::kBranch);
+  }
+  // Whether each key finds its factor.
+  DEV static bool isStridedFor(const Params &p, const WorkItem<K> &item, const KeyTileHeader<K> &tile) {
+    return kKeysMayBeStrided<K> && p.descaleK && rateOf(item, tile) > 1;
   }
   // Of the item's kv head; null: all are 1.
   DEV static const float *factorsOfKeys(const Params &p, const WorkItem<K> &item) {
@@ -170,12 +174,12 @@ private:
   }
 
   DEV void scaleKeys(Scores<K> &scores, const float *ofKeys, int32_t firstKey, int32_t rate, int32_t keys) const {
-    const int32_t first = firstKey + rate * static_cast<int32_t>(ptx::rereadThreadIndex() % 4 * 2);
+    const uint32_t first = firstKey + rate * static_cast<int32_t>(ptx::rereadThreadIndex() % 4 * 2), last = keys - 1;
 #pragma unroll
     for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const float ofKey = factorOf(ofKeys, first + rate * (8 * n + e), keys);
+        const float ofKey = ofKeys[min(first + rate * (8 * n + e), last) / K::kScaleRows];
 #pragma unroll
         for (int half = 0; half < 2; ++half)
           scores[0][n][2 * half + e] *= ofRow[half] * ofKey;
