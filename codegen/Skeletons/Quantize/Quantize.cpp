@@ -165,7 +165,7 @@ const std::vector<Constraint> &Quantize::constraints() const {
 }
 
 // Elements wait in shared memory where an SM has room for two blocks of six pieces of 16 KB: of bf16, 32k rows, 16 heads of
-// 128, an H200 takes 188 us so, 271 with a second read. Else 128 KB are under way on an SM, half of them out of the cache,
+// 128, an H200 takes 171 us so, 271 with a second read. Else 128 KB are under way on an SM, half of them out of the cache,
 // of elements of any size; 64 KB where more instructions need more registers.
 KernelConfig Quantize::defaultConfig(const KernelRequest &request) const {
   QuantizeConfig held;

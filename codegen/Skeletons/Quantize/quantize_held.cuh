@@ -5,9 +5,9 @@
 // new one is of these itself, the block has no room for its part of a head: it lets the new one go, and reads it again at
 // the end. So a block waits only where all that it has not measured has higher numbers than what it waits for, which
 // blocks that run have taken: nothing is assumed about how many run at a time. Each thread copies, measures and converts
-// the same elements, so that no barrier is between these. One more warp has no elements: it tells other blocks what the block
-// has found, takes numbers, and asks for heads one piece ahead of the others. Of each piece there is a word, which says by
-// itself that it is there.
+// the same elements, so that no barrier is between these. Two more warps have no elements, and are one piece ahead of the
+// others: one takes numbers and finds where their pieces lie, which takes as long as a piece of 8 KB; the other tells other
+// blocks what the block has found, and asks for heads. Of each piece there is a word, which says by itself that it is there.
 #pragma once
 
 #include "Ptx/async_copy.cuh"
@@ -130,19 +130,28 @@ template <class K> DEV void fill(const QuantizeParams<K> &p, Piece<K> &piece, in
   piece.slot = slot;
 }
 
+// What a thread without elements does: all lanes of one warp ask, one lane of the other takes numbers.
+template <class K> struct ControlPlace {
+  bool isOfControl, asks, tells, takes;
+  DEV ControlPlace() {
+    const int32_t thread = static_cast<int32_t>(threadIdx.x) - K::kUnitThreads;
+    isOfControl = thread >= 0, asks = isOfControl && thread < 32, tells = thread == 0, takes = thread == 32;
+  }
+};
+
 template <class K>
 DEV void convertDropped(const QuantizeParams<K> &p, Piece<K> *pieces, Dropped &dropped, KnownFactor<K> &known) {
-  const int32_t thread = static_cast<int32_t>(threadIdx.x);
+  const ControlPlace<K> own;
   for (int turn = 0;; turn ^= 1) {
     Piece<K> &piece = pieces[turn];
-    if (thread == K::kUnitThreads)
+    if (own.takes)
       fill(p, piece, dropped.pop(), 0);
     __syncthreads();
     if (!piece.place.counters)
       return;
     Unit<K> units[K::kUnits];
     load<true>(piece.place, units); // of the warp without elements: no rows
-    if (thread >= K::kUnitThreads)
+    if (own.asks)
       piece.factor = known.of(piece.place);
     __syncthreads();
     store(p, piece.place, units, piece.factor);
@@ -172,13 +181,12 @@ DEV void walkHeld(const QuantizeParams<K> &p, unsigned char *control, uint32_t s
   static_assert(kPieces * sizeof(Piece<K>) <= quantize::controlBytes(K::kWarps, Slots, K::kScaleRows),
                 "quantize_layout.cuh reserves it");
   Piece<K> *const pieces = reinterpret_cast<Piece<K> *>(control);
-  const int32_t thread = static_cast<int32_t>(threadIdx.x);
-  const bool isOfControl = thread >= K::kUnitThreads, isFirst = thread == K::kUnitThreads;
+  const ControlPlace<K> own;
   Queue underWay, held, spare;
   Dropped dropped = {p.dropped};
   KnownFactor<K> known;
-  int32_t number = 0; // of the first lane of control: the next one
-  if (isFirst) {
+  int32_t number = 0; // of who takes them: the next one
+  if (own.takes) {
     number = static_cast<int32_t>(ptx::addGlobal(p.counters, Ahead + 1));
 #pragma unroll 1
     for (int slot = 0; slot < Ahead; ++slot)
@@ -187,7 +195,7 @@ DEV void walkHeld(const QuantizeParams<K> &p, unsigned char *control, uint32_t s
   __syncthreads();
 #pragma unroll 1
   for (int slot = 0; slot < Ahead; ++slot) {
-    if (!isOfControl)
+    if (!own.isOfControl)
       copyToSlot(pieces[slot], slots);
     underWay.push(slot);
   }
@@ -201,28 +209,29 @@ DEV void walkHeld(const QuantizeParams<K> &p, unsigned char *control, uint32_t s
     Piece<K> &piece = pieces[step.current], &oldest = pieces[step.oldest];
     const int32_t freed = step.isDropped ? piece.slot : step.converts ? oldest.slot : Ahead + held.count;
     Unit<K> units[K::kUnits];
-    if (isFirst) {
+    if (own.takes) {
+      const int32_t next = static_cast<int32_t>(ptx::addGlobal(p.counters, 1)); // under way meanwhile
       fill(p, pieces[step.incoming], number, freed);
-      number = static_cast<int32_t>(ptx::addGlobal(p.counters, 1));
+      number = next;
       if (step.isDropped)
         dropped.push(piece.number);
     }
-    if (isOfControl && step.converts)
+    if (own.asks && step.converts)
       oldest.factor = known.of(oldest.place);
-    if (!isOfControl) {
+    if (!own.isOfControl) {
       ptx::waitCopies<Ahead - 1>();
       loadFromSlot<K>(slots, piece.slot, units);
     }
     if (piece.place.columns)
       measureColumns(p, piece.place, units, columnRows);
-    else if (!isOfControl)
+    else if (!own.isOfControl)
       measure(p, units, piece);
     __syncthreads();
     if (piece.place.columns)
       publishColumns(piece);
-    else if (isFirst && step.isPiece)
+    else if (own.tells && step.isPiece)
       ptx::storeCoherent4(piece.place.found + piece.place.piece, __float_as_uint(largestOfPiece(piece)) + 1);
-    if (!isOfControl) {
+    if (!own.isOfControl) {
       if (step.converts) {
         loadFromSlot<K>(slots, freed, units);
         store(p, oldest.place, units, oldest.factor);

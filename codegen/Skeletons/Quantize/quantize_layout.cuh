@@ -36,8 +36,11 @@ template <class Int> constexpr Int turnedBytes(Int pieceRows, Int dim) {
   return turnedRowWords(pieceRows) * kWordKeys * dim;
 }
 
-// With slots one more has no elements.
-template <class Int> constexpr Int warpsOfBlock(Int warps, Int slots) { return warps + (slots > 0 ? 1 : 0); }
+// With slots two more have no elements.
+constexpr int kControlWarps = 2;
+template <class Int> constexpr Int warpsOfBlock(Int warps, Int slots) {
+  return warps + (slots > 0 ? kControlWarps : 0);
+}
 
 // Of the place of a piece, in what the threads of a block tell each other. scaleRows: CallElements.
 template <class Int> constexpr Int placeBytes(Int scaleRows) { return scaleRows > 0 ? 160 : 120; }

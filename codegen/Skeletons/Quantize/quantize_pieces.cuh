@@ -106,7 +106,7 @@ template <class K> DEV PiecePlace<K> placeOf(const QuantizeParams<K> &p, int32_t
   int32_t pairs = p.batch * tensor.heads;
   if constexpr (K::kScaleRows > 0)
     pairs *= ScaleBlock<K>::blocksOf(tensor, which == 2);
-  const int32_t width = min(K::kHeads, pairs - firstPair), piece = inGroup / width;
+  const int32_t width = K::kHeads == 1 ? 1 : min(K::kHeads, pairs - firstPair), piece = inGroup / width;
   const int32_t pair = firstPair + inGroup - piece * width;
   int32_t owner = pair; // the (batch, head)
   if constexpr (K::kScaleRows > 0)
