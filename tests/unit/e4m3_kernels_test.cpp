@@ -111,6 +111,14 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("drawn inputs in one part and in three, where the largest weight so far is a power of two") {
+  for (const char *parts : {",split_tiles=0", ",split_tiles=4"})
+    check(kernelOf("full", 0, 64, 64,
+                   std::string(",block_m=128,block_n=32,stages=3,split_last=0,grid=1,softmax=0,rescale_threshold=0") +
+                       parts),
+          {sizesOf(300, 300, 2, 1)});
+}
+
 TEST_CASE("scales of blocks of rows: lengths that end within blocks, groups of heads, batches, head dims") {
   for (int64_t rows : kScaleRows)
     check(kernelOf("causal", rows), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
