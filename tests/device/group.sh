@@ -2,8 +2,8 @@
 # Calls over two GPUs and NCCL, a process for each (HEDDLE_RANKS=4: over four, where teams of two exchange heads and share the
 # sequence between them, as ulysses2+gather and ulysses2+ring): results against one call on one GPU, forward and gradients, odd lengths, the
 # same bits in equal runs; ranks that come with something else; and ranks that are killed at drawn calls, HEDDLE_RANK_KILLS of
-# them (20), five to a case, where those that are left must have an answer and go on. Cases run side by side, each says what took
-# how long; kernels are compiled once for all. heddle-ranks lies beside the binary: ./dev build --preset static heddle heddle-ranks
+# them (20), where those that are left must have an answer and go on: five to a case, 25 where there are more than 100.
+# Cases run side by side, each says what took how long; kernels are compiled once for all. heddle-ranks lies beside the binary: ./dev build --preset static heddle heddle-ranks
 # shellcheck disable=SC2317 # case by case
 . tests/device/long/cases.bash
 ranks=${HEDDLE_PROGRAMS:-$(dirname "$HEDDLE")}/heddle-ranks
@@ -27,7 +27,7 @@ attempt() {
   shift
   said=$(mktemp -p "$HEDDLE_SCRATCH")
   # shellcheck disable=SC2016 # of the inner shell
-  check_says "ok " "$name" 150 bash -o pipefail -c 'said=$1; shift; "$@" 2>&1 | tee "$said"' _ "$said" "$ranks" "$@" --ranks="$count" \
+  check_says "ok " "$name" "$limit" bash -o pipefail -c 'said=$1; shift; "$@" 2>&1 | tee "$said"' _ "$said" "$ranks" "$@" --ranks="$count" \
     --folder="$HEDDLE_SCRATCH/ranks" >"$said.of"
   cat "$said.of" <(grep -E '^ +[0-9.]+ s: ' "$said" || true)
 }
@@ -39,16 +39,20 @@ try() {
   attempt "$@" &
 }
 
-places=6
+places=6 limit=150
 for pattern in causal sliding_window longnet_base dilated longformer; do
   try "$pattern over $count ranks" results --only="$pattern "
 done
 try "ranks that come with something else" joins
 wait # kernels are compiled, and limits of kills are measured beside other kills
-places=4
-seed=${HEDDLE_RANK_SEED:-1} # of the first five
-for ((first = 1; first <= kills; first += 5)); do
-  last=$((first + 4 < kills ? first + 4 : kills))
+# A lane takes four processors, for two ranks and those that follow them.
+places=$(($(nproc) / 4)) each=5
+[ "$places" -ge 2 ] || places=2
+[ "$places" -le 8 ] || places=8
+[ "$kills" -le 100 ] || each=25 limit=300
+seed=${HEDDLE_RANK_SEED:-1} # of the first ones
+for ((first = 1; first <= kills; first += each)); do
+  last=$((first + each - 1 < kills ? first + each - 1 : kills))
   try "kills $first to $last of seed $seed" kills --count=$((last - first + 1)) --seed=$((seed + first - 1))
 done
 finish

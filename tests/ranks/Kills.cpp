@@ -2,7 +2,7 @@
 // The points of a rank are counted in a run that nobody disturbs; then it dies, or stops, at one that is drawn. Everybody else has
 // an answer, which names it wherever it can, reads what it read before, and computes the call with one rank less. Processes
 // serve many kills, another one comes for each that is lost; on GPUs the limit is twice what a group takes that nobody
-// disturbs, with processes that never made one.
+// disturbs, and another one where that came too early; groups of those that are left have what is the default.
 #include "Board.h"
 #include "Tests.h"
 
@@ -14,6 +14,7 @@
 #include <numeric>
 #include <random>
 #include <regex>
+#include <string>
 
 namespace heddle::ranks {
 namespace {
@@ -33,7 +34,9 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
   return all;
 }
 
-const std::string kOver = "it was over before"; // how many points there are differs a little
+// How many points there are differs a little; and how long a group takes, where others start processes on the same GPUs.
+const std::string kOver = "it was over before", kEarly = "the limit came before it died";
+constexpr double kLeastLimit = 1, kMostLimit = 10; // seconds, on GPUs, of a group that loses a rank
 
 struct Kill {
   Scene *scene;
@@ -54,6 +57,7 @@ public:
   Result<Kill> draw();
   // "" or what went wrong.
   Result<std::string> run(Kill kill);
+  void waitLonger() { limit = std::min(2 * limit, kMostLimit); }
 
 private:
   // Of so many ranks; their numbers are those of orders.
@@ -64,6 +68,8 @@ private:
     return number;
   }
   Result<std::vector<int64_t>> undisturbed(Scene &scene, int ranks);
+  void setLimit(double ofKills);
+  std::string wrongWithLost(const Kill &kill, const std::vector<Reply> &replies, std::vector<int> &left) const;
   std::string wrongWith(const Kill &kill, int rank, const Reply &reply, const heddle_group_plan &plan) const;
 
   const TestOptions &options;
@@ -73,7 +79,7 @@ private:
   std::vector<Attempt> attempts; // one rank of each scene, two ranks of each, ...
   std::unique_ptr<Team> team;
   std::map<std::pair<Scene *, int>, std::vector<int64_t>> points;
-  double longest = 0; // seconds of a call that nobody disturbs
+  double limit = kLeastLimit; // on GPUs, of a group that loses a rank
 };
 
 Status Kills::prepare() {
@@ -94,7 +100,15 @@ Status Kills::prepare() {
   std::iota(numbers.begin(), numbers.end(), size_t(0));
   if (const Reply reply = team->spread("alone", numbers); !reply.isOk())
     return Status::internal("alone: " + reply.words);
-  watch.say("processes, kernels, and calls of one rank");
+  std::string warm = "warm";
+  for (size_t number : numbers)
+    warm += " " + std::to_string(number);
+  team->setWelcome(warm);
+  const std::vector<int> all = Team::firstOf(options.most);
+  for (const Reply &reply : team->order(all, std::vector<std::string>(all.size(), warm)))
+    if (!reply.isOk())
+      return Status::internal("groups of one: " + reply.words);
+  watch.say("processes, kernels, calls and groups of one rank");
   return {};
 }
 
@@ -102,7 +116,8 @@ Status Kills::prepare() {
 Result<std::vector<int64_t>> Kills::undisturbed(Scene &scene, int ranks) {
   const size_t attempt = attemptOf(scene, ranks);
   const std::vector<int> all = Team::firstOf(ranks);
-  team->replaceLost();
+  if (const Reply welcome = team->replaceLost(); !welcome.isOk())
+    return Status::internal("another process: " + welcome.words);
   std::vector<int64_t> before, made;
   // A process has launched such a call before, as when it is killed; GPUs, where that counts little, are not connected twice.
   for (bool isCounted : options.isOnGpus ? std::vector<bool>{true} : std::vector<bool>{false, true}) {
@@ -122,11 +137,9 @@ Result<std::vector<int64_t>> Kills::undisturbed(Scene &scene, int ranks) {
       if (isCounted)
         made.push_back(board().ranks[rank].points - before[size_t(rank)]);
     }
-    longest = std::max(longest, watch.seconds());
+    limit = std::clamp(2 * watch.seconds(), limit, kMostLimit);
     watch.say("a call that nobody disturbs");
   }
-  if (options.isOnGpus)
-    team->setLimit(std::clamp(2 * longest, 3.0, options.team().limitSeconds));
   return made;
 }
 
@@ -179,38 +192,53 @@ std::string Kills::wrongWith(const Kill &kill, int rank, const Reply &reply, con
                                    : who + "it does not name rank " + std::to_string(kill.victim) + ": " + reply.words;
 }
 
-Result<std::string> Kills::run(Kill kill) {
-  Scene &scene = *kill.scene;
-  const size_t attempt = attemptOf(scene, kill.ranks), fewer = attemptOf(scene, kill.ranks - 1);
-  team->replaceLost();
-  if (const Reply warm = team->order(kill.victim, "kernels " + std::to_string(attempt)); !warm.isOk())
-    return "kernels: " + warm.words;
-  scene.spoil(scene.tensors);
-  std::vector<Reply> replies = team->meet(Team::firstOf(kill.ranks), "try", attempt, [&] {
-    (void)team->order(kill.victim, "die " + std::to_string(kill.last) + " " + std::to_string(kill.signal));
-  });
-  const Reply &gone = replies[size_t(kill.victim)];
-  if (gone.end != (kill.signal == SIGSTOP ? Reply::End::stopped : Reply::End::died)) {
-    (void)team->order(kill.victim, "die 0 0");
-    return gone.isOk() ? kOver : "it lives: " + gone.words;
-  }
-  std::vector<int> left;
+// Of everybody but the victim, and who they are.
+std::string Kills::wrongWithLost(const Kill &kill, const std::vector<Reply> &replies, std::vector<int> &left) const {
+  const heddle_group_plan &plan = *attempts[attemptOf(*kill.scene, kill.ranks)].plan;
+  const std::regex naming("join ranks|remote|system error|[ ,]" + std::to_string(kill.victim) + "[ ,;]");
   bool isNamed = false, hasFailed = false;
   for (int rank = 0; rank < kill.ranks; ++rank) {
     if (rank == kill.victim)
       continue;
     const Reply &reply = replies[size_t(rank)];
-    if (std::string wrong = wrongWith(kill, rank, reply, *attempts[attempt].plan); !wrong.empty())
+    if (std::string wrong = wrongWith(kill, rank, reply, plan); !wrong.empty())
       return wrong;
     left.push_back(rank);
     hasFailed |= !reply.status.isOk();
-    isNamed |= std::regex_search(
-        reply.words, std::regex("join ranks|remote|system error|[ ,]" + std::to_string(kill.victim) + "[ ,;]"));
+    isNamed |= std::regex_search(reply.words, naming);
   }
-  if (hasFailed && !isNamed)
-    return "nobody names rank " + std::to_string(kill.victim) + ": " + replies[size_t(left[0])].words;
+  return hasFailed && !isNamed
+             ? "nobody names rank " + std::to_string(kill.victim) + ": " + replies[size_t(left[0])].words
+             : "";
+}
+
+Result<std::string> Kills::run(Kill kill) {
+  Scene &scene = *kill.scene;
+  const size_t attempt = attemptOf(scene, kill.ranks), fewer = attemptOf(scene, kill.ranks - 1);
+  Stopwatch watch(options);
+  if (const Reply welcome = team->replaceLost(); !welcome.isOk())
+    return "another process: " + welcome.words;
+  watch.say("it has another process");
+  scene.spoil(scene.tensors);
+  setLimit(limit);
+  std::vector<Reply> replies = team->meet(Team::firstOf(kill.ranks), "try", attempt, [&] {
+    (void)team->order(kill.victim, "die " + std::to_string(kill.last) + " " + std::to_string(kill.signal));
+  });
+  setLimit(0);
+  watch.say("everybody has an answer");
+  const Reply &gone = replies[size_t(kill.victim)];
+  std::vector<int> left;
+  const std::string wrong = wrongWithLost(kill, replies, left);
+  if (gone.end != (kill.signal == SIGSTOP ? Reply::End::stopped : Reply::End::died)) {
+    (void)team->order(kill.victim, "die 0 0");
+    const bool isEarly = options.isOnGpus && gone.end == Reply::End::answered && limit < kMostLimit;
+    return gone.isOk() ? kOver : isEarly && wrong.empty() ? kEarly : "it lives: " + gone.words;
+  }
+  if (!wrong.empty())
+    return wrong;
   scene.spoil(scene.tensors);
   replies = team->meet(left, "try", fewer);
+  watch.say("those that are left have called");
   for (size_t rank = 0; rank < left.size(); ++rank) {
     const std::string wrong = replies[rank].isOk() ? scene.difference(*attempts[fewer].plan, int(rank), scene.tensors,
                                                                       scene.expected, options.tolerance())
@@ -219,6 +247,12 @@ Result<std::string> Kills::run(Kill kill) {
       return "those that are left: rank " + std::to_string(rank) + ": " + wrong;
   }
   return std::string();
+}
+
+// Clocks that stand reach any limit.
+void Kills::setLimit(double ofKills) {
+  if (options.isOnGpus)
+    team->setLimit(ofKills);
 }
 
 } // namespace
@@ -230,7 +264,7 @@ int testKills(const TestOptions &options) {
     verdict.say("kills", prepared.message());
     return verdict.failures();
   }
-  int late = 0;
+  int late = 0, early = 0;
   for (int number = 0; number < options.count; ++number) {
     auto kill = kills.draw();
     if (!kill) {
@@ -239,14 +273,20 @@ int testKills(const TestOptions &options) {
     }
     Stopwatch watch(options);
     auto wrong = kills.run(*kill);
-    while (wrong && *wrong == kOver && kill->last > 1)
-      ++late, kill->last = (kill->last + 1) / 2, wrong = kills.run(*kill);
+    while (wrong && ((*wrong == kOver && kill->last > 1) || *wrong == kEarly)) {
+      if (*wrong == kEarly)
+        ++early, kills.waitLonger();
+      else
+        ++late, kill->last = (kill->last + 1) / 2;
+      wrong = kills.run(*kill);
+    }
     verdict.count(kill->name(), wrong ? *wrong : wrong.status().message());
     watch.say(kill->name().c_str());
   }
   if (verdict.failures() == 0)
-    std::printf("ok %d kills: everybody else had an answer and went on%s\n", options.count,
-                late ? (", " + std::to_string(late) + " of them earlier than drawn").c_str() : "");
+    std::printf("ok %d kills: everybody else had an answer and went on%s%s\n", options.count,
+                late ? (", " + std::to_string(late) + " of them earlier than drawn").c_str() : "",
+                early ? (", " + std::to_string(early) + " of them once more behind a longer limit").c_str() : "");
   return verdict.failures();
 }
 

@@ -35,11 +35,11 @@ Team::Team(int ranks, const std::vector<Attempt> &attempts, Kernels &kernels, co
   for (int number = 0; number < ranks; ++number) {
     RankNumbers &numbers = board().ranks[number];
     numbers.points = numbers.polls = numbers.sends = 0;
-    start(number);
+    members[size_t(number)].now = start(number);
   }
 }
 
-void Team::start(int number) {
+Team::Process Team::start(int number) const {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     std::abort();
@@ -49,39 +49,71 @@ void Team::start(int number) {
     if (getppid() != launcher)
       _exit(0);
     for (const Member &other : members)
-      if (other.channel >= 0)
-        close(other.channel);
+      for (const Process &process : {other.now, other.next})
+        if (process.channel >= 0)
+          close(process.channel);
     close(ends[0]);
     liveAsRank({number, ends[1], options.standsStill}, attempts, kernels);
   }
   close(ends[1]);
-  members[size_t(number)] = {child, ends[0]};
+  const bool isWelcomed = !welcome.empty();
+  if (isWelcomed)
+    (void)send(ends[0], welcome.data(), welcome.size(), MSG_NOSIGNAL);
+  return {child, ends[0], isWelcomed};
 }
 
-void Team::replaceLost() {
+void Team::lose(int number) {
+  Member &member = members[size_t(number)];
+  member.isLost = true;
+  member.next = start(number);
+}
+
+void Team::end(const Process &process) {
+  if (process.channel >= 0)
+    close(process.channel);
+  if (process.id <= 0)
+    return;
+  kill(process.id, SIGKILL);
+  ending.push_back(process.id);
+}
+
+void Team::reap(bool isLast) {
+  const auto isGone = [&](pid_t id) { return waitpid(id, nullptr, isLast ? 0 : WNOHANG) != 0; };
+  ending.erase(std::remove_if(ending.begin(), ending.end(), isGone), ending.end());
+}
+
+Reply Team::replaceLost() {
+  std::vector<int> welcomed;
   for (size_t number = 0; number < members.size(); ++number) {
     Member &member = members[number];
     if (!member.isLost)
       continue;
-    close(member.channel);
-    member.channel = -1;
-    if (member.process > 0) {
-      kill(member.process, SIGKILL);
-      waitpid(member.process, nullptr, 0);
-    }
-    start(int(number));
+    end(member.now);
+    member = {member.next, {}};
+    if (member.now.owesAnswer)
+      welcomed.push_back(int(number));
+    member.now.owesAnswer = false;
   }
+  reap(/*isLast=*/false);
+  Reply last;
+  for (const Reply &reply : await(welcomed))
+    if (last = reply; !reply.isOk())
+      return reply;
+  return last;
 }
 
 Team::~Team() {
   for (const Member &member : members) {
-    close(member.channel); // one that lives ends by itself
-    if (member.process > 0 && (member.isStopped || options.standsStill))
-      kill(member.process, SIGKILL);
+    end(member.next);
+    if (member.isLost || options.standsStill) {
+      end(member.now);
+      continue;
+    }
+    close(member.now.channel); // one that lives ends by itself
+    if (member.now.id > 0)
+      ending.push_back(member.now.id);
   }
-  for (const Member &member : members)
-    if (member.process > 0)
-      waitpid(member.process, nullptr, 0);
+  reap(/*isLast=*/true);
 }
 
 std::vector<int> Team::firstOf(int ranks) {
@@ -92,50 +124,53 @@ std::vector<int> Team::firstOf(int ranks) {
 }
 
 // Whether it has answered, died or stopped.
-bool Team::settle(Member &member, Reply &reply) {
+bool Team::settle(int number, Reply &reply) {
   static char text[4096];
-  const ssize_t bytes = recv(member.channel, text, sizeof text, MSG_DONTWAIT);
+  Member &member = members[size_t(number)];
+  const ssize_t bytes = recv(member.now.channel, text, sizeof text, MSG_DONTWAIT);
   if (bytes > 0) {
     reply = parsed(std::string(text, size_t(bytes)));
     return true;
   }
   int state = 0;
-  if (waitpid(member.process, &state, WNOHANG | WUNTRACED) != member.process)
+  if (waitpid(member.now.id, &state, WNOHANG | WUNTRACED) != member.now.id)
     return false;
   member.isStopped = WIFSTOPPED(state);
-  member.isLost = true;
   reply.end = member.isStopped ? Reply::End::stopped : Reply::End::died;
   reply.words = member.isStopped     ? "stopped"
                 : WIFSIGNALED(state) ? "ended by signal " + std::to_string(WTERMSIG(state))
                                      : "ended with " + std::to_string(WEXITSTATUS(state));
   if (!member.isStopped)
-    member.process = 0;
+    member.now.id = 0;
+  lose(number);
   return true;
 }
 
 std::vector<Reply> Team::order(const std::vector<int> &to, const std::vector<std::string> &orders) {
-  std::vector<Reply> replies(to.size());
-  std::vector<int> pending;
-  for (size_t i = 0; i < to.size(); ++i) {
-    Member &member = members[size_t(to[i])];
-    (void)send(member.channel, orders[i].data(), orders[i].size(), MSG_NOSIGNAL);
-    pending.push_back(to[i]);
-  }
+  for (size_t i = 0; i < to.size(); ++i)
+    (void)send(members[size_t(to[i])].now.channel, orders[i].data(), orders[i].size(), MSG_NOSIGNAL);
+  return await(to);
+}
+
+std::vector<Reply> Team::await(const std::vector<int> &of) {
+  std::vector<Reply> replies(of.size());
+  std::vector<int> pending = of;
   const auto end = Clock::now() + std::chrono::duration<double>(options.patienceSeconds);
   while (!pending.empty()) {
     std::vector<pollfd> channels;
     for (int number : pending)
-      channels.push_back({members[size_t(number)].channel, POLLIN, 0});
+      channels.push_back({members[size_t(number)].now.channel, POLLIN, 0});
     poll(channels.data(), channels.size(), 1);
     const bool isOver = Clock::now() > end;
-    for (size_t i = 0; i < to.size(); ++i) {
-      const auto place = std::find(pending.begin(), pending.end(), to[i]);
+    for (size_t i = 0; i < of.size(); ++i) {
+      const auto place = std::find(pending.begin(), pending.end(), of[i]);
       if (place == pending.end())
         continue;
-      const bool isSettled = settle(members[size_t(to[i])], replies[i]);
-      if (!isSettled && isOver)
-        replies[i].end = Reply::End::hung, replies[i].words = "no answer", members[size_t(to[i])].isLost = true,
-        kill(members[size_t(to[i])].process, SIGKILL);
+      const bool isSettled = settle(of[i], replies[i]);
+      if (!isSettled && isOver) {
+        replies[i].end = Reply::End::hung, replies[i].words = "no answer";
+        lose(of[i]);
+      }
       if (isSettled || isOver)
         pending.erase(place);
     }

@@ -1,6 +1,7 @@
 //===- Launcher.h - the ranks of a test, and their time -------------------------------------===//
-// Owns the processes of a group: starts them, gives orders, waits for answers, deaths and stops, and ends what is left. Where
-// their clocks stand it moves these (Standstill.h).
+// Owns the processes of a group: starts them, gives orders, waits for answers, deaths and stops, and ends what is left. The
+// next process of a place is started while the others still wait for the one that is lost. Where clocks stand it moves these
+// (Standstill.h).
 #ifndef HEDDLE_TESTS_RANKS_LAUNCHER_H
 #define HEDDLE_TESTS_RANKS_LAUNCHER_H
 
@@ -45,22 +46,34 @@ public:
                           const std::function<void()> &before = {});
   static std::vector<int> firstOf(int ranks);
   void setLimit(double seconds) { options.limitSeconds = seconds; }
-  // In the place of each that died, stopped or hung another process.
-  void replaceLost();
+  // What all processes do from now on before they take the place of one that is lost.
+  void setWelcome(std::string order) { welcome = std::move(order); }
+  // In the place of each that died, stopped or hung another process. The welcome that is not ok, or the last.
+  Reply replaceLost();
 
 private:
-  struct Member {
-    pid_t process = 0;
+  struct Process {
+    pid_t id = 0;
     int channel = -1;
+    bool owesAnswer = false; // to the welcome
+  };
+  struct Member {
+    Process now, next; // next: once it is lost
     bool isStopped = false, isLost = false;
   };
-  void start(int number);
-  bool settle(Member &member, Reply &reply);
+  Process start(int number) const;
+  void lose(int number);
+  bool settle(int number, Reply &reply);
+  std::vector<Reply> await(const std::vector<int> &of);
+  void end(const Process &process);
+  void reap(bool isLast);
 
   TeamOptions options;
   const std::vector<Attempt> &attempts;
   Kernels &kernels;
   std::vector<Member> members;
+  std::string welcome;
+  std::vector<pid_t> ending; // killed, and perhaps still there: a driver takes its time
   Standstill standstill;
 };
 

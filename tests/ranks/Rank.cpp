@@ -112,6 +112,7 @@ public:
 private:
   Result<std::string> makeId();
   Status join(std::istringstream &words);
+  Status joinAlone();
   void leave() {
     point();
     heddle_group_close(group);
@@ -148,6 +149,15 @@ Status Rank::join(std::istringstream &words) {
   const std::string bytes = bytesOfHex(id);
   point();
   return said(heddle_group_open(device, bytes.data(), rank, ranks, limitSeconds, &group));
+}
+
+// What NCCL does once in a process is done.
+Status Rank::joinAlone() {
+  HEDDLE_ASSIGN(const std::string id, makeId());
+  std::istringstream words("0 1 0 " + id);
+  HEDDLE_TRY(join(words));
+  leave();
+  return {};
 }
 
 Request Rank::requestOf(const Attempt &attempt, int rank) const {
@@ -297,9 +307,10 @@ Answer Rank::serve(const std::string &order) {
   }
   if (verb == "ready")
     return {};
-  if (verb == "kernels") {
+  if (verb == "kernels" || verb == "warm") {
     const std::vector<size_t> numbers{std::istream_iterator<size_t>(words), {}};
-    return {findKernels(numbers)};
+    const Status found = findKernels(numbers);
+    return {found.isOk() && verb == "warm" ? joinAlone() : found};
   }
   size_t number = 0;
   words >> number;

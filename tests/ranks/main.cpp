@@ -80,6 +80,13 @@ bool readOption(const char *word, const char *name, std::string &value) {
   return true;
 }
 
+// Ranks of the stand-ins meet in files: in memory, where there is such a folder, nothing of them is written to a disk.
+std::filesystem::path folderOfFiles() {
+  const char *ofMemory = "/dev/shm";
+  const bool isThere = isStandIn() && access(ofMemory, W_OK) == 0;
+  return isThere ? std::filesystem::path(ofMemory) : std::filesystem::temp_directory_path();
+}
+
 int usage() {
   std::fprintf(stderr,
                "usage: heddle-ranks results|kills|joins|threads [--count=N] [--seed=N] [--ranks=N] [--only=TEXT] "
@@ -115,7 +122,7 @@ int main(int argc, char **argv) {
   }
   const bool makesFolder = options.folder.empty();
   if (makesFolder)
-    options.folder = (std::filesystem::temp_directory_path() / ("heddle-ranks-" + std::to_string(getpid()))).string();
+    options.folder = (folderOfFiles() / ("heddle-ranks-" + std::to_string(getpid()))).string();
   options.folder = std::filesystem::absolute(options.folder).string();
   std::filesystem::create_directories(options.folder);
   setenv("HEDDLE_FAKE_NCCL_FOLDER", options.folder.c_str(), 1);

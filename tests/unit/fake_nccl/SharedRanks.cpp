@@ -42,12 +42,16 @@ std::shared_ptr<SharedRanks> SharedRanks::join(const std::string &path, int rank
   close(descriptor);
   if (mapped == MAP_FAILED)
     return nullptr;
-  std::shared_ptr<SharedRanks> joined(new SharedRanks(static_cast<SharedFile *>(mapped)));
+  std::shared_ptr<SharedRanks> joined(new SharedRanks(static_cast<SharedFile *>(mapped), path));
   joined->file->hasCome[rank] = 1;
   return joined;
 }
 
-SharedRanks::~SharedRanks() { munmap(file, sizeof(SharedFile)); }
+// Who comes when somebody has left finds nobody, as in a group that is incomplete.
+SharedRanks::~SharedRanks() {
+  munmap(file, sizeof(SharedFile));
+  unlink(path.c_str());
+}
 
 bool SharedRanks::isComplete(int ranks) const {
   return std::count(file->hasCome, file->hasCome + kMostShared, 1) == ranks;

@@ -8,6 +8,7 @@
 #include "FakeState.h"
 
 #include <atomic>
+#include <string>
 
 namespace heddle::fakenccl {
 
@@ -40,11 +41,12 @@ public:
   bool move(int rank, Operation &operation, nccl::Code &error);
 
 private:
-  explicit SharedRanks(SharedFile *file) : file(file) {}
+  SharedRanks(SharedFile *file, std::string path) : file(file), path(std::move(path)) {}
   bool send(SharedWay &way, Message &message);
   bool receive(SharedWay &way, Message &message, nccl::Code &error);
 
   SharedFile *file;
+  const std::string path;
 };
 
 // One message to every other rank, and one from each.
