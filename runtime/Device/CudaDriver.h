@@ -20,6 +20,8 @@ using Event = struct EventStruct *;
 using Graph = struct GraphStruct *;
 using GraphNode = struct GraphNodeStruct *;
 using GraphExec = struct GraphExecStruct *;
+using UserObject = struct UserObjectStruct *;
+using HostFunction = void (*)(void *); // CUhostFn
 using MemPool = struct MemPoolStruct *;
 
 // Headers before CUDA 13 ask for 64-byte alignment, later ones for 128.
@@ -130,6 +132,9 @@ constexpr int kJitErrorLogBufferBytes = 6;
 constexpr int kCaptureStatusNone = 0;
 constexpr int kCaptureModeRelaxed = 2;
 
+constexpr unsigned kUserObjectNoDestructorSync = 1; // CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+constexpr unsigned kGraphUserObjectMove = 1;        // CU_GRAPH_USER_OBJECT_MOVE
+
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDefault = 0;
 
@@ -186,7 +191,7 @@ constexpr int kTensorMapFillZero = 0;
 
 // Those of tensor maps and of graphs are absent in drivers before CUDA 12; only kernels with tensor maps need the
 // first, and prepared calls are graphs where the others are quick (LaunchGraph.cpp). The first two say what is wrong
-// with an address or a stream. Memory pools are absent before CUDA 11.2; only arenas need them. Memory of the host is
+// with an address or a stream. Who asks for the graph of a capture needs CUDA 12.3. Memory pools are absent before CUDA 11.2; only arenas need them. Memory of the host is
 // pinned where calls are streamed.
 #define HEDDLE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                              \
   X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePointer)                                            \
@@ -198,6 +203,10 @@ constexpr int kTensorMapFillZero = 0;
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled, TensorMap *, int, uint32_t, void *, const uint64_t *,                \
     const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int)                                          \
   X(streamIsCapturing, cuStreamIsCapturing, Stream, int *)                                                             \
+  X(streamGetCaptureInfo, cuStreamGetCaptureInfo_v3, Stream, int *, uint64_t *, Graph *, const GraphNode **,           \
+    const void **, size_t *)                                                                                           \
+  X(userObjectCreate, cuUserObjectCreate, UserObject *, void *, HostFunction, unsigned, unsigned)                      \
+  X(graphRetainUserObject, cuGraphRetainUserObject, Graph, UserObject, unsigned, unsigned)                             \
   X(threadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, int *)                                         \
   X(graphCreate, cuGraphCreate, Graph *, unsigned)                                                                     \
   X(graphDestroy, cuGraphDestroy, Graph)                                                                               \

@@ -22,6 +22,8 @@ struct Driver {
   using Graph = cuda::Graph;
   using GraphNode = cuda::GraphNode;
   using GraphExec = cuda::GraphExec;
+  using UserObject = cuda::UserObject;
+  using HostFunction = cuda::HostFunction;
   using KernelNodeParams = cuda::KernelNodeParams;
   using MemsetNodeParams = cuda::MemsetNodeParams;
   using Copy2D = cuda::Copy2D;

@@ -5,6 +5,10 @@
 #include "runtime/Distributed/Patience.h"
 #include "runtime/Distributed/RankWords.h"
 
+#include <algorithm>
+#include <thread>
+#include <vector>
+
 namespace heddle {
 namespace {
 
@@ -21,7 +25,40 @@ Status callGroup(const NcclLibrary &nccl, const DeviceState &state, nccl::Commun
   return nccl.check(end, operation, "ncclGroupEnd", handle);
 }
 
+// Those that graphs hold, as long as the process.
+struct Kept {
+  using Communicators = std::vector<std::unique_ptr<NcclCommunicator>>;
+  std::mutex mutex;
+  Communicators held;
+
+  static Kept &ofProcess() {
+    static Kept *kept = new Kept;
+    return *kept;
+  }
+  void add(std::unique_ptr<NcclCommunicator> communicator) {
+    std::lock_guard<std::mutex> lock(mutex);
+    held.push_back(std::move(communicator));
+  }
+  Communicators takeFree() {
+    std::lock_guard<std::mutex> lock(mutex);
+    Communicators taken;
+    for (auto &each : held)
+      if (!each->isHeld())
+        taken.push_back(std::move(each));
+    held.erase(std::remove(held.begin(), held.end(), nullptr), held.end());
+    return taken;
+  }
+};
+
 } // namespace
+
+void NcclCommunicator::end(std::unique_ptr<NcclCommunicator> communicator) {
+  Kept &kept = Kept::ofProcess();
+  if (communicator->isHeld())
+    kept.add(std::move(communicator));
+  communicator.reset();
+  kept.takeFree().clear();
+}
 
 // One call that does not block.
 template <class F> Status NcclCommunicator::call(const char *operation, const char *name, F &&f) {
@@ -36,6 +73,7 @@ template <class F> Status NcclCommunicator::call(const char *operation, const ch
 Result<std::unique_ptr<NcclCommunicator>> NcclCommunicator::join(const Device &device, const nccl::UniqueId &id,
                                                                  int32_t rank, int32_t ranks,
                                                                  std::chrono::milliseconds limit) {
+  Kept::ofProcess().takeFree().clear();
   HEDDLE_ASSIGN(const NcclLibrary *nccl, NcclLibrary::open());
   if (!nccl->commInitRankConfig || !nccl->commFinalize)
     return Status::unavailable("join ranks: NCCL " + nccl->versionText() + " of '" + nccl->path +
@@ -171,10 +209,20 @@ Status NcclCommunicator::leave(Status why) {
                                                            : "; this rank has left its communicator"));
   if (callThread || !handle || gpu.isAbandoned())
     return failure;
-  ContextScope scope(*gpu.state());
-  nccl.commAbort(handle);
-  handle = nullptr;
+  abort(std::exchange(handle, nullptr));
   return failure;
+}
+
+// NCCL tells the GPU to go on, and waits for graphs then: that is a thread's, where there are some.
+void NcclCommunicator::abort(nccl::Communicator left) const {
+  auto run = [&nccl = nccl, state = gpu.state(), left] {
+    ContextScope scope(*state);
+    nccl.commAbort(left);
+  };
+  if (graphs.isHeld())
+    std::thread(run).detach();
+  else
+    run();
 }
 
 } // namespace heddle

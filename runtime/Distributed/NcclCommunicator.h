@@ -1,10 +1,11 @@
 // Owns how NCCL is called: never for longer than others may take, never after the rank has left, and with one reason for
 // all failures. A communicator that is made here never blocks, and ends with the object; one of others is called from
-// a thread that may be given up, and is neither aborted nor destroyed.
+// a thread that may be given up, and is neither aborted nor destroyed. One that graphs of the driver hold is kept for them.
 #pragma once
 
 #include "runtime/Device/Device.h"
 #include "runtime/Distributed/CallThread.h"
+#include "runtime/Distributed/GraphHolds.h"
 #include "runtime/Distributed/NcclLibrary.h"
 
 #include <chrono>
@@ -29,6 +30,9 @@ public:
   // invalidArgument if NCCL does not know `handle`.
   static Result<std::unique_ptr<NcclCommunicator>> borrow(nccl::Communicator handle, std::chrono::milliseconds limit);
   ~NcclCommunicator();
+  // Ends it; while graphs hold it, it is kept as it is, so that they can be launched, and ends when the next one is joined or
+  // ended behind the last of them.
+  static void end(std::unique_ptr<NcclCommunicator> communicator);
   NcclCommunicator(const NcclCommunicator &) = delete;
   NcclCommunicator &operator=(const NcclCommunicator &) = delete;
 
@@ -40,8 +44,14 @@ public:
   // waits for both.
   Status enqueue(const char *operation, Calls calls, const Awaited &awaited);
 
+  // What is enqueued next is captured with this stream.
+  Status hold(cuda::Stream stream) { return graphs.add(gpu, stream); }
+
   // Ok, or why the rank has left; asks NCCL whether something has failed meanwhile.
   Status poll(const char *operation);
+
+  // Graphs hold it, which is nobody's but its owner's concern where it is one of others.
+  bool isHeld() const { return !callThread && handle && graphs.isHeld(); }
 
   // The rank has left a communicator that is not its own to abort.
   bool leavesWorkBehind() const { return callThread && !state().isOk(); }
@@ -60,6 +70,7 @@ private:
   Status runGroup(const char *operation, const Calls &calls);
   Status runElsewhere(const char *operation, Calls calls, const Awaited &awaited);
   void finish();
+  void abort(nccl::Communicator left) const;
 
   const NcclLibrary &nccl;
   Device gpu;
@@ -67,6 +78,7 @@ private:
   nccl::Communicator handle = nullptr;    // null once it was aborted or destroyed
   std::unique_ptr<CallThread> callThread; // of a communicator of others
   int32_t ownRank = 0, rankCount = 0;
+  GraphHolds graphs;
   mutable std::mutex mutex; // guards handle and failure; held while NCCL is called, if that does not block
   Status failure;
 };

@@ -111,7 +111,7 @@ NcclTransport::NcclTransport(std::unique_ptr<NcclCommunicator> joined, DeviceStr
 NcclTransport::~NcclTransport() {
   if (communicator->leavesWorkBehind())
     new DeviceBuffer(std::move(slots));
-  communicator.reset();
+  NcclCommunicator::end(std::move(communicator));
 }
 
 Result<std::unique_ptr<NcclTransport>> NcclTransport::open(std::unique_ptr<NcclCommunicator> communicator,
@@ -170,7 +170,7 @@ Status NcclTransport::exchange(const Exchange &step, void *onto) {
     return callMessages(nccl, handle, kept, target);
   };
   const std::string words = ranksText(peers);
-  Status status = isLogged ? log.begin(std::move(peers), target) : Status();
+  Status status = isLogged ? log.begin(std::move(peers), target) : communicator->hold(target);
   if (status.isOk())
     status = communicator->enqueue(kExchange, calls, [&] { return words; });
   if (status.isOk() && isLogged)

@@ -387,10 +387,10 @@ HEDDLE_API heddle_status heddle_group_launch(heddle_group *group, const heddle_g
 /* Waits for what was enqueued on stream. UNAVAILABLE: it does not end within the limit, as a rank is lost. */
 HEDDLE_API heddle_status heddle_group_wait(heddle_group *group, void *stream);
 
-/* From any thread: the rank leaves. Calls that wait end with UNAVAILABLE, here and on the other ranks, with `why` (may be
- * null). */
+/* From any thread: the rank leaves. Calls that wait end with UNAVAILABLE, here and on other ranks, with `why` or null. */
 HEDDLE_API heddle_status heddle_group_abort(heddle_group *group, const char *why);
-/* Promise 12. Ranks that still wait for this one are told. */
+/* Promise 12. Ranks that still wait for this one are told. CUDA graphs of its calls may outlive it: its communicator is kept for
+ * them, and ends when a group is opened or closed behind the last one. */
 HEDDLE_API void heddle_group_close(heddle_group *group);
 
 #ifdef __cplusplus

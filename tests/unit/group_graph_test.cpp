@@ -1,6 +1,6 @@
 // Calls over a group whose stream is captured: behind one like it, nothing is waited for, allocated or asked, every stream that
-// takes part is joined, and calls outside of the graph go on. Over the stand-ins of the driver and of NCCL, which refuse what
-// they refuse.
+// takes part is joined, and calls outside of the graph go on. A group may end before its graphs, for which NCCL waits whatever
+// it is told. Over the stand-ins of the driver and of NCCL, which refuse what they refuse.
 #include "group_plans.h"
 #include "nccl_fixture.h"
 
@@ -16,6 +16,9 @@ using namespace heddle::test;
 extern "C" {
 int cuStreamBeginCapture_v2(cuda::Stream stream, int mode);
 int cuStreamEndCapture(cuda::Stream stream, cuda::Graph *graph);
+int cuGraphDestroy(cuda::Graph graph);
+int cuGraphInstantiateWithFlags(cuda::GraphExec *executable, cuda::Graph graph, unsigned long long flags);
+int cuGraphExecDestroy(cuda::GraphExec executable);
 }
 
 namespace {
@@ -152,4 +155,105 @@ TEST_CASE("a call over a group is captured behind one like it, and calls go on b
       CHECK_MESSAGE(status.message().find("make such a call once before") != std::string::npos, status.message());
     }
   }
+}
+
+namespace {
+
+// Two ranks, and a graph of each with one message between them.
+struct CapturedPair {
+  Transports joined;
+  std::vector<DeviceBuffer> memory;
+  std::array<cuda::Graph, 2> graphs = {};
+
+  CapturedPair() {
+    startNccl();
+    joined = joinAll(2);
+    for (int32_t rank : {0, 1})
+      memory.push_back(require(DeviceBuffer::allocate(joined[size_t(rank)]->device(), 256)));
+    checkAll(onRanks({0, 1}, [&](int32_t rank) -> Status { return capture(rank); }));
+  }
+  Status capture(int32_t rank) {
+    NcclTransport &transport = *joined[size_t(rank)];
+    HEDDLE_ASSIGN(const DeviceStream stream, DeviceStream::create(transport.device()));
+    void *bytes = memory[size_t(rank)].data();
+    Exchange step;
+    if (rank == 0)
+      step.sends.push_back({1, bytes, 256});
+    else
+      step.receives.push_back({0, bytes, 256});
+    cuStreamBeginCapture_v2(stream.handle(), 0);
+    Status status = transport.exchange(step, stream.handle());
+    if (status.isOk())
+      status = transport.exchange(step, stream.handle()); // in the same graph
+    cuStreamEndCapture(stream.handle(), &graphs[size_t(rank)]);
+    return status;
+  }
+  void endGroup() {
+    checkAll(onRanks({0, 1}, [&](int32_t rank) {
+      joined[size_t(rank)].reset();
+      return Status();
+    }));
+  }
+};
+
+void meetOnce() { joinAll(2); }
+
+} // namespace
+
+TEST_CASE("promise 12: a group that is closed before its graphs ends behind the last of them") {
+  CapturedPair pair;
+  std::array<cuda::GraphExec, 2> executables = {};
+  for (size_t rank : {0, 1}) {
+    cuGraphInstantiateWithFlags(&executables[rank], pair.graphs[rank], 0);
+    cuGraphDestroy(pair.graphs[rank]);
+  }
+  pair.endGroup();
+  meetOnce();
+  CHECK(fake::fakeNcclLive() == 2); // what the graphs launch is there
+  CHECK(fake::fakeNcclCalls("ncclCommAbort") == 0);
+  for (cuda::GraphExec executable : executables)
+    cuGraphExecDestroy(executable);
+  CHECK(fake::fakeNcclLive() == 2);
+  meetOnce();
+  CHECK(fake::fakeNcclLive() == 0);
+  CHECK(fake::fakeNcclCalls("ncclCommAbort") == 0);
+}
+
+TEST_CASE("promise 12: a group that is closed behind its graphs ends at once") {
+  CapturedPair pair;
+  for (cuda::Graph graph : pair.graphs)
+    cuGraphDestroy(graph);
+  pair.endGroup();
+  CHECK(fake::fakeNcclLive() == 0);
+}
+
+TEST_CASE("a rank leaves, and its group is closed, while graphs are there") {
+  CapturedPair pair;
+  for (const auto &transport : pair.joined)
+    transport->abort("it was told to");
+  pair.endGroup();
+  CHECK(fake::fakeNcclLive() == 2);
+  for (cuda::Graph graph : pair.graphs)
+    cuGraphDestroy(graph);
+  while (fake::fakeNcclLive() > 0)
+    std::this_thread::yield();
+}
+
+TEST_CASE("a graph that cannot be told of is no call") {
+  startNccl();
+  Transports joined = joinAll(1);
+  const DeviceStream stream = require(DeviceStream::create(joined[0]->device()));
+  fake::fakeCudaFail("cuUserObjectCreate", 2, 0);
+  cuStreamBeginCapture_v2(stream.handle(), 0);
+  GraphHolds holds;
+  const Status status = holds.add(joined[0]->device(), stream.handle());
+  CHECK(status.message().find("capture a call over a group: cuUserObjectCreate failed") != std::string::npos);
+  CHECK(!holds.isHeld());
+  fake::fakeCudaFail("cuUserObjectCreate", 0, 0);
+  CHECK(holds.add(joined[0]->device(), stream.handle()).isOk());
+  CHECK(holds.isHeld());
+  cuda::Graph graph = nullptr;
+  cuStreamEndCapture(stream.handle(), &graph);
+  cuGraphDestroy(graph);
+  CHECK(!holds.isHeld());
 }

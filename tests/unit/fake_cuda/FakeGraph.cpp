@@ -46,6 +46,7 @@ __attribute__((visibility("default"))) Code cuStreamBeginCapture_v2(Stream strea
   if (!stream || !state().handles.count(stream) || stream->capture)
     return kErrorInvalidValue;
   stream->capture = new GraphStruct;
+  stream->capture->capture = ++state().lastCapture;
   ++state().captures;
   return kSuccess;
 }
@@ -72,6 +73,34 @@ Code cuStreamIsCapturing(Stream stream, int *status) {
   if (stream && !state().handles.count(stream))
     return kInvalidHandle;
   *status = stream && stream->capture ? 1 : kCaptureStatusNone;
+  return kSuccess;
+}
+
+Code cuStreamGetCaptureInfo_v3(Stream stream, int *status, uint64_t *number, Graph *graph,
+                               const heddle::cuda::GraphNode **, const void **, size_t *) {
+  FAKE_ENTER(cuStreamGetCaptureInfo_v3);
+  if (!stream || !state().handles.count(stream))
+    return kInvalidHandle;
+  *status = stream->capture ? 1 : kCaptureStatusNone;
+  if (stream->capture)
+    *number = stream->capture->capture, *graph = stream->capture;
+  return kSuccess;
+}
+
+// Flags: nobody waits for the end of what it destroys; the one reference is the caller's.
+Code cuUserObjectCreate(UserObject *made, void *object, HostFunction destroy, unsigned references, unsigned flags) {
+  FAKE_ENTER(cuUserObjectCreate);
+  if (!destroy || references != 1 || flags != kUserObjectNoDestructorSync)
+    return kErrorInvalidValue;
+  *made = new UserObjectStruct{object, destroy};
+  return kSuccess;
+}
+
+Code cuGraphRetainUserObject(Graph graph, UserObject object, unsigned references, unsigned flags) {
+  FAKE_ENTER(cuGraphRetainUserObject);
+  if (!graph || !object || references != 1 || flags != kGraphUserObjectMove)
+    return kErrorInvalidValue;
+  graph->objects.emplace_back(object);
   return kSuccess;
 }
 
@@ -119,7 +148,7 @@ Code cuGraphInstantiateWithFlags(GraphExec *executable, Graph graph, unsigned lo
     return kCaptureUnsupported;
   if (!graph)
     return kErrorInvalidValue;
-  *executable = new GraphExecStruct{graph->nodes};
+  *executable = new GraphExecStruct{graph->nodes, graph->objects};
   ++state().graphExecs;
   return kSuccess;
 }

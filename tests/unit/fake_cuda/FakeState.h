@@ -73,13 +73,23 @@ struct StreamStruct {
 };
 // What begin and end of a capture give, or what the nodes were added to.
 struct GraphNodeStruct {};
+// Of a program; nobody owns it but the graphs that hold it.
+struct UserObjectStruct {
+  void *object;
+  heddle::cuda::HostFunction destroy;
+  ~UserObjectStruct() { destroy(object); }
+};
+using HeldObjects = std::vector<std::shared_ptr<UserObjectStruct>>;
 struct GraphStruct {
   std::vector<heddle::fake::GraphNode> nodes;
   GraphNodeStruct last;                   // what the last node is called
   std::vector<StreamStruct *> forks = {}; // captured as they wait for a stream that is
+  HeldObjects objects = {};
+  uint64_t capture = 0; // its number
 };
 struct GraphExecStruct {
   std::vector<heddle::fake::GraphNode> nodes;
+  HeldObjects objects = {};
 };
 struct EventStruct {
   ContextStruct *context;
@@ -137,6 +147,7 @@ struct State {
   int64_t nowUs = 0; // by the clock of events: every call takes a microsecond
   KernelRun runKernel = nullptr;
   int captures = 0; // streams that are captured
+  uint64_t lastCapture = 0;
   int graphExecs = 0;
 };
 

@@ -20,6 +20,10 @@ HEDDLE_NCCL_OPTIONAL_FUNCTIONS(FAKE_PROTOTYPE)
 HEDDLE_NCCL_TEXTS(FAKE_PROTOTYPE)
 #undef FAKE_PROTOTYPE
 cuda::Code cuCtxGetDevice(cuda::DeviceOrdinal *);
+cuda::Code cuStreamGetCaptureInfo_v3(cuda::Stream, int *, uint64_t *, cuda::Graph *, const cuda::GraphNode **,
+                                     const void **, size_t *);
+cuda::Code cuUserObjectCreate(cuda::UserObject *, void *, cuda::HostFunction, unsigned, unsigned);
+cuda::Code cuGraphRetainUserObject(cuda::Graph, cuda::UserObject, unsigned, unsigned);
 }
 
 using namespace heddle::fakenccl;
@@ -48,6 +52,33 @@ void hold(Operation &operation, cuda::Stream stream) {
     operation.held.push_back(heddle::fake::fakeCudaHold(stream));
 }
 
+using Count = std::shared_ptr<std::atomic<int>>;
+
+void releaseGraph(void *held) {
+  const std::unique_ptr<Count> count(static_cast<Count *>(held));
+  --**count;
+}
+
+// What is captured is the graph's, and holds its communicator until it is destroyed.
+void holdByGraph(Communicator communicator, cuda::Stream stream) {
+  int capture = cuda::kCaptureStatusNone;
+  uint64_t number = 0;
+  cuda::Graph graph = nullptr;
+  if (!stream ||
+      cuStreamGetCaptureInfo_v3(stream, &capture, &number, &graph, nullptr, nullptr, nullptr) != cuda::kSuccess ||
+      capture == cuda::kCaptureStatusNone)
+    return;
+  cuda::UserObject object = nullptr;
+  auto held = std::make_unique<Count>(communicator->graphs);
+  if (cuUserObjectCreate(&object, held.get(), &releaseGraph, 1, cuda::kUserObjectNoDestructorSync) != cuda::kSuccess)
+    return;
+  (void)held.release();
+  ++*communicator->graphs;
+  (void)cuGraphRetainUserObject(graph, object, 1, cuda::kGraphUserObjectMove);
+}
+
+bool isFinalizing(Communicator communicator) { return communicator->isFinalized && *communicator->graphs > 0; }
+
 Code addMessage(Communicator communicator, const Message &message, DataType type, cuda::Stream stream) {
   const bool isKnown = isLive(communicator) && openGroup.depth > 0 && type == kUint8;
   if (!isKnown || message.peer < 0 || message.peer >= communicator->ranks || message.bytes == 0)
@@ -56,6 +87,7 @@ Code addMessage(Communicator communicator, const Message &message, DataType type
   if (!operation)
     operation = std::make_shared<Operation>();
   (message.from ? operation->sends : operation->receives).push_back(message);
+  holdByGraph(communicator, stream);
   hold(*operation, stream);
   return kSuccess;
 }
@@ -126,7 +158,8 @@ Code ncclCommInitRankConfig(Communicator *made, int ranks, UniqueId id, int rank
 
 Code ncclCommFinalize(Communicator communicator) {
   FAKE_ENTER_LIVE(ncclCommFinalize);
-  return isWaiting(communicator) ? kInProgress : kSuccess;
+  communicator->isFinalized = true;
+  return isWaiting(communicator) || isFinalizing(communicator) ? kInProgress : kSuccess;
 }
 #endif
 
@@ -161,19 +194,22 @@ Code ncclCommGetAsyncError(Communicator communicator, Code *error) {
   if (ordered != state().errors.end())
     *error = ordered->second;
   const bool isToldOfWait = !state().isLate || !isComplete(communicator);
-  if (*error == kSuccess && isInProgress && isWaiting(communicator) && isToldOfWait)
+  const bool isUnderWay = isInProgress && isWaiting(communicator) && isToldOfWait;
+  if (*error == kSuccess && (isUnderWay || isFinalizing(communicator)))
     *error = kInProgress;
   return kSuccess;
 }
 
 Code ncclCommAbort(Communicator communicator) {
   FAKE_ENTER_LIVE(ncclCommAbort);
+  waitUntil(lock, [&] { return *communicator->graphs == 0; }); // as NCCL does, for ever
   end(communicator);
   return kSuccess;
 }
 
 Code ncclCommDestroy(Communicator communicator) {
   FAKE_ENTER_LIVE(ncclCommDestroy);
+  waitUntil(lock, [&] { return *communicator->graphs == 0; });
   end(communicator);
   return kSuccess;
 }

@@ -7,6 +7,7 @@
 #include "FakeNccl.h"
 #include "runtime/Distributed/NcclApi.h"
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -50,6 +51,8 @@ struct CommunicatorStruct {
   Code error = kSuccess;
   int count = 0; // operations that were begun
   int64_t gathers = 0;
+  std::shared_ptr<std::atomic<int>> graphs = std::make_shared<std::atomic<int>>(0); // that hold work of it
+  bool isFinalized = false;
   std::deque<std::shared_ptr<heddle::fakenccl::Operation>> operations; // the first is under way
 };
 } // namespace heddle::nccl
