@@ -37,8 +37,8 @@ Status DeviceMachine::put(const void *from, uint64_t bytes, char *to) {
   {
     ContextScope scope(state);
     HEDDLE_TRY(scope.status(kWhat));
-    HEDDLE_TRY(state.driver->check(state.driver->memcpyToDevice(place, from, bytes, compute.handle()), kWhat,
-                                   "cuMemcpyHtoDAsync"));
+    HEDDLE_TRY(
+        state.driver->check(state.driver->memcpyToDevice(place, from, bytes, given()), kWhat, "cuMemcpyHtoDAsync"));
   }
   return finish();
 }
@@ -46,7 +46,7 @@ Status DeviceMachine::put(const void *from, uint64_t bytes, char *to) {
 Status DeviceMachine::finish() { return device.synchronize(compute.handle()); }
 
 Status DeviceMachine::take(const char *from, uint64_t bytes, void *to) {
-  return pieces.take(from, bytes, static_cast<char *>(to), compute.handle());
+  return pieces.take(from, bytes, static_cast<char *>(to), given());
 }
 
 Status DeviceMachine::fill(const RowBlock &block, char *to, Queue queue) {

@@ -33,6 +33,8 @@ private:
   DeviceMachine(const Device &device, const RowSource &source, DeviceStream stream)
       : device(device), rows(source), random(dynamic_cast<const RandomRows *>(&source)), compute(std::move(stream)),
         pieces(device) {}
+  /// What is enqueued next the other queues follow.
+  cuda::Stream given() { return static_cast<cuda::Stream>(onDevice->stream(Queue::compute)); }
 
   Device device;
   const RowSource &rows;

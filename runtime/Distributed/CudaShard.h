@@ -4,6 +4,8 @@
 #include "runtime/Device/Kernel.h"
 #include "runtime/Distributed/ShardDevice.h"
 
+#include <array>
+#include <string>
 #include <vector>
 
 namespace heddle {
@@ -14,13 +16,15 @@ public:
   static Result<std::unique_ptr<CudaShard>> create(const Device &device);
   // What the next calls take: kernels of the pattern of parts, one of each kind that they need ("forward" and
   // "forward_fp32_out", or "backward_accumulate"), and a stream of the device's context.
-  void serve(std::vector<Kernel> ofParts, cuda::Stream stream) { kernels = std::move(ofParts), compute = stream; }
+  void serve(std::vector<Kernel> ofParts, cuda::Stream stream);
 
-  void *stream(Queue queue) override { return streamOf(queue); }
+  // Something is enqueued there.
+  void *stream(Queue queue) override { return take(queue); }
   bool isCaptured() const override;
   Status follow(Queue later, Queue earlier) override;
   Status clear(void *address, uint64_t bytes, Queue queue) override;
   Status copy(const RowCopy &copy, Queue queue) override;
+  Status copyAll(const std::vector<RowCopy> &copies, Queue queue) override;
   Status add(const RowSum &sum, Queue queue) override;
   Result<uint64_t> workspaceBytes(const KindText &kind, const heddle_attention_args &args) override;
   Status launch(const KindText &kind, const heddle_attention_args &args, Queue queue) override;
@@ -31,18 +35,33 @@ private:
   cuda::Stream streamOf(Queue queue) const {
     return queue == Queue::compute ? compute : queue == Queue::link ? link.handle() : aside.handle();
   }
+  cuda::Stream take(Queue queue) {
+    ++given[size_t(queue)];
+    return streamOf(queue);
+  }
   Result<const Kernel *> kernelOf(const KindText &kind) const;
   // Rows of `height` runs of bytes.
-  Status copyRuns(const char *from, size_t fromPitch, char *to, size_t toPitch, size_t width, size_t height,
-                  Queue queue) const;
-  Result<cuda::Function> addRows();
+  struct Runs {
+    const char *from;
+    size_t fromPitch;
+    char *to;
+    size_t toPitch, width, height;
+  };
+  static void addRuns(const RowCopy &copy, std::vector<Runs> &all);
+  Status copyRuns(const Runs &runs, cuda::Stream stream) const;
+  Status copyAtOnce(const Runs *first, size_t count, cuda::Stream stream);
+  Result<cuda::Function> loaded(cuda::Function &function, std::string (*text)(), const char *name) const;
 
   Device device;
   std::vector<Kernel> kernels;
   cuda::Stream compute = nullptr;
   DeviceStream link, aside;
   DeviceEvent event;
-  cuda::Function adds = nullptr; // loaded when it is first needed
+  cuda::Function adds = nullptr, copies = nullptr; // loaded when they are first needed
+  // How much each queue was given, and how much of it another one has followed in this call.
+  static constexpr size_t kQueues = 3;
+  std::array<uint64_t, kQueues> given = {};
+  std::array<std::array<uint64_t, kQueues>, kQueues> followed = {};
 };
 
 } // namespace heddle

@@ -5,12 +5,11 @@
 namespace heddle {
 
 /// Between an array of all rows of the rank and one of the rows of a block.
-Status GroupShare::copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
-                             ShardDevice &device) const {
+RowCopy GroupShare::copyOfArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows) const {
   const RowPlace alone = RowPlace::ofArray(rowsAlone, share.heads, block.rows.size());
   const RowPlace all = RowPlace::ofArray(array, share.heads, args.q.size[1]).at(block.first, 0);
   const RowPlace &to = isToRows ? alone : all, &from = isToRows ? all : alone;
-  return device.copy({to, from, args.q.size[0], block.rows.size(), share.heads}, Queue::compute);
+  return {to, from, args.q.size[0], block.rows.size(), share.heads};
 }
 
 Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
@@ -48,10 +47,11 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
       besides));
   if (isFilled)
     HEDDLE_TRY(device.follow(Queue::compute, Queue::aside));
+  std::vector<RowCopy> arrays;
   for (const OwnBlock &block : own)
     if (block.lse)
-      HEDDLE_TRY(copyArray(block.lse, args.lse, block, /*isToRows=*/false, device));
-  return {};
+      arrays.push_back(copyOfArray(block.lse, args.lse, block, /*isToRows=*/false));
+  return device.copyAll(arrays, Queue::compute);
 }
 
 Status clearSums(const heddle_tensor &tensor, ShardDevice &device) {
@@ -71,12 +71,14 @@ Status GroupShare::clearGradients(ShardDevice &device) const {
 
 Status GroupShare::runBackward(const RankView &ranks, ShardDevice &device) {
   HEDDLE_TRY(clearGradients(device));
+  std::vector<RowCopy> arrays;
   for (const OwnBlock &block : own) {
     if (block.lse)
-      HEDDLE_TRY(copyArray(block.lse, args.lse, block, /*isToRows=*/true, device));
+      arrays.push_back(copyOfArray(block.lse, args.lse, block, /*isToRows=*/true));
     if (block.dLse)
-      HEDDLE_TRY(copyArray(block.dLse, args.d_lse, block, /*isToRows=*/true, device));
+      arrays.push_back(copyOfArray(block.dLse, args.d_lse, block, /*isToRows=*/true));
   }
+  HEDDLE_TRY(device.copyAll(arrays, Queue::compute));
   HEDDLE_TRY(ofQueries->run(ranks, device,
                             [&](size_t step, const ShardLaunch &launch) {
                               const Launch made = backwardLaunch(step, launch);

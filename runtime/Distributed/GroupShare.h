@@ -80,8 +80,7 @@ private:
   Launch forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const;
   Launch backwardLaunch(size_t step, const ShardLaunch &launch) const;
   Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
-  Status copyArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows,
-                   ShardDevice &device) const;
+  RowCopy copyOfArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows) const;
   void layGuests();
   int64_t guestElements(const Guest &guest) const { return args.q.size[0] * share.heads * guest.rows.size(); }
   uint64_t queryBytes(const Guest &guest) const {

@@ -22,7 +22,7 @@ public:
   bool isOver() const { return Clock::now() - begin >= limit; }
   void pause() {
     using std::chrono::microseconds;
-    constexpr int kAtOnce = 100, kSoon = 400; // a machine that is busy takes milliseconds for each of the first
+    constexpr int kAtOnce = 400, kSoon = 700; // a machine that is busy takes milliseconds for each of the first
     if (asked < kAtOnce)
       std::this_thread::yield();
     else

@@ -6,6 +6,8 @@
 #include "runtime/Core/CallShape.h"
 #include "runtime/Distributed/RowPlace.h"
 
+#include <vector>
+
 namespace heddle {
 
 enum class Queue : uint8_t { compute, link, aside };
@@ -15,6 +17,7 @@ class ShardDevice {
 public:
   virtual ~ShardDevice() = default;
 
+  // Asked for each time that something is enqueued there by others: what follows knows of it.
   virtual void *stream(Queue queue) = 0;
   // What is given to it becomes part of a graph, which runs it later and maybe often: nothing may be waited for now.
   virtual bool isCaptured() const { return false; }
@@ -22,6 +25,13 @@ public:
   virtual Status follow(Queue later, Queue earlier) = 0;
   virtual Status clear(void *address, uint64_t bytes, Queue queue) = 0;
   virtual Status copy(const RowCopy &copy, Queue queue) = 0;
+  // In any order, or at once: none writes what another one reads or writes.
+  virtual Status copyAll(const std::vector<RowCopy> &copies, Queue queue) {
+    for (const RowCopy &each : copies)
+      if (Status status = copy(each, queue); !status.isOk())
+        return status;
+    return {};
+  }
   // What lies at `from` is added to what lies at `to`.
   virtual Status add(const RowSum &sum, Queue queue) = 0;
 

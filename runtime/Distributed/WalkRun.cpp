@@ -115,17 +115,18 @@ size_t WalkRun::windowWith(size_t step, const RowRun &run) const {
 
 //===-- messages --------------------------------------------------------------===//
 
-Status WalkRun::forEachRun(const Hop &hop, const WalkField &of, char *message, const PlaceOfRun &here,
-                           const CopyRows &copy) const {
+void WalkRun::addRuns(const Hop &hop, const WalkField &of, char *message, const PlaceOfRun &here, Way way,
+                      std::vector<RowCopy> &copies) const {
   const int64_t headBytes = of.own.headBytes;
   for (const HeadRows &part : hop.parts)
     for (const RowRun &run : part.rows) {
       const RowPlace packed = of.isArray ? RowPlace::ofArray(reinterpret_cast<float *>(message), part.heads, run.count)
                                          : RowPlace::ofRows(message, run.count, part.heads, headBytes);
-      HEDDLE_TRY(copy(packed, here(run).at(0, part.firstHead).withRowStep(run.rate), run.count, part.heads));
+      const RowPlace rows = here(run).at(0, part.firstHead).withRowStep(run.rate);
+      const bool isPacked = way == Way::intoMessage;
+      copies.push_back({isPacked ? packed : rows, isPacked ? rows : packed, batches, run.count, part.heads});
       message += batches * run.count * part.heads * headBytes;
     }
-  return {};
 }
 
 char *WalkRun::fetchedAt(size_t step, const Wire &wire, size_t field) const {
@@ -157,17 +158,16 @@ Status WalkRun::fetch(size_t step, const RankView &ranks, ShardDevice &device, c
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
   HEDDLE_TRY(clearBlanks(step, device));
   Exchange exchange;
+  std::vector<RowCopy> copies;
   for (const Wire &wire : memory[step].sent)
     for (size_t field = 0; field < fields.size(); ++field) {
       auto here = [&](const RowRun &run) { return ownFrom(fields[field], run.first); };
-      auto pack = [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
-        return device.copy({packed, rows, batches, count, heads}, Queue::link);
-      };
       char *message = wire.isDirect() ? here(wire.hop->parts[0].rows[0]).base : fetchedAt(step, wire, field);
       if (!wire.isDirect())
-        HEDDLE_TRY(forEachRun(*wire.hop, fields[field], message, here, pack));
+        addRuns(*wire.hop, fields[field], message, here, Way::intoMessage, copies);
       exchange.sends.push_back({wire.hop->to, message, bytesOf(*wire.hop, fields[field])});
     }
+  HEDDLE_TRY(device.copyAll(copies, Queue::link));
   auto placeOf = [&](const Wire &wire, size_t field) {
     return wire.isDirect()
                ? inWindow(step, wire.hop->parts[0].rows[0], fields, field).at(0, wire.hop->parts[0].firstHead).base
@@ -179,15 +179,13 @@ Status WalkRun::fetch(size_t step, const RankView &ranks, ShardDevice &device, c
   if (besides.addMessages)
     HEDDLE_TRY(besides.addMessages(step, exchange));
   HEDDLE_TRY(travel(exchange, ranks, device));
+  std::vector<RowCopy> arrived;
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size() && !wire.isDirect(); ++field)
-      HEDDLE_TRY(forEachRun(
+      addRuns(
           *wire.hop, fields[field], placeOf(wire, field),
-          [&](const RowRun &run) { return inWindow(step, run, fields, field); },
-          [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
-            return device.copy({rows, packed, batches, count, heads}, Queue::link);
-          }));
-  return {};
+          [&](const RowRun &run) { return inWindow(step, run, fields, field); }, Way::outOfMessage, arrived);
+  return device.copyAll(arrived, Queue::link);
 }
 
 Status WalkRun::meetOwnRows(size_t step, size_t window,
@@ -215,14 +213,16 @@ Status WalkRun::clearBlanks(size_t step, ShardDevice &device) const {
 /// The rank's own rows of the windows. Not while launches of the step before compute: copies wait for their processors. So
 /// those of the second step are copied in front of the first launches.
 Status WalkRun::copyOwnRows(size_t step, ShardDevice &device) const {
+  std::vector<RowCopy> copies;
   for (size_t window = 0; window < own(step).windows.size(); ++window)
     for (size_t field = 0; field < fields.size(); ++field)
       HEDDLE_TRY(meetOwnRows(step, window, [&](const RowRange &common) {
         const RowPlace to = fieldWindow(step, window, field).at(common.begin - own(step).windows[window].begin, 0);
         const RowPlace from = ownFrom(fields[field], common.begin).at(0, ofWindows.first);
-        return device.copy({to, from, batches, common.size(), ofWindows.count}, Queue::compute);
+        copies.push_back({to, from, batches, common.size(), ofWindows.count});
+        return Status();
       }));
-  return {};
+  return device.copyAll(copies, Queue::compute);
 }
 
 /// Kernels that fill the GPU keep a message from beginning, so those that are enqueued behind it let it begin before them.
@@ -252,17 +252,16 @@ Status WalkRun::sendHome(size_t step, const RankView &ranks, ShardDevice &device
     return {};
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
   Exchange exchange;
+  std::vector<RowCopy> copies;
   for (const Wire &wire : memory[step].sentHome)
     for (size_t field = 0; field < sumFields.size(); ++field) {
       char *message = homewardAt(step, wire, field);
-      HEDDLE_TRY(forEachRun(
+      addRuns(
           *wire.hop, sumFields[field], message,
-          [&](const RowRun &run) { return inWindow(step, run, sumFields, field); },
-          [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
-            return device.copy({packed, rows, batches, count, heads}, Queue::link);
-          }));
+          [&](const RowRun &run) { return inWindow(step, run, sumFields, field); }, Way::intoMessage, copies);
       exchange.sends.push_back({wire.hop->from, message, bytesOf(*wire.hop, sumFields[field])});
     }
+  HEDDLE_TRY(device.copyAll(copies, Queue::link));
   for (const Wire &wire : memory[step].cameHome)
     for (size_t field = 0; field < sumFields.size(); ++field)
       exchange.receives.push_back({wire.hop->to, homewardAt(step, wire, field), bytesOf(*wire.hop, sumFields[field])});
@@ -275,13 +274,14 @@ Status WalkRun::settle(size_t step, ShardDevice &device) const {
     return {};
   HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
   for (const Wire &wire : memory[step].cameHome)
-    for (size_t field = 0; field < sumFields.size(); ++field)
-      HEDDLE_TRY(forEachRun(
+    for (size_t field = 0; field < sumFields.size(); ++field) {
+      std::vector<RowCopy> came;
+      addRuns(
           *wire.hop, sumFields[field], homewardAt(step, wire, field),
-          [&](const RowRun &run) { return ownFrom(sumFields[field], run.first); },
-          [&](const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads) {
-            return bring(sumFields[field], {rows, packed, batches, count, heads}, device);
-          }));
+          [&](const RowRun &run) { return ownFrom(sumFields[field], run.first); }, Way::outOfMessage, came);
+      for (const RowCopy &rows : came)
+        HEDDLE_TRY(bring(sumFields[field], rows, device));
+    }
   return {};
 }
 

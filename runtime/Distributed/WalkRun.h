@@ -78,9 +78,9 @@ private:
 
   // Runs of a hop: their rows here, at the first head that travels, and their place in the message.
   using PlaceOfRun = std::function<RowPlace(const RowRun &run)>;
-  using CopyRows = std::function<Status(const RowPlace &packed, const RowPlace &rows, int64_t count, int64_t heads)>;
-  Status forEachRun(const Hop &hop, const WalkField &of, char *message, const PlaceOfRun &here,
-                    const CopyRows &copy) const;
+  enum class Way : uint8_t { intoMessage, outOfMessage };
+  void addRuns(const Hop &hop, const WalkField &of, char *message, const PlaceOfRun &here, Way way,
+               std::vector<RowCopy> &copies) const;
   char *slotOf(size_t step) const { return base + (step % kSlots ? slotBytes[0] : 0); }
   char *fetchedAt(size_t step, const Wire &wire, size_t field) const;
   char *homewardAt(size_t step, const Wire &wire, size_t field) const;
