@@ -104,6 +104,7 @@ Status Kills::prepare() {
   for (size_t number : numbers)
     warm += " " + std::to_string(number);
   team->setWelcome(warm);
+  setLimit(0);
   const std::vector<int> all = Team::firstOf(options.most);
   for (const Reply &reply : team->order(all, std::vector<std::string>(all.size(), warm)))
     if (!reply.isOk())

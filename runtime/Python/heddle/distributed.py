@@ -167,6 +167,7 @@ class Group:
             _library.library().call("heddle_group_wait", self.handle, _torch.current_stream(self.device))
 
     def close(self):
+        """Waits for no CUDA graph of its calls: these may outlive it, unless its communicator is another library's, which waits for them itself."""
         handle, self.handle = self.handle, None
         self.shares.clear()
         if handle is not None:
