@@ -399,6 +399,18 @@ TEST_CASE("calls of few queries get few rows, and their keys are cut in parts wh
     }
 }
 
+TEST_CASE("e4m3: calls whose keys are cut, as they have few queries, move row_max with every maximum") {
+  for (int64_t queries : {0, 1, 256, 257}) {
+    KernelRequest request = requestFor(128, 128);
+    request.elements = CallElements(DType::e4m3);
+    request.balance.queries = queries;
+    const Sm90Config config = defaultFor(request);
+    CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, config));
+    CHECK((config.rescaleThreshold == 0) == (queries > 0 && queries <= 256));
+    CHECK((config.softmax == sm90::kSoftmaxOnline || queries == 0 || queries > 256));
+  }
+}
+
 TEST_CASE("only patterns that search lists have memory for what the planning warp notes of them, behind the tiles") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
   KernelRequest request = requestFor(64, 64);

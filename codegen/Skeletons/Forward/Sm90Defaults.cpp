@@ -187,6 +187,8 @@ constexpr Rule kRules[] = {
     {kAny,
      [](const Asked &asked) { return asked.mayBeCut; },
      {{{&C::grid, kGridStride}, {&C::splitLast, 1}, {&C::softmax, kSoftmaxOnline}}}},
+    // Few keys in a part, and time for what is exact: the largest weight of bytes stays a power of two.
+    {kAny, [](const Asked &asked) { return isScaled(asked) && asked.mayBeCut; }, {{{&C::rescaleThreshold, 0}}}},
     // What is long must come first, or it is all that is left at the end.
     {kAny, [](const Asked &asked) { return asked.balance.hasLongRows; }, {{{&C::rasterReversed, 0}}}},
     {kAny,
