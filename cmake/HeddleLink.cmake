@@ -9,6 +9,7 @@ if(HEDDLE_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   find_program(HEDDLE_LLD_PROGRAM NAMES ld.lld-22 ld.lld)
   if(HEDDLE_LLD_PROGRAM)
     add_link_options(-fuse-ld=lld)
+    set(HEDDLE_FOLD_FUNCTIONS -Wl,--icf=safe) # equal ones, whose addresses nobody compares, lie in a file once
   endif()
 endif()
 
