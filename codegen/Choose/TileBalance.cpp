@@ -129,13 +129,13 @@ int64_t fewQueries(attn::PatternOp pattern) {
   return queries;
 }
 
-/// Lists in tensors are made to skip keys, and every block has its own.
-TileBalance guessedFromLists(TileBalance balance, const attn::PatternAnalysis &analysis) {
+bool hasLists(const attn::PatternAnalysis &analysis) {
   for (const attn::Variant &variant : analysis.variants)
     for (const attn::PieceList &pieces : variant.branches)
       for (const attn::Piece &piece : pieces)
-        balance.hasOwnKeys = balance.hasFewTiles |= piece.list.has_value();
-  return balance;
+        if (piece.list)
+          return true;
+  return false;
 }
 
 /// Looks at a head of each group.
@@ -198,14 +198,18 @@ void guessFromTiles(TileBalance &balance, const AnalysedPattern &analysed, Guess
 TileBalance tileBalance(const AnalysedPattern &analysed) {
   TileBalance unknown;
   unknown.queries = fewQueries(analysed.pattern);
+  unknown.hasLists = hasLists(analysed.analysis);
   if (!analysed.defaults)
     return unknown;
   Guess guess;
   guess.sizes.heads = kHeads;
   guess.sizes.seqlenQ = guess.sizes.seqlenK = kSeqlen;
   guess.sizes.parameters = *analysed.defaults;
-  if (attn::lacksTensors(analysed.analysis, guess.sizes))
-    return guessedFromLists(unknown, analysed.analysis);
+  if (attn::lacksTensors(analysed.analysis, guess.sizes)) {
+    // Lists in tensors are made to skip keys, and every block has its own.
+    unknown.hasOwnKeys = unknown.hasFewTiles = unknown.hasLists;
+    return unknown;
+  }
   if (attn::hasLongLists(analysed.analysis, guess.sizes))
     return unknown;
   TileBalance balance = unknown;

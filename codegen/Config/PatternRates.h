@@ -35,6 +35,7 @@ struct TileBalance {
   bool longRowsAreLast = false;  ///< if hasLongRows: the last query tile visits more than the first
   bool firstKeysAreLong = false; ///< the first key tile is visited by many times as many query tiles as those inside
   bool hasOwnKeys = false;       ///< of what large query tiles visit, their parts need much less than all
+  bool hasLists = false;         ///< the keys of a piece are those of a list
   bool gainsFromPasses = false;  ///< one kernel visits many times the key tiles that the passes visit together
   int64_t queries = 0;           ///< of the calls to come; 0: any number
 };

@@ -411,6 +411,19 @@ TEST_CASE("e4m3: calls whose keys are cut, as they have few queries, move row_ma
   }
 }
 
+TEST_CASE("the warp that goes through lists has the registers for it") {
+  for (DType dtype : {DType::bf16, DType::e4m3})
+    for (int64_t dim : {64, 128}) {
+      KernelRequest request = requestFor(dim, dim);
+      request.elements = CallElements(dtype);
+      request.balance.hasLists = true;
+      const Sm90Config config = defaultFor(request);
+      CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, config));
+      const bool hasFourConsumers = config.blockM == 256; // of which all take less, and nothing spilled
+      CHECK(config.producerRegisters == (hasFourConsumers ? 32 : 56));
+    }
+}
+
 TEST_CASE("only patterns that search lists have memory for what the planning warp notes of them, behind the tiles") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
   KernelRequest request = requestFor(64, 64);

@@ -35,9 +35,10 @@ struct Asked {
 
   /// Calls have so few queries that defaults are made for them.
   static bool areFew(int64_t queries) { return ProblemBucket::rowsOfDefault(queries) < ProblemBucket::kManyRows; }
-  /// Rows and keys of one head group that are neither strided nor in blocks.
+  /// Rows and keys of one head group that are neither strided nor in blocks nor in lists.
   bool isPlain() const {
-    return request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1 && !isInBlocks;
+    return request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1 && !isInBlocks &&
+           !balance.hasLists;
   }
   /// The planning warp looks for the cells of lists.
   bool isListed() const { return request.searchesLists; }
@@ -146,9 +147,9 @@ constexpr Rule kRules[] = {
     {128, isScaled, Tiles{192, 96, 3, 1, 1, 32}},
     {64, isScaled, Tiles{192, 128, 3, 2, 1, 32}},
     {128, [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows; }, {{{&C::turnTaking, 0}}}},
-    // A warp that searches lists spills with 32 registers.
-    {128, [](const Asked &asked) { return isScaled(asked) && asked.isListed(); }, Tiles{192, 64, 3, 1, 1, 56}},
-    {64, [](const Asked &asked) { return isScaled(asked) && asked.isListed(); }, Tiles{192, 128, 3, 2, 1, 56}},
+    // A warp that goes through lists spills with 32 registers.
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 64, 3, 1, 1, 56}},
+    {64, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 128, 3, 2, 1, 56}},
     // 663 TFLOP/s on random blocks of 128, 648 with one query tile, 425 of 192x64.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.isInBlocks; }, Tiles{192, 64, 3, 1, 1, 56}},
     {128, [](const Asked &asked) { return isScaled(asked) && asked.fitsBand(128); }, Tiles{128, 128, 3, 2, 1, 56}},
