@@ -25,7 +25,20 @@ Result<std::unique_ptr<CudaShard>> CudaShard::create(const Device &device) {
   HEDDLE_ASSIGN(DeviceStream link, DeviceStream::create(device, /*isUrgent=*/true));
   HEDDLE_ASSIGN(DeviceStream aside, DeviceStream::create(device, /*isUrgent=*/true));
   HEDDLE_ASSIGN(DeviceEvent event, DeviceEvent::create(device));
-  return std::unique_ptr<CudaShard>(new CudaShard(device, std::move(link), std::move(aside), std::move(event)));
+  std::unique_ptr<CudaShard> shard(new CudaShard(device, std::move(link), std::move(aside), std::move(event)));
+  shard->loadKernels();
+  return shard;
+}
+
+// Before any call: one may be captured, and nothing can be loaded then. A driver that compiles no text copies one place at a
+// time, and adds nothing.
+void CudaShard::loadKernels() {
+  if (Result<cuda::Function> found = loaded(copyRowsText(), kCopyRowsName))
+    copies = *found;
+  if (Result<cuda::Function> found = loaded(addRowsText(), kAddRowsName))
+    adds = *found;
+  else
+    whyNoAdds = found.status();
 }
 
 bool CudaShard::isCaptured() const { return heddle::isCaptured(*device.state()->driver, compute); }
@@ -118,10 +131,10 @@ Status CudaShard::copyAll(const std::vector<RowCopy> &rows, Queue queue) {
   if (all.empty())
     return {};
   const cuda::Stream stream = take(queue);
-  const auto ofKernel = std::partition(all.begin(), all.end(), [](const Runs &runs) {
+  const auto ofKernel = std::partition(all.begin(), all.end(), [&](const Runs &runs) {
     const bool isWhole = isOfUnits(addressOf(runs.from)) && isOfUnits(addressOf(runs.to)) && isOfUnits(runs.width) &&
                          (runs.height == 1 || (isOfUnits(runs.fromPitch) && isOfUnits(runs.toPitch)));
-    return !isWhole || runs.width / kCopyRowsUnit * runs.height > UINT32_MAX / 2;
+    return !copies || !isWhole || runs.width / kCopyRowsUnit * runs.height > UINT32_MAX / 2;
   });
   for (auto runs = all.begin(); runs != ofKernel; ++runs)
     HEDDLE_TRY(copyRuns(*runs, stream));
@@ -133,7 +146,6 @@ Status CudaShard::copyAll(const std::vector<RowCopy> &rows, Queue queue) {
 }
 
 Status CudaShard::copyAtOnce(const Runs *first, size_t count, cuda::Stream stream) {
-  HEDDLE_ASSIGN(const cuda::Function function, loaded(copies, copyRowsText, kCopyRowsName));
   CopyRowsParams params = {};
   uint32_t most = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -150,21 +162,19 @@ Status CudaShard::copyAtOnce(const Runs *first, size_t count, cuda::Stream strea
   const DeviceState &state = *device.state();
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
-  return state.driver->check(state.driver->launchKernel(function, (most + kCopyRowsThreads - 1) / kCopyRowsThreads,
+  return state.driver->check(state.driver->launchKernel(copies, (most + kCopyRowsThreads - 1) / kCopyRowsThreads,
                                                         unsigned(count), 1, kCopyRowsThreads, 1, 1, 0, stream, pointers,
                                                         nullptr),
                              kWhat, "cuLaunchKernel");
 }
 
-Result<cuda::Function> CudaShard::loaded(cuda::Function &function, std::string (*text)(), const char *name) const {
-  if (function)
-    return function;
+Result<cuda::Function> CudaShard::loaded(const std::string &text, const char *name) const {
   const DeviceState &state = *device.state();
-  const std::string whole = text();
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
-  cuda::Module module = nullptr; // as long as the context
-  HEDDLE_TRY(state.driver->check(state.driver->moduleLoadDataEx(&module, whole.c_str(), 0, nullptr, nullptr), kWhat,
+  cuda::Module module = nullptr;
+  cuda::Function function = nullptr; // as long as the context
+  HEDDLE_TRY(state.driver->check(state.driver->moduleLoadDataEx(&module, text.c_str(), 0, nullptr, nullptr), kWhat,
                                  "cuModuleLoadDataEx"));
   HEDDLE_TRY(
       state.driver->check(state.driver->moduleGetFunction(&function, module, name), kWhat, "cuModuleGetFunction"));
@@ -175,7 +185,8 @@ Status CudaShard::add(const RowSum &all, Queue queue) {
   const RowCopy &sum = all.rows;
   if (!sum.rows || !sum.batches || !sum.heads)
     return {};
-  HEDDLE_ASSIGN(const cuda::Function function, loaded(adds, addRowsText, kAddRowsName));
+  if (!adds)
+    return whyNoAdds;
   const RowPlace &to = sum.to, &from = sum.from;
   AddRowsParams params = {addressOf(to.base),  addressOf(from.base),   uint32_t(to.headBytes / int64_t(sizeof(float))),
                           uint32_t(sum.heads), uint32_t(sum.rows),     uint32_t(sum.batches),
@@ -189,7 +200,7 @@ Status CudaShard::add(const RowSum &all, Queue queue) {
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
   const unsigned elements = params.width * params.heads;
-  return state.driver->check(state.driver->launchKernel(function, (elements + kAddRowsThreads - 1) / kAddRowsThreads,
+  return state.driver->check(state.driver->launchKernel(adds, (elements + kAddRowsThreads - 1) / kAddRowsThreads,
                                                         std::min(params.rows, kAddRowsMostBlocks), params.batches,
                                                         kAddRowsThreads, 1, 1, 0, take(queue), pointers, nullptr),
                              kWhat, "cuLaunchKernel");

@@ -50,14 +50,16 @@ private:
   static void addRuns(const RowCopy &copy, std::vector<Runs> &all);
   Status copyRuns(const Runs &runs, cuda::Stream stream) const;
   Status copyAtOnce(const Runs *first, size_t count, cuda::Stream stream);
-  Result<cuda::Function> loaded(cuda::Function &function, std::string (*text)(), const char *name) const;
+  void loadKernels();
+  Result<cuda::Function> loaded(const std::string &text, const char *name) const;
 
   Device device;
   std::vector<Kernel> kernels;
   cuda::Stream compute = nullptr;
   DeviceStream link, aside;
   DeviceEvent event;
-  cuda::Function adds = nullptr, copies = nullptr; // loaded when they are first needed
+  cuda::Function adds = nullptr, copies = nullptr; // null: the driver compiles no text
+  Status whyNoAdds;
   // How much each queue was given, and how much of it another one has followed in this call.
   static constexpr size_t kQueues = 3;
   std::array<uint64_t, kQueues> given = {};

@@ -10,6 +10,11 @@
 using namespace heddle;
 using namespace heddle::test;
 
+extern "C" {
+int cuStreamBeginCapture_v2(cuda::Stream stream, int mode);
+int cuStreamEndCapture(cuda::Stream stream, cuda::Graph *graph);
+}
+
 namespace {
 
 constexpr int64_t kBytes = 1 << 16;
@@ -92,6 +97,15 @@ TEST_CASE("rows that are not of whole units, one place alone and none are the dr
   require(on.shard->copyAll({none, none}, Queue::compute));
   CHECK(launches() == 0);
   CHECK(copies() == 3);
+}
+
+TEST_CASE("the first call of all may be captured, in which nothing can be loaded") {
+  Shard on = Shard::make();
+  REQUIRE(cuStreamBeginCapture_v2(on.stream.handle(), 0) == 0);
+  const Status copied = on.shard->copyAll({on.copyOf(256, 0), on.copyOf(256, 4096)}, Queue::compute);
+  cuda::Graph graph = nullptr;
+  CHECK(cuStreamEndCapture(on.stream.handle(), &graph) == 0);
+  CHECK_MESSAGE(copied.isOk(), copied.message());
 }
 
 TEST_CASE("a queue waits once for what another one was given") {
