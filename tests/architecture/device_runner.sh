@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/device/run against planted tests: it counts cases, and takes a test that dies, hangs or says
 # nothing for a failure. The long ones run on demand only. Cases are listed without being run, run in parts that are together
-# the whole, compiled before any runs, and named where the time was over.
+# the whole, compiled before their test runs, and named where the time was over.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 scratch=$(mktemp -d)
@@ -101,7 +101,7 @@ same "listing asks the program for nothing" "" "$(cat "$ASKED")"
 same "three parts" "$("$run" --list | sort)" "$(for part in 1 2 3; do "$run" --list --shard=$part/3; done | sort)"
 [ "$("$run" --list --shard=1/3 | wc -l)" -lt 9 ] || say "a part" "is the whole"
 
-same "kernels" "$(printf '== 8 kernels for sm_80\n   7 compiled\n   1 refused')" "$("$run" --kernels=sm_80)"
+same "kernels" "$(printf '== many: 8 kernels for sm_80\n   7 compiled\n   1 refused')" "$("$run" --kernels=sm_80)"
 grep -q "compile bad.mlir --head-dim=64 --seqlen=64 --arch=sm_80 --db=$scratch/.*/build/device/kernels.db -q" "$ASKED" || say "kernels" "$(cat "$ASKED")"
 grep -q 'compile a.mlir --head-dim=64 --arch=sm_80' "$ASKED" || say "kernels of many queries" "$(cat "$ASKED")"
 same "kernels alone" "" "$(grep '^run' "$ASKED" || true)"
@@ -124,3 +124,11 @@ expect 4 'device tests: 0 passed, 0 failed, 0 skipped, 9 left out' --seconds=0
 expect 4 'device tests: 0 passed, 0 failed, 0 skipped, 9 left out' --left --seconds=0 many
 same "what was not named" "one: one" "$(grep one "$scratch/build/device/left")"
 expect 2 "device tests: no option '--shards'; $(sed -n 's/^# \(tests.*\): runs the.*/\1/p' "$run")" --shards
+
+# A test waits for no kernel of the next one.
+sed 's/in a b c d e f/in later/; s/in bad refused/in last/' "$list/many.sh" >"$list/next.sh"
+chmod +x "$list/next.sh"
+: >"$ASKED"
+"$run" many next >/dev/null 2>&1 || true
+same "runs and compilations" "$(printf 'run many\ncompile next\nrun next')" \
+  "$(sed -nE 's/^(run|compile) (later|last)\.mlir.*/\1 next/p; t; s/^run .*/run many/p' "$ASKED" | uniq)"
