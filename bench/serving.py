@@ -5,9 +5,11 @@
 
 Each call is a CUDA graph; the L2 is flushed before every replay, events stand around it, the median of N (40) counts. Rates are the bytes of
 K and V that the pattern keeps, and percent of the fastest read of 4 GB in the same run. Results are checked against fp64 at a few rows
-before they are timed. --invariant has calls with batch_invariant=True as well, in turn with the others. FlashInfer and FlexAttention stand beside heddle where they import. bf16.
+before they are timed. --invariant has calls with batch_invariant=True as well, in turn with the others. FlashInfer (whose plans are made before, and not
+timed) and FlexAttention stand beside heddle where they import. bf16.
 """
 import argparse
+import itertools
 import os
 import sys
 import tempfile
@@ -238,19 +240,44 @@ def read_rate(clock):
 
 
 def flashinfer(call):
+    """Its tables, planned on the host before anything is timed; its kernels fa2, for single tokens those of tensor cores."""
     import flashinfer
     case = call.case
-    if case.pattern != "causal" or call.cu is not None or call.queries[0] != 1 or case.listed < 1 or case.in_rows:
+    if case.pattern == "streaming" or case.listed < 1 or case.in_rows or case.is_told:
         return None
-    pages = [-(-keys // case.page_size) for keys in case.keys]
-    indptr = torch.tensor([sum(pages[:i]) for i in range(len(pages) + 1)], dtype=torch.int32, device=DEVICE)
-    indices = torch.cat([row[:count] for row, count in zip(call.table, pages)])
-    last = torch.tensor([(keys - 1) % case.page_size + 1 for keys in case.keys], dtype=torch.int32, device=DEVICE)
-    workspace = torch.empty(256 * MIB, dtype=torch.uint8, device=DEVICE)
-    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD", use_tensor_cores=True)
-    wrapper.plan(indptr, indices, last, case.heads, case.kv_heads, case.dim, case.page_size, q_data_type=torch.bfloat16)
-    q, out = call.q[:, 0], torch.empty_like(call.q[:, 0])
-    return lambda: wrapper.run(q, call.cache, out=out)
+    table = [row[:-(-keys // case.page_size)] for row, keys in zip(call.table, case.keys)]
+    tables = offsets(map(len, table)), torch.cat(table), on_device((keys - 1) % case.page_size + 1 for keys in case.keys)
+    workspace, sizes = torch.empty(256 * MIB, dtype=torch.uint8, device=DEVICE), (case.heads, case.kv_heads, case.dim, case.page_size)
+    if max(call.queries) == 1:
+        planned = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD", use_tensor_cores=True)
+        planned.plan(*tables, *sizes, q_data_type=torch.bfloat16)
+    else:
+        planned = flashinfer.BatchPrefillWithPagedKVCacheWrapper(workspace, "NHD", backend="fa2")
+        planned.plan(offsets(call.queries), *tables, *sizes, **kept_of(call), q_data_type=torch.bfloat16)
+    q, out = call.q.flatten(0, 1), torch.empty_like(call.q.flatten(0, 1))
+    call.run()
+    error = (planned.run(q, call.cache, out=out) - call.out.flatten(0, 1)).abs().max().item()
+    assert error < 0.02, f"differs by {error}"
+    return lambda: planned.run(q, call.cache, out=out)
+
+
+def on_device(numbers):
+    return torch.tensor(list(numbers), dtype=torch.int32, device=DEVICE)
+
+
+def offsets(counts):
+    return on_device([0, *itertools.accumulate(counts)])
+
+
+def kept_of(call):
+    """What FlashInfer is told of the pattern: causal, or the pairs of a tree, whose drafts are the last keys."""
+    if call.case.pattern != "tree":
+        return dict(causal=True)
+    ancestors, masks = call.arguments["ancestors"], []
+    for keys, queries in zip(call.case.keys, call.queries):
+        drafts = (ancestors[:, None] >> torch.arange(queries, device=DEVICE)) & 1
+        masks.append(torch.cat([torch.ones(queries, keys - queries, dtype=torch.bool, device=DEVICE), drafts.bool()], 1).flatten())
+    return dict(custom_mask=torch.cat(masks))
 
 
 def flex(call):
