@@ -72,6 +72,63 @@ def test_results_that_the_caller_brings_and_a_scale():
     assert np.array_equal(out[0], dense(cache, 0, q[:1], "full", scale=0.5)[0][0])
 
 
+def layouts_of(cache):
+    """Keys, arguments of serve.prepare, and the call that is the same, by name."""
+    k, v, rows = in_rows(cache)
+    tables = behind_each_other(cache)
+    names = ("kv_indptr", "kv_indices", "kv_last_page_len")
+    return {
+        "pages": ((cache.k, cache.v), dict(page_table=cache.table, seqused_k=cache.lengths), lambda q, **o: serve.paged_attention(q, *cache.arguments(), "causal", **o)),
+        "indices": ((cache.k, cache.v), dict(zip(names, tables)), lambda q, **o: serve.indexed_attention(q, cache.k, cache.v, *tables, "causal", **o)),
+        "rows": ((k, v), dict(cu_seqlens_k=rows), lambda q, **o: serve.ragged_attention(q, k, v, rows, "causal", **o)),
+    }
+
+
+@pytest.mark.parametrize("layout", ("pages", "indices", "rows"))
+@pytest.mark.parametrize("batch_invariant", (False, True))
+def test_prepared_calls_read_their_tensors_again(layout, batch_invariant):
+    cache, q = Cache(keys=(40, 33, 17)), queries(3, 1)
+    keys, tables, same = layouts_of(cache)[layout]
+    call = serve.prepare(q, *keys, "causal", **tables, batch_invariant=batch_invariant)
+    assert isinstance(call, heddle.Prepared) and call() is call.out
+    for _ in range(2):
+        call()
+        expected, logs = same(q, return_lse=True, batch_invariant=batch_invariant)
+        assert np.array_equal(call.out, expected) and np.array_equal(call.lse, logs)
+        q *= -0.5
+    before = call.out.copy()
+    if layout == "pages":
+        cache.lengths[:] = 30, 20, 10
+        call()
+        assert np.array_equal(call.out, same(q)) and not np.array_equal(call.out, before)
+    call.close()
+    with pytest.raises(heddle.InvalidArgumentError, match="this prepared call is closed"):
+        call()
+
+
+def test_prepared_calls_of_torch_tensors():
+    torch = pytest.importorskip("torch")
+    cache, q = Cache(), queries(3, 1)
+    tensors = [torch.from_numpy(each) for each in cache.arguments()]
+    out = torch.empty(3, 1, 4, 32)
+    call = serve.prepare(torch.from_numpy(q), *tensors[:2], "causal", page_table=tensors[2], seqused_k=tensors[3], out=out)
+    assert call() is out and np.array_equal(out.numpy(), serve.paged_attention(q, *cache.arguments(), "causal"))
+
+
+def test_what_is_wrong_with_prepared_calls_is_named():
+    cache, q = Cache(), queries(3, 1)
+    with pytest.raises(heddle.InvalidArgumentError, match="prepare: expected one of page_table, kv_indptr, cu_seqlens_k, which say where keys lie; got none"):
+        serve.prepare(q, cache.k, cache.v, "causal", seqused_k=cache.lengths)
+    with pytest.raises(heddle.InvalidArgumentError, match="got page_table and cu_seqlens_k"):
+        serve.prepare(q, cache.k, cache.v, "causal", page_table=cache.table, cu_seqlens_k=cache.lengths)
+    with pytest.raises(heddle.InvalidArgumentError, match="seqused_k"):
+        serve.prepare(q, cache.k, cache.v, "causal", page_table=cache.table)
+    with pytest.raises(heddle.InvalidArgumentError, match="kv_indices"):
+        serve.prepare(q, cache.k, cache.v, "causal", kv_indptr=cache.lengths)
+    with pytest.raises(heddle.InvalidArgumentError, match="page_table"):
+        serve.prepare(q, cache.k, cache.v, "causal", page_table=cache.table.astype(np.int64), seqused_k=cache.lengths)
+
+
 def test_torch_tensors_are_the_same_call():
     torch = pytest.importorskip("torch")
     cache, q = Cache(), queries(3, 1)

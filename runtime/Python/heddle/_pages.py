@@ -74,17 +74,35 @@ class PagesSpec(NamedTuple):
         self.pattern.refuse_unclear(self.name, [name for name, value in options.items() if value is not None])
 
 
-def attention(spec, return_lse):
+def _checked(spec, what, **others):
     spec = spec.settled()
     if spec.pattern.also_of_calls:
-        spec.refuse_unclear(return_lse=return_lse or None)
-    spec = with_numbers(spec)
+        spec.refuse_unclear(**others)
+    if _direct.is_torch(spec.q) and spec.stream is not None:
+        raise _direct.no_stream(what)
+    return with_numbers(spec)
+
+
+def _bound(spec):
     if _direct.is_torch(spec.q):
-        if spec.stream is not None:
-            raise _direct.no_stream(spec.name)
+        from . import _torch_pages
+        return _torch_pages.bound(spec)
+    from . import _generic
+    return _generic.Bound(spec)
+
+
+def attention(spec, return_lse):
+    spec = _checked(spec, spec.name, return_lse=return_lse or None)
+    if _direct.is_torch(spec.q):
         from . import _torch_pages
         return _torch_pages.attention(spec, return_lse)
-    from . import _generic
-    bound = _generic.Bound(spec)
+    bound = _bound(spec)
     bound.launch()
     return (bound.out, bound.lse) if return_lse else bound.out
+
+
+def prepare(spec, kind):
+    """A `kind`, which is Prepared, of the call."""
+    bound = _bound(_checked(spec, "prepare"))
+    bound.freeze()
+    return kind(bound)

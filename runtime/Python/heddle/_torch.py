@@ -322,14 +322,14 @@ class Bound:
 
     is_traced = staticmethod(torch.compiler.is_dynamo_compiling)
 
-    def __init__(self, spec):
-        self._ready = ready = _prepare(spec)
+    def __init__(self, spec, prepare=_prepare):
+        self._ready = ready = prepare(spec)
         if ready.found is not None:
             ready.look_again_if_due()
         self.kernel = None if ready.found is None else ready.kernel
         self.out = ready.outs.new() if spec.out is None else spec.out
         self.lse = ready.logs.new() if spec.lse is None else spec.lse
-        ready.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
+        ready.args.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
         self._spec = spec
         self._frozen = self.workspace = None
 

@@ -24,6 +24,8 @@ backward = _outside(_direct.backward, "heddle.attention_backward: with words as 
 tune = _outside(_direct.tune, _FROZEN.format("tune"))
 paged_attention = _outside(_pages.attention, "heddle.serve.paged_attention: with words as its pattern, out=, lse= or a tensor as its scale it is no node of a "
                                              "graph; give a heddle.Pattern, made outside, and take what the call returns")
+prepare_pages = _outside(_pages.prepare, "heddle.serve.prepare is no node of a graph: heddle.serve.paged_attention is, with a name or a heddle.Pattern that was "
+                                         "made outside")
 quantize = _outside(_quantize.quantize, _FROZEN.format("quantize"))
 launch = _outside(_direct.launch, _FROZEN.format("Prepared"))
 pattern_now = _outside(_flex.pattern_now, "heddle.flex_attention: with words or functions it breaks the graph; give a heddle.Pattern, made outside: "

@@ -31,6 +31,10 @@ def _key(spec):
     return _torch.whole_key(parts, spec.arguments)
 
 
+def bound(spec):
+    return _torch.Bound(spec, _prepare)
+
+
 def attention(spec, return_lse):
     if torch.jit.is_tracing():
         raise InvalidArgumentError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")

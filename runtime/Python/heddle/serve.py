@@ -3,6 +3,7 @@
     out = heddle.serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, "causal")
     out = heddle.serve.indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_len, "causal")
     out = heddle.serve.ragged_attention(q, k, v, cu_seqlens_k, "causal")
+    call = heddle.serve.prepare(q, k_cache, v_cache, "causal", page_table=page_table, seqused_k=seqused_k)
 
 docs/serving.md is the guide.
 """
@@ -10,10 +11,11 @@ from typing import Any, Optional, Tuple
 
 from . import _call, _direct, _pages, _scales, patterns
 from ._pages import PagesSpec
-from .calls import PatternLike
+from .calls import PatternLike, Prepared
+from .errors import InvalidArgumentError
 from .patterns import Pattern
 
-__all__ = ["paged_attention", "indexed_attention", "ragged_attention"]
+__all__ = ["paged_attention", "indexed_attention", "ragged_attention", "prepare"]
 
 Scales = Optional[Tuple[Any, Any]]
 
@@ -82,6 +84,30 @@ def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_
     """
     return _attention(PagesSpec(q, k, v, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k,
                                 k_origins=k_origins, whole_k=whole_k, descale=descale, batch_invariant=batch_invariant), return_lse)
+
+
+def prepare(q, k, v, pattern: PatternLike, *, page_table=None, kv_indptr=None, kv_indices=None, kv_last_page_len=None, cu_seqlens_k=None,
+            seqused_k=None, cu_seqlens_q=None, shared_k=None, k_origins=None, whole_k=None, scale: Optional[float] = None, out=None, lse=None,
+            stream: Optional[int] = None, descale: Scales = None, batch_invariant: bool = False, **arguments: Any) -> Prepared:
+    """Checks a call once; calling what it returns launches it, and returns `out`.
+
+    page_table and seqused_k make it that of paged_attention, the three kv_... that of indexed_attention, cu_seqlens_k that of ragged_attention;
+    all arguments are as of these. Addresses are frozen, as of heddle.prepare: queries, caches, lengths, offsets and tables are written in place
+    between launches, of which each reads them anew. A launch takes the host a few microseconds, and is one node of a CUDA graph where others are
+    two, as its counters lie in memory of its own. PyTorch: on the stream that is current when it is called; keep it for as long as a graph that
+    holds it is replayed.
+    """
+    given = {"page_table": page_table, "kv_indptr": kv_indptr, "cu_seqlens_k": cu_seqlens_k}
+    layouts = [name for name, value in given.items() if value is not None]
+    if len(layouts) != 1:
+        raise InvalidArgumentError(f"prepare: expected one of {', '.join(given)}, which say where keys lie; got {' and '.join(layouts) or 'none'}")
+    spec = PagesSpec(q, k, v, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k, kv_indptr=kv_indptr,
+                     kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k,
+                     descale=None if descale is None else _scales.factors_of(descale, ("k", "v")), batch_invariant=batch_invariant)
+    if not _direct.is_traced():
+        return _pages.prepare(spec, Prepared)
+    from . import _torch_outside
+    return _torch_outside.prepare_pages(spec, Prepared)
 
 
 def _attention(spec, return_lse):

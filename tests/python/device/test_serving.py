@@ -125,6 +125,25 @@ def test_graphs_are_replayed_with_other_lengths_and_tables(place, says):
     says(f"{replays} replays, worst error {worst:.1e}")
 
 
+def test_prepared_calls_read_lengths_and_tables_again(place):
+    pages, q = Pages(place, (300, 20), 2), queries(place, [1, 1])
+    k, v, table, lengths = pages.arguments()
+    launch = call = serve.prepare(q, k, v, "causal", page_table=table, seqused_k=lengths)
+    if q.is_cuda:
+        call()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            call()
+        launch = graph.replay
+    for keys in ((300, 20), (17, 0), (255, 1)):
+        lengths.copy_(torch.tensor(keys, dtype=torch.int32))
+        q.mul_(-0.5)
+        call.out.fill_(float("nan"))
+        launch()
+        expected, logs = serve.paged_attention(q, k, v, table, lengths, "causal", return_lse=True)
+        assert torch.equal(call.out, expected) and torch.equal(call.lse, logs)
+
+
 @pytest.mark.gpu
 def test_no_call_waits_for_the_gpu(place):
     pages, q = Pages(place, (300, 20), 2), queries(place, [1, 1])
