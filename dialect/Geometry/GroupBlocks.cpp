@@ -9,7 +9,7 @@
 namespace heddle::attn {
 namespace {
 
-constexpr int64_t kRowsOfTiles = 256; ///< that blocks are cut at, within their range
+constexpr int64_t kRowsOfTiles = 192; ///< that blocks are cut at, within their range: what most kernels take at a time
 
 /// The least number of a range that holds, as all above it do; its end if none does.
 template <class Holds> int64_t firstThat(int64_t begin, int64_t end, const Holds &holds) {
@@ -125,7 +125,7 @@ void GroupBlocks::cut(size_t rank) {
 }
 
 void GroupBlocks::cutRange(size_t rank, const IndexRange &range, bool hasGuests, std::vector<GroupBlock> &into) const {
-  const int64_t least = range.size() / request.earlyShare / kRowsOfTiles * kRowsOfTiles;
+  const int64_t least = (range.size() / request.earlyShare + kRowsOfTiles / 2) / kRowsOfTiles * kRowsOfTiles;
   IndexRange begins = freeRows(rank, range);
   const bool isFree = begins.size() >= std::max(least, kRowsOfTiles);
   // What a launch more costs is worth it where the columns that come are as many as the rows that begin before.
@@ -217,18 +217,21 @@ bool GroupBlocks::areFree(size_t rank, const IndexRange &rows) const {
   return ownRangeOf(rank, block.clusters).has_value();
 }
 
-/// Free rows about the middle of a range; empty where those of the middle are not.
+/// Free rows about the middle of a range, or else at its end or its beginning; empty where those are not either.
 IndexRange GroupBlocks::freeRows(size_t rank, const IndexRange &range) const {
-  const int64_t tiles = (range.size() + kRowsOfTiles - 1) / kRowsOfTiles, middle = tiles / 2;
+  const int64_t tiles = (range.size() + kRowsOfTiles - 1) / kRowsOfTiles;
   auto rowsOf = [&](int64_t first, int64_t last) {
     return IndexRange{range.begin + first * kRowsOfTiles, std::min(range.end, range.begin + last * kRowsOfTiles)};
   };
   auto areFreeTiles = [&](int64_t first, int64_t last) { return areFree(rank, rowsOf(first, last)); };
-  if (tiles == 0 || !areFreeTiles(middle, middle + 1))
-    return {range.begin, range.begin};
-  const int64_t first = firstThat(0, middle, [&](int64_t tile) { return areFreeTiles(tile, middle + 1); });
-  const int64_t waits = firstThat(middle + 1, tiles, [&](int64_t tile) { return !areFreeTiles(first, tile + 1); });
-  return rowsOf(first, waits);
+  for (const int64_t of : {tiles / 2, tiles - 1, int64_t(0)}) {
+    if (tiles == 0 || !areFreeTiles(of, of + 1))
+      continue;
+    const int64_t first = firstThat(0, of, [&](int64_t tile) { return areFreeTiles(tile, of + 1); });
+    const int64_t waits = firstThat(of + 1, tiles, [&](int64_t tile) { return !areFreeTiles(first, tile + 1); });
+    return rowsOf(first, waits);
+  }
+  return {range.begin, range.begin};
 }
 
 } // namespace heddle::attn

@@ -7,13 +7,14 @@
 namespace heddle::attn {
 namespace {
 
-/// The first multiple of `step` from `begin` on whose rows before it keep at least `wanted` pairs.
+/// The first row from `begin` on, a multiple of `step` before the last one, whose rows before it keep at least `wanted` pairs.
 Result<int64_t> cutAt(PairCounter &counter, const ProblemSizes &sizes, int64_t begin, int64_t end, int64_t step,
                       WideInt wanted) {
-  int64_t first = begin / step, last = end / step;
+  const int64_t rest = sizes.seqlenQ % step;
+  int64_t first = (begin - rest + step - 1) / step, last = (end - rest) / step;
   while (first < last) {
     const int64_t middle = first + (last - first) / 2;
-    const std::optional<WideInt> pairs = counter.count({0, middle * step}, {0, sizes.seqlenK});
+    const std::optional<WideInt> pairs = counter.count({0, rest + middle * step}, {0, sizes.seqlenK});
     if (!pairs)
       return Status::unsupported("balanced layout: pairs that rows of this pattern keep are not counted in time; "
                                  "contiguous, zigzag and striped need no count");
@@ -22,14 +23,14 @@ Result<int64_t> cutAt(PairCounter &counter, const ProblemSizes &sizes, int64_t b
     else
       first = middle + 1;
   }
-  return first * step;
+  return rest + first * step;
 }
 
-/// Every rank keeps room for a step of rows.
+/// Every rank keeps room for a step of rows. All but the first have whole tiles, of which half a one takes as long.
 Result<ShardLayout> balancedLayout(const LayoutRequest &request) {
   const int64_t rows = request.sizes.seqlenQ, ranks = request.ranks;
   HEDDLE_TRY(contiguousLayout(rows, ranks).status());
-  constexpr int64_t kRowsOfTiles = 128, kStepsOfRank = 64;
+  constexpr int64_t kRowsOfTiles = 192, kStepsOfRank = 42;
   const int64_t step = std::clamp<int64_t>(rows / ranks / kStepsOfRank, 1, kRowsOfTiles);
   PairCounter counter(request.analysis, request.sizes);
   const std::optional<WideInt> all = counter.count({0, rows}, {0, request.sizes.seqlenK});

@@ -103,11 +103,11 @@ TEST_CASE("rows of a rank that would only wait begin with what they have") {
     const Share whole = wholeCall(*of, kRows);
     checkAlike(overRanks(*of, whole, plan.get()), whole);
   };
-  checkResults("causal.mlir", "blocks 1050:2894 2894:3150\n");         // the last rows, with their own keys
-  checkResults("sliding_window.mlir", "blocks 1050:2074 2074:3150\n"); // rows that need no other rank's keys
+  checkResults("causal.mlir", "blocks 1050:2958 2958:3150\n");         // the last rows, with their own keys
+  checkResults("sliding_window.mlir", "blocks 1050:2202 2202:3150\n"); // rows that need no other rank's keys
   Case around;
   around.whole = parse("attn.pattern @p() { %m = attn.window [100, 100] attn.softmax union(%m) }");
-  checkBlocks(around, "blocks 1050:1306 1306:2842 2842:3150\n");
+  checkBlocks(around, "blocks 1050:1242 1242:2970 2970:3150\n");
 }
 
 TEST_CASE("balanced cuts a sequence where its rows keep as many pairs") {
@@ -123,7 +123,12 @@ TEST_CASE("balanced cuts a sequence where its rows keep as many pairs") {
   CHECK(ranks(causal, 2, 128).find("rank 0:91\nrank 91:128\n") != std::string::npos); // 4186 of 8256 pairs
   CHECK(ranks(causal, 128, 128).find("rank 126:127\nrank 127:128\n") != std::string::npos);
   const char *full = "attn.pattern @p() { %m = attn.full attn.softmax union(%m) }";
-  CHECK(ranks(full, 3, 600).find("rank 0:201\nrank 201:402\nrank 402:600\n") != std::string::npos); // multiples of 3
+  CHECK(ranks(full, 3, 603).find("rank 0:203\nrank 203:403\nrank 403:603\n") != std::string::npos); // steps of 4 rows
+  const char *window = "attn.pattern @p() { %m = attn.window [4095, 0] attn.softmax union(%m) }";
+  const std::string cut = ranks(window, 2, 16384);
+  CHECK(cut.find("rank 0:9280\nrank 9280:16384\n") != std::string::npos);  // 37 tiles of 192 rows
+  CHECK(cut.find("blocks 9280:13504 13504:16384\n") != std::string::npos); // 22 and 15 of them
+  CHECK(cut.find("launch 1 own 0 9409:16384\n") != std::string::npos);     // the second ones need nobody
 }
 
 TEST_CASE("auto is the form that is predicted to be over first, by the rates that it is given") {
