@@ -34,6 +34,7 @@ std::string agreementOf(const GroupRequest &request) {
   for (const auto &[name, value] : {std::pair("batch", args.q.size[0]),
                                     {"head_dim", args.q.size[3]},
                                     {"value_dim", args.v.size[3]},
+                                    {"lse", int64_t(args.lse != nullptr)},
                                     {"d_lse", int64_t(args.d_lse != nullptr)},
                                     {"seqlen", plan.rows},
                                     {"heads", plan.heads},

@@ -49,7 +49,7 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
     HEDDLE_TRY(device.follow(Queue::compute, Queue::aside));
   std::vector<RowCopy> arrays;
   for (const OwnBlock &block : own)
-    if (block.lse)
+    if (block.lse && args.lse)
       arrays.push_back(copyOfArray(block.lse, args.lse, block, /*isToRows=*/false));
   return device.copyAll(arrays, Queue::compute);
 }

@@ -19,7 +19,7 @@ void GroupShare::layBlocks() {
     const int64_t arrayCount = batch * share.heads * block.rows.size();
     for (size_t carry = 0; !isBackward() && carry < 2 && carry + 1 < block.launches; ++carry)
       block.carries[carry] = {memory.takeFloats(arrayCount * valueDim), memory.takeFloats(arrayCount)};
-    if (blocks.size() > 1 && args.lse)
+    if (args.lse ? blocks.size() > 1 : !isBackward()) // kernels write it, whoever wants it
       block.lse = memory.takeFloats(arrayCount);
     if (blocks.size() > 1 && args.d_lse)
       block.dLse = memory.takeFloats(arrayCount);

@@ -43,7 +43,7 @@ private:
     int64_t first = 0;    // its first row in the rank's tensors
     size_t launches = 0;  // of the walk
     Carry carries[2];     // from launch to launch, in turn
-    float *lse = nullptr; // of its rows alone, where the rank has other rows
+    float *lse = nullptr; // of its rows alone, where the rank has other rows or the caller wants none
     float *dLse = nullptr;
     Carry arrived; // what guests of these rows brought home, continued by their last launch
   };

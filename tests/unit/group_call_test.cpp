@@ -110,6 +110,44 @@ TEST_CASE("rows of a rank that would only wait begin with what they have") {
   checkBlocks(around, "blocks 1050:1242 1242:2970 2970:3150\n");
 }
 
+TEST_CASE("without lse a call writes what it does with it, in every form") {
+  constexpr int64_t kRows = 1024;
+  for (const auto &[pattern, layout, form] :
+       {std::tuple("causal", "zigzag", "gather"), std::tuple("causal", "zigzag", "ring"),
+        std::tuple("causal", "contiguous", "ulysses"), std::tuple("longformer", "contiguous", "gather")}) {
+    CAPTURE(std::string(form));
+    const std::unique_ptr<Case> of = caseOf(places().patterns + ("/" + std::string(pattern)) + ".mlir", kRows, true);
+    const Share whole = wholeCall(*of, kRows);
+    const PlanHandle plan = planOf(*of, kRows, 2, layout, form);
+    std::vector<GroupHandle> groups = openGroup(2);
+    auto outcomesOf = [&](bool areAlike) {
+      return onRanks(2, [&](int32_t rank) -> heddle_status {
+        const Ranges ranges = factsOf(plan.get()).ranks[size_t(rank)];
+        Share share(kRows / 2, of->heads);
+        Share source = whole;
+        moveRows(source, share, ranges, /*isToWhole=*/false);
+        heddle_attention_args args = share.forward(*of);
+        args.lse = areAlike || rank ? nullptr : args.lse;
+        std::fill(share.out.begin(), share.out.end(), NAN);
+        heddle_status status =
+            heddle_group_run(groups[size_t(rank)].get(), plan.get(), of->part.get(), nullptr, &args, 1);
+        if (status != HEDDLE_OK || !areAlike)
+          return status;
+        const Values without = share.out;
+        args = share.forward(*of);
+        status = heddle_group_run(groups[size_t(rank)].get(), plan.get(), of->part.get(), nullptr, &args, 1);
+        CHECK(std::memcmp(without.data(), share.out.data(), without.size() * sizeof(float)) == 0);
+        return status;
+      });
+    };
+    for (const Outcome &outcome : outcomesOf(true))
+      CHECK_MESSAGE(outcome.status == HEDDLE_OK, outcome.message);
+    groups = openGroup(2);
+    for (const Outcome &outcome : outcomesOf(false))
+      CHECK_MESSAGE(outcome.message.find("rank 1 has lse 0, rank 0 has lse 1") != std::string::npos, outcome.message);
+  }
+}
+
 TEST_CASE("balanced cuts a sequence where its rows keep as many pairs") {
   auto ranks = [](const char *text, int32_t ranks, int64_t rows) {
     Case of;

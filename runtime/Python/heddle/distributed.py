@@ -177,10 +177,10 @@ class Group:
         self.close()
 
 
-def _forward(q, k, v, the_plan, group, scale, arguments):
+def _forward(q, k, v, the_plan, group, scale, arguments, wants_lse=True):
     out = torch.empty(*q.shape[:3], v.shape[3], dtype=q.dtype, device=q.device)
-    lse = torch.empty(q.shape[0], q.shape[2], q.shape[1], dtype=torch.float32, device=q.device)
-    _shares.run(the_plan, group, "forward", dict(q=q, k=k, v=v, out=out), dict(lse=lse), scale, arguments)
+    lse = torch.empty(q.shape[0], q.shape[2], q.shape[1], dtype=torch.float32, device=q.device) if wants_lse else None
+    _shares.run(the_plan, group, "forward", dict(q=q, k=k, v=v, out=out), dict(lse=lse) if wants_lse else {}, scale, arguments)
     return out, lse
 
 
@@ -221,7 +221,7 @@ def attention(q, k, v, the_plan: Plan, group: Group, *, scale: Optional[float] =
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         out, lse = _Attention.apply(q, k, v, the_plan, group, scale, arguments)
     else:
-        out, lse = _forward(q, k, v, the_plan, group, scale, arguments)
+        out, lse = _forward(q, k, v, the_plan, group, scale, arguments, wants_lse=return_lse)
     return (out, lse) if return_lse else out
 
 
