@@ -3,6 +3,7 @@
 #include "runtime/Device/DeviceState.h"
 #include "runtime/Distributed/AddRows.h"
 #include "runtime/Distributed/CopyRows.h"
+#include "runtime/Distributed/Pause.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -35,6 +36,8 @@ Result<std::unique_ptr<CudaShard>> CudaShard::create(const Device &device) {
 void CudaShard::loadKernels() {
   if (Result<cuda::Function> found = loaded(copyRowsText(), kCopyRowsName))
     copies = *found;
+  if (Result<cuda::Function> found = loaded(pauseText(), kPauseName))
+    pauses = *found;
   if (Result<cuda::Function> found = loaded(addRowsText(), kAddRowsName))
     adds = *found;
   else
@@ -64,6 +67,20 @@ Status CudaShard::follow(Queue later, Queue earlier) {
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
   return state.driver->check(state.driver->streamWaitEvent(take(later), event.handle(), 0), kWhat, "cuStreamWaitEvent");
+}
+
+// In a graph what waits for nothing begins in any order, and streams have no urgency.
+Status CudaShard::letBegin() {
+  if (!pauses || !isCaptured())
+    return {};
+  uint32_t ns = kPauseNs;
+  void *pointers[] = {&ns};
+  const DeviceState &state = *device.state();
+  ContextScope scope(state);
+  HEDDLE_TRY(scope.status(kWhat));
+  return state.driver->check(
+      state.driver->launchKernel(pauses, 1, 1, 1, 1, 1, 1, 0, take(Queue::compute), pointers, nullptr), kWhat,
+      "cuLaunchKernel");
 }
 
 Status CudaShard::clear(void *address, uint64_t bytes, Queue queue) {
@@ -134,7 +151,7 @@ Status CudaShard::copyAll(const std::vector<RowCopy> &rows, Queue queue) {
   const auto ofKernel = std::partition(all.begin(), all.end(), [&](const Runs &runs) {
     const bool isWhole = isOfUnits(addressOf(runs.from)) && isOfUnits(addressOf(runs.to)) && isOfUnits(runs.width) &&
                          (runs.height == 1 || (isOfUnits(runs.fromPitch) && isOfUnits(runs.toPitch)));
-    return !copies || !isWhole || runs.width / kCopyRowsUnit * runs.height > UINT32_MAX / 2;
+    return !copies || !isWhole || runs.width / kCopyRowsUnit * runs.height > UINT32_MAX / 4;
   });
   for (auto runs = all.begin(); runs != ofKernel; ++runs)
     HEDDLE_TRY(copyRuns(*runs, stream));
@@ -158,11 +175,12 @@ Status CudaShard::copyAtOnce(const Runs *first, size_t count, cuda::Stream strea
                       uint32_t(runs.height)};
     most = std::max(most, params.rows[i].width * params.rows[i].height);
   }
+  constexpr unsigned kUnitsOfBlock = kCopyRowsThreads * kCopyRowsUnits;
   void *pointers[] = {&params};
   const DeviceState &state = *device.state();
   ContextScope scope(state);
   HEDDLE_TRY(scope.status(kWhat));
-  return state.driver->check(state.driver->launchKernel(copies, (most + kCopyRowsThreads - 1) / kCopyRowsThreads,
+  return state.driver->check(state.driver->launchKernel(copies, (most + kUnitsOfBlock - 1) / kUnitsOfBlock,
                                                         unsigned(count), 1, kCopyRowsThreads, 1, 1, 0, stream, pointers,
                                                         nullptr),
                              kWhat, "cuLaunchKernel");

@@ -22,6 +22,7 @@ public:
   void *stream(Queue queue) override { return take(queue); }
   bool isCaptured() const override;
   Status follow(Queue later, Queue earlier) override;
+  Status letBegin() override;
   Status clear(void *address, uint64_t bytes, Queue queue) override;
   Status copy(const RowCopy &copy, Queue queue) override;
   Status copyAll(const std::vector<RowCopy> &copies, Queue queue) override;
@@ -58,7 +59,7 @@ private:
   cuda::Stream compute = nullptr;
   DeviceStream link, aside;
   DeviceEvent event;
-  cuda::Function adds = nullptr, copies = nullptr; // null: the driver compiles no text
+  cuda::Function adds = nullptr, copies = nullptr, pauses = nullptr; // null: the driver compiles no text
   Status whyNoAdds;
   // How much each queue was given, and how much of it another one has followed in this call.
   static constexpr size_t kQueues = 3;

@@ -179,6 +179,8 @@ Status WalkRun::fetch(size_t step, const RankView &ranks, ShardDevice &device, c
   if (besides.addMessages)
     HEDDLE_TRY(besides.addMessages(step, exchange));
   HEDDLE_TRY(travel(exchange, ranks, device));
+  if (!exchange.sends.empty() || !exchange.receives.empty())
+    HEDDLE_TRY(device.letBegin());
   std::vector<RowCopy> arrived;
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size() && !wire.isDirect(); ++field)

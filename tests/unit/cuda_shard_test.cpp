@@ -3,6 +3,7 @@
 #include "device_fixture.h"
 #include "runtime/Distributed/CopyRows.h"
 #include "runtime/Distributed/CudaShard.h"
+#include "runtime/Distributed/Pause.h"
 
 #include <cstring>
 #include <numeric>
@@ -97,6 +98,32 @@ TEST_CASE("rows that are not of whole units, one place alone and none are the dr
   require(on.shard->copyAll({none, none}, Queue::compute));
   CHECK(launches() == 0);
   CHECK(copies() == 3);
+}
+
+TEST_CASE("a launch has a thread for some units of the longest place") {
+  Shard on = Shard::make();
+  const RowCopy tall{{static_cast<char *>(on.to.data()), 0, 0, 128, 128},
+                     {static_cast<char *>(on.from.data()), 0, 0, 128, 128},
+                     1,
+                     4097,
+                     2};
+  require(on.shard->copyAll({on.copyOf(256, 4096), tall}, Queue::compute));
+  CHECK(fake::fakeCudaLastLaunch()->grid[0] == 4096 * 16 / kCopyRowsThreads / kCopyRowsUnits + 1);
+}
+
+TEST_CASE(
+    "in a graph what is computed begins behind a pause, in which a message does; elsewhere queues keep the order") {
+  Shard on = Shard::make();
+  require(on.shard->letBegin());
+  CHECK(launches() == 0);
+  REQUIRE(cuStreamBeginCapture_v2(on.stream.handle(), 0) == 0);
+  const Status paused = on.shard->letBegin();
+  cuda::Graph graph = nullptr;
+  CHECK(cuStreamEndCapture(on.stream.handle(), &graph) == 0);
+  CHECK_MESSAGE(paused.isOk(), paused.message());
+  REQUIRE(launches() == 1);
+  CHECK(fake::fakeCudaLastLaunch()->entry == std::string(kPauseName));
+  CHECK(fake::fakeCudaLastLaunch()->stream == on.stream.handle());
 }
 
 TEST_CASE("the first call of all may be captured, in which nothing can be loaded") {

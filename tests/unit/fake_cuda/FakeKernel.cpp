@@ -1,6 +1,7 @@
 //===- FakeKernel.cpp - the exported driver functions: modules, streams, launches ---===//
 #include "FakeState.h"
 #include "runtime/Distributed/CopyRows.h"
+#include "runtime/Distributed/Pause.h"
 
 #include <algorithm>
 #include <cmath>
@@ -117,11 +118,12 @@ void addRows(const AddRowsParams &p) {
       }
 }
 
-// What the text of CopyRows.h does, in blocks that have a unit for each thread.
+// What the text of CopyRows.h does, in blocks that have some units for each thread.
 void copyRows(const CopyRowsParams &all, const unsigned *grid) {
   for (unsigned place = 0; place < grid[1]; ++place) {
     const CopiedRows &rows = all.rows[place];
-    const uint64_t units = std::min<uint64_t>(uint64_t(rows.width) * rows.height, uint64_t(grid[0]) * kCopyRowsThreads);
+    const uint64_t units =
+        std::min<uint64_t>(uint64_t(rows.width) * rows.height, uint64_t(grid[0]) * kCopyRowsThreads * kCopyRowsUnits);
     for (uint64_t unit = 0; unit < units; unit += rows.width) {
       const uint64_t row = unit / rows.width, count = std::min<uint64_t>(rows.width, units - unit);
       std::memcpy(reinterpret_cast<char *>(rows.to) + int64_t(row) * rows.toPitch,
@@ -136,6 +138,8 @@ void runLaunch(Function function, void **params, const unsigned *grid) {
     std::memcpy(&all, params[0], sizeof all);
     return copyRows(all, grid);
   }
+  if (std::strcmp(function->name, kPauseName) == 0)
+    return;
   if (std::strcmp(function->name, kAddRowsName) == 0) {
     AddRowsParams all; // one behind the other, as the kernel has them
     std::memcpy(&all, params[0], sizeof all);
