@@ -5,7 +5,7 @@
 #pragma once
 
 #include "Forward/forward_rows.cuh"
-#include "Forward/float_pairs.cuh"
+#include "Shared/float_pairs.cuh"
 #include "Forward/sm90_shared.cuh"
 
 namespace heddle {

@@ -3,7 +3,7 @@
 // keys for each of their dimensions (sm90_transposer.cuh says in which order, or they arrive so).
 #pragma once
 
-#include "Forward/float_pairs.cuh"
+#include "Shared/float_pairs.cuh"
 #include "Forward/key_columns.cuh"
 #include "Ptx/warpgroup_mma.cuh"
 #include "Shared/elements.cuh"
@@ -132,7 +132,7 @@ template <class Traits> struct WarpgroupProducts : Traits {
   using Product = typename ProductElement<typename Traits::Element>::Type;
 
   static constexpr bool kArePairs = ProductElement<typename Traits::Element>::kIsOfPairs;
-  static constexpr int kParts = kArePairs ? 2 : 1; // of an element: big and small
+  static constexpr int kParts = ProductElement<typename Traits::Element>::kParts; // of an element: big and small
   static constexpr int kTileHeadDim = kArePairs ? pairedDim(Traits::kHeadDim, kPairStep) : Traits::kHeadDim;
   static constexpr int kTileValueDim = kArePairs ? pairedDim(Traits::kValueDim, kPairColumn) : Traits::kValueDim;
 
@@ -153,18 +153,10 @@ template <class Traits> struct WarpgroupProducts : Traits {
   using Output = float[kRowTiles][kOutputTiles][4];
 };
 
-// The products that make up one of pairs, the small ones first, as sums are cut: big small, small big, big big. Elements
-// of one part have one product.
-template <class K> struct PartProducts {
-  static constexpr int kCount = K::kArePairs ? 3 : 1;
-  static constexpr int ofA(int product) { return product == 1; }
-  static constexpr int ofB(int product) { return K::kArePairs && product == 0; }
-};
-
 // Starts scores = Q K^T.
 template <class K> DEV void startScores(typename K::Scores &scores, uint32_t query, uint32_t keys) {
   using Mma = ptx::WarpgroupMma<K::kBlockN, typename K::Product>;
-  using Parts = PartProducts<K>;
+  using Parts = PartProducts<K::kParts>;
   constexpr uint32_t kQueryColumn = K::kBlockM * kColumnRowBytes, kKeyColumn = K::kBlockN * kColumnRowBytes;
   constexpr int kStepsPerColumn = kColumnRowBytes / kMmaBytes;
 #pragma unroll
@@ -207,7 +199,7 @@ DEV void addOutput(typename K::Output &out, const typename K::Probabilities &wei
 template <class K>
 DEV void makeOutput(typename K::Output &out, const typename K::Probabilities &weights, uint32_t values) {
   using Mma = ptx::WarpgroupMma<K::kOutputTiles * 8, typename K::Product>;
-  using Parts = PartProducts<K>;
+  using Parts = PartProducts<K::kParts>;
 #pragma unroll
   for (int product = 0; product < Parts::kCount; ++product)
 #pragma unroll

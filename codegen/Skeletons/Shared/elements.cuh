@@ -18,6 +18,24 @@ template <class Traits> struct KeyElement<Traits, true> {
   static constexpr int kBytes = Traits::kKeyBytes;
 };
 
+// What products are of: of numbers of one type, kParts of each element. Those of raised elements have a power of two for
+// each row.
+template <class E> struct ProductElement {
+  using Type = E;
+  static constexpr bool kIsOfPairs = false, kIsRaised = false;
+  static constexpr int kParts = 1;
+};
+template <> struct ProductElement<FloatPair> {
+  using Type = Fp16;
+  static constexpr bool kIsOfPairs = true, kIsRaised = true;
+  static constexpr int kParts = 2;
+};
+template <> struct ProductElement<RaisedFloat> {
+  using Type = Fp16;
+  static constexpr bool kIsOfPairs = false, kIsRaised = true;
+  static constexpr int kParts = 1;
+};
+
 // What follows from the types of the elements.
 template <class Traits> struct ElementNumbers : Traits {
   static constexpr int kPieceElements = kPieceBytes / Traits::kElementBytes;
@@ -26,6 +44,10 @@ template <class Traits> struct ElementNumbers : Traits {
   static constexpr int kKeyBytes = KeyElement<Traits, kHasScaledKeys>::kBytes;
   static_assert(Traits::kElementBytes * Traits::kMmaStep == kMmaBytes, "one mma sums along kMmaStep elements");
 };
+
+// Those of q, k and v in the call, whatever products are of.
+template <class K> constexpr bool kIsRaised = ProductElement<typename K::Element>::kIsRaised;
+template <class K> constexpr bool kAreFloats = K::kElementBytes == 4 || kIsRaised<K>;
 
 // Two elements fill a register.
 template <class Packed> DEV float roundedAs(float value) {
@@ -78,20 +100,12 @@ struct Tf32 : Float {
   DEV static float rounded(float value) { return __uint_as_float(ptx::roundTf32(value)); }
 };
 
-// A float as the sum of two numbers of fp16, times a power of two that its row has (Forward/float_pairs.cuh).
+// A float as the sum of two numbers of fp16, times a power of two that its row has (Shared/float_pairs.cuh).
 struct FloatPair {
   DEV static float rounded(float value) { return value; }
 };
-
-// What products are of.
-template <class E> struct ProductElement {
-  using Type = E;
-  static constexpr bool kIsOfPairs = false;
-};
-template <> struct ProductElement<FloatPair> {
-  using Type = Fp16;
-  static constexpr bool kIsOfPairs = true;
-};
+// As the larger of the two alone, which has the 11 bits of tf32.
+struct RaisedFloat {};
 
 template <class Packed> DEV uint32_t pack(float low, float high) { return Packed::pack(low, high); }
 

@@ -16,6 +16,7 @@ struct Fp16;
 struct Fp32;
 struct Tf32;
 struct FloatPair;
+struct RaisedFloat;
 struct E4m3;
 } // namespace heddle
 

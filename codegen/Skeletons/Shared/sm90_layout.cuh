@@ -34,8 +34,9 @@ constexpr int kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
 constexpr int kReduceRegisters = 0, kReduceWarpgroup = 1, kReduceNone = 2, kReduceOrdered = 3;
 // Registers of that warpgroup, and of all four of a block at their launch, for each thread of one.
 constexpr int kReducerRegisters = 72, kBlockRegisters = 512;
-// The widest head whose d_k and d_v one warpgroup of a backward kernel holds for 64 keys.
-constexpr int kMaxJointDim = 128;
+// The widest head whose d_k and d_v one warpgroup of a backward kernel holds for 64 keys; of floats, whose rows are raised
+// (Backward/sm90_raised_rows.cuh), beside the sums of one tile.
+constexpr int kMaxJointDim = 128, kMaxRaisedJointDim = 64;
 
 // Tiles lie in shared memory as columns of 128 bytes of each row, swizzled over 128 bytes.
 constexpr int kColumnRowBytes = 128;
@@ -49,7 +50,7 @@ template <class Int> constexpr Int tileBytes(Int rows, Int dim, Int elementBytes
   return columnsOf(dim, elementBytes) * rows * kColumnRowBytes;
 }
 
-// Floats whose products have all their digits lie there as pairs of fp16 (Forward/float_pairs.cuh): in each row all the big
+// Floats whose products have all their digits lie there as pairs of fp16 (Shared/float_pairs.cuh): in each row all the big
 // ones, behind them all the small ones, each from a step of products on, of values from a column of 128 bytes on.
 constexpr int kPairStep = 16, kPairColumn = 64;
 template <class Int> constexpr Int pairedDim(Int dim, Int step) { return 2 * ((dim + step - 1) / step * step); }

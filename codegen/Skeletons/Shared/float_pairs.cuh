@@ -27,4 +27,16 @@ DEV void splitPairs(float first, float second, uint32_t &big, uint32_t &small) {
   small = ptx::packFp16(first - bigFirst, second - bigSecond);
 }
 
+// Two elements of a row that is multiplied, as a word of each part.
+DEV void splitInto(uint32_t (&word)[2], float first, float second) { splitPairs(first, second, word[0], word[1]); }
+DEV void splitInto(uint32_t (&word)[1], float first, float second) { word[0] = ptx::packFp16(first, second); }
+
+// The products that make up one of elements of Parts parts, the small ones first, as sums are cut: big small, small big,
+// big big. Elements of one part have one product.
+template <int Parts> struct PartProducts {
+  static constexpr int kCount = Parts == 2 ? 3 : 1;
+  static constexpr int ofA(int product) { return product == 1; }
+  static constexpr int ofB(int product) { return Parts == 2 && product == 0; }
+};
+
 } // namespace heddle
