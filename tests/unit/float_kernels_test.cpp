@@ -68,6 +68,11 @@ Kernel gradientsOf(const std::string &pattern, int64_t headDim = 64, int64_t val
   return kernel;
 }
 
+Kernel onHopper(Kernel kernel) {
+  kernel.arch = kHopper;
+  return kernel;
+}
+
 /// NaN where each element must be written, else what gradients are added to.
 RoleTensors resultsBeforeRun(const Call &call) {
   RoleTensors results = resultsBefore(call.inputs, DType::fp32);
@@ -369,5 +374,67 @@ TEST_CASE("gradients of fp32 at very large scores: a key that has all the weight
       INFO("scale " << scale << " " << role.name() << " " << role.worst.head << " " << role.worst.row);
       CHECK(role.maxError <= role.allowedError);
     }
+  }
+}
+
+TEST_CASE("gradients of fp32 by Hopper's kernel: lengths, groups of heads, batches, a gradient of lse") {
+  for (Precision precision : kPrecisions)
+    checkGradients(onHopper(gradientsOf("causal", 64, 64, kBackward, precision)),
+                   {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)},
+                   precision == Precision::exact);
+}
+
+TEST_CASE("gradients of fp32 by Hopper's kernel: head dims are multiples of 8, those of values apart") {
+  for (Precision precision : kPrecisions) {
+    checkGradients(onHopper(gradientsOf("causal", 128, 128, kBackward, precision)), {sizesOf(100, 200, 2, 1)});
+    checkGradients(onHopper(gradientsOf("causal", 40, 24, kBackward, precision)), {sizesOf(60, 70, 2, 2)});
+    checkGradients(onHopper(gradientsOf("full", 8, 120, kBackward, precision)), {sizesOf(40, 150, 2, 2)});
+    if (takesAll())
+      checkGradients(onHopper(gradientsOf("full", 96, 72, kBackward, precision)), {sizesOf(150, 70, 2, 2)});
+  }
+}
+
+TEST_CASE("gradients of fp32 by Hopper's kernel: branches with deltas of their own, derivatives of scores") {
+  for (int64_t dim : {64, 128})
+    checkGradients(onHopper(gradientsOf("longnet", dim, dim)), {sizesOf(150, 130, 2, 1)}, true);
+  for (const char *pattern : takesAll() ? std::vector{"softcap", "relative_bias"} : std::vector{"softcap"}) {
+    Kernel kernel = onHopper(gradientsOf(pattern));
+    kernel.ofArguments = true;
+    checkGradients(kernel, {sizesOf(100, 100, 2, 1)});
+  }
+  checkGradients(onHopper(gradientsOf("softcap", 128, 128)), {sizesOf(100, 100, 2, 1)});
+  std::vector<std::string> patterns = {"document", "bigbird"};
+  if (takesAll())
+    patterns = {"document", "dilated", "bigbird", "block_topk", "block_csr", "bias", "sink", "sliding_window", "alibi"};
+  for (const std::string &pattern : patterns)
+    checkGradients(onHopper(gradientsOf(pattern)), {sizesOf(150, 170, 6, 2)});
+}
+
+TEST_CASE("gradients of fp32 by Hopper's kernel: added to what is given, the same bits in every run, configurations") {
+  checkGradients(onHopper(gradientsOf("causal", 64, 64, kAccumulate)), {sizesOf(100, 70, 2, 1)});
+  checkGradients(onHopper(gradientsOf("causal", 128, 128, kDeterministic)), {sizesOf(100, 70, 2, 1)}, true);
+  checkGradients(onHopper(gradientsOf("causal", 64, 64, kBackward, Precision::exact, ",stages=2,block_n=64")),
+                 {sizesOf(250, 130, 2, 1)});
+  checkGradients(onHopper(gradientsOf("longformer", 64, 64, kBackward, Precision::exact, ",long_split=4")),
+                 {sizesOf(2200, 64, 1, 1)});
+}
+
+TEST_CASE("gradients of fp32 by Hopper's kernel: rows have digits of their own, however large others are") {
+  const Kernel kernel = onHopper(gradientsOf("causal"));
+  const Compiled pattern(fileOf(kernel));
+  const std::unique_ptr<HostKernel> code = compiled(kernel, *pattern.file);
+  AttentionSizes sizes = sizesOf(150, 150, 1, 1);
+  sizes.headDim = sizes.valueDim = 64;
+  for (Role role : {Role::q, Role::k, Role::v, Role::dOut}) {
+    INFO(std::string(specOf(role).name));
+    Call call(pattern, sizes, DType::fp32, false, kBackward);
+    HostTensor &tensor = call.inputs.of(role);
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      tensor.set(i, std::ldexp(tensor.get(i), int(i / 64 % 5) * 20 - 80));
+    takeFromForward(kernel, sizes, call);
+    RoleTensors results = resultsBeforeRun(call);
+    code->run(hostCall(call, results, {}));
+    for (const oracle::RoleReport &result : oracle::verifyCall(call.kindCall(), results, 150).roles)
+      CHECK(result.maxError <= result.allowedError);
   }
 }

@@ -1,8 +1,8 @@
 // Owns what the Hopper backward skeleton serves, its search space and defaults. Change it together with
 // sm90_backward.cuh.
 #include "codegen/Config/TraitsPrinter.h"
-#include "codegen/Skeletons/Backward/BackwardLaunch.h"
 #include "codegen/Skeletons/Backward/Sm90BackwardConfig.h"
+#include "codegen/Skeletons/Backward/Sm90Raised.h"
 #include "codegen/Skeletons/Shared/BlockLimits.h"
 #include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
@@ -26,7 +26,8 @@ bool cutsSquares(const KernelRequest &request, int64_t blockM) {
 // causal 32k: 19.7 ms, 20.8 with 64, 21.4 with 32). Rows of a class lie scattered among the sums, which then should
 // stay in L2 (dilated window 32k: 2.72 ms, 3.68 with 256).
 constexpr int64_t kOrderedRasterMib = 256, kScatteredRasterMib = 64;
-constexpr int64_t kTeam = 4; // H200, longformer 32k: 834 us, 861 with 8
+constexpr int64_t kMaxRaisedDim = 128; // two tiles of queries beside those of 64 keys
+constexpr int64_t kTeam = 4;           // H200, longformer 32k: 834 us, 861 with 8
 
 class Sm90Backward final : public Family<Sm90BackwardConfig, KindBase::backward, WarpgroupProducts, backwardSmem> {
 public:
@@ -84,6 +85,10 @@ public:
         if (reduce != kReduceRegisters || producerRegisters == 24)
           offer(reduce, producerRegisters);
     config.blockN = kConsumerRows;
+    if (isRaised(request)) {
+      config.longSplit = 1;
+      offer(kReduceNone, 24);
+    }
     offer(kReduceNone, 120);
     return fallbacks;
   }
@@ -106,14 +111,16 @@ public:
     const Sm90BackwardConfig config(given);
     const MapRates rates = backwardRates(request);
     const int64_t columns = sumColumns(request, config);
-    TraitsPrinter printer(request, given);
+    TraitsPrinter printer(request, given, backwardProduct(request));
     printer.constant("kConsumerRegisters", consumerRegisters(request, config));
-    printer.constant("kPassesWeights", passesWeights(request));
+    printer.constant("kPassesWeights", passesWeights(request, config));
     TileGrain(request, config.blockM, config.blockN).print(printer);
     printer.constant("kSumColumns", columns);
     printer.constant("kSumSplits", sumSplits(request, config));
     printer.constant("kOrderRate", config.isOrdered() ? request.consecutiveRate : 0);
     printRowTraits(printer, request, rates.key);
+    if (isRaised(request))
+      printRaiseRows(printer, request);
     printer.smem(backwardSmem(request, config));
     printer.constant("kMapsPerRate", rates.mapsPerRate());
     printer.constant("kKeyRateCount", int64_t(rates.query.size()));
@@ -125,13 +132,14 @@ private:
   // Steps of 128 queries where registers allow them and squares that are kept or dropped are not smaller.
   static std::vector<int64_t> stepsOf(const KernelRequest &request) {
     const int64_t longStep = 2 * kConsumerRows;
-    return request.hasScores || cutsSquares(request, longStep) ? std::vector<int64_t>{kConsumerRows}
-                                                               : std::vector<int64_t>{longStep, kConsumerRows};
+    return request.hasScores || isRaised(request) || cutsSquares(request, longStep)
+               ? std::vector<int64_t>{kConsumerRows}
+               : std::vector<int64_t>{longStep, kConsumerRows};
   }
 
   // What to try, in turn.
   static std::vector<int64_t> reducesOf(const KernelRequest &request) {
-    if (isWide(request))
+    if (needsTwo(request) || isRaised(request))
       return {kReduceNone};
     if (request.kind.isDeterministic)
       return {kReduceOrdered, kReduceNone};
@@ -143,25 +151,34 @@ private:
     config.reduce = reducesOf(request).back();
     if (request.kind.isDeterministic)
       config.rasterMib = request.consecutiveRate > 1 ? kScatteredRasterMib : kOrderedRasterMib;
-    if (isWide(request))
+    if (needsTwo(request))
       config.blockN = kConsumerRows;
+    if (isRaised(request) && !(needsTwo(request) && request.isExact()))
+      config.stages = 3; // a tile stays until the products for the next one have begun
     const TileBalance &balance = request.balance;
-    if (!isWide(request) && (balance.firstKeysAreLong || (balance.hasLongRows && !balance.longRowsAreLast)))
+    if (!needsTwo(request) && (balance.firstKeysAreLong || (balance.hasLongRows && !balance.longRowsAreLast)))
       config.longSplit = kTeam;
     return config;
   }
 
 protected:
-  std::vector<KernelEntry> entries(const KernelRequest &) const override { return backwardEntries(); }
+  std::vector<KernelEntry> entries(const KernelRequest &request) const override {
+    std::vector<KernelEntry> entries = backwardEntries();
+    if (isRaised(request))
+      entries.insert(entries.begin(), raiseRowsEntry());
+    return entries;
+  }
   Status checkRequest(const KernelRequest &request) const override {
-    HEDDLE_TRY(request.checkTypes());
+    HEDDLE_TRY(request.checkTypes(&ElementTraits::isOfWarps));
     if (request.elements.out != request.elements.q)
       return Status::unsupported("serves out and d_out of the type of q only");
     HEDDLE_TRY(checkOrderOfGradients(request));
+    const int64_t most = isRaised(request) ? kMaxRaisedDim : kMaxHeadDim;
     for (int64_t dim : {request.headDim, request.valueDim})
-      if (dim % kHeadDimStep != 0 || dim > kMaxHeadDim)
+      if (dim % kHeadDimStep != 0 || dim > most)
         return Status::unsupported("serves head dims that are multiples of " + number(kHeadDimStep) + " up to " +
-                                   number(kMaxHeadDim) + ", not " + number(dim));
+                                   number(most) + ", not " + number(dim) +
+                                   (isRaised(request) ? " of " + std::string(dtypeName(request.elements.q)) : ""));
     return {};
   }
 };

@@ -1,5 +1,6 @@
 #include "codegen/Skeletons/Backward/Sm90BackwardConfig.h"
 #include "codegen/Skeletons/Backward/BackwardLaunch.h"
+#include "codegen/Skeletons/Backward/Sm90Raised.h"
 #include "codegen/Skeletons/Shared/BlockLimits.h"
 #include "codegen/Skeletons/Backward/sm90_backward_records.cuh"
 
@@ -12,12 +13,22 @@ constexpr int64_t kTileColumnElements = 64;
 
 } // namespace
 
-bool isWide(const KernelRequest &request) { return std::max(request.headDim, request.valueDim) > kMaxJointDim; }
+int64_t mostJointDim(const KernelRequest &request) { return isRaised(request) ? kMaxRaisedJointDim : kMaxJointDim; }
 
-bool passesWeights(const KernelRequest &request) { return isWide(request) && !request.hasScores; }
+bool needsTwo(const KernelRequest &request) {
+  return std::max(request.headDim, request.valueDim) > mostJointDim(request);
+}
+
+bool isWide(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  return needsTwo(request) || (isRaised(request) && config.blockN == kConsumerRows);
+}
+
+bool passesWeights(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  return isWide(request, config) && !request.hasScores;
+}
 
 int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  return isWide(request) ? 2 : config.blockN / kConsumerRows;
+  return isWide(request, config) ? 2 : config.blockN / kConsumerRows;
 }
 
 int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
@@ -29,9 +40,9 @@ int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig
 int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config) {
   const int64_t consumers = consumersOf(request, config);
   const int64_t tileColumns = columnsOf(request.headDim, request.element().bytes);
-  if (isWide(request) && tileColumns > 1)
+  if (isWide(request, config) && tileColumns > 1)
     return kTileColumnElements;
-  if (isWide(request) || !config.splitsColumns() || consumers == 1)
+  if (isWide(request, config) || !config.splitsColumns() || consumers == 1)
     return roundUp(request.headDim, kSumGroupColumns);
   int64_t columns = kSumGroupColumns;
   while (columns * consumers < request.headDim)
@@ -40,7 +51,7 @@ int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &confi
 }
 
 int64_t sumSplits(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (isWide(request))
+  if (isWide(request, config))
     return roundUp(request.headDim, sumColumns(request, config)) / sumColumns(request, config);
   return config.splitsColumns() ? consumersOf(request, config) : 1;
 }
@@ -56,25 +67,29 @@ MapRates backwardRates(const KernelRequest &request) {
 }
 
 SmemLayout backwardSmem(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  const int64_t bytes = request.element().bytes;
+  const int64_t bytes = backwardProduct(request).bytes;
+  const auto tile = [&](int64_t rows, int64_t dim) { return backwardTileBytes(request, rows, dim); };
   SmemLayout layout(kTileAlignment);
   layout.append("barriers", kBarrierBytes);
-  layout.append("k", tileBytes(config.blockN, request.headDim, bytes));
-  layout.append("v", tileBytes(config.blockN, request.valueDim, bytes));
-  layout.append("q", tileBytes(config.blockM, request.headDim, bytes), config.stages);
-  layout.append("out", tileBytes(config.blockM, request.valueDim, bytes), config.stages);
+  layout.append("k", tile(config.blockN, request.headDim));
+  layout.append("v", tile(config.blockN, request.valueDim));
+  layout.append("q", tile(config.blockM, request.headDim), config.stages);
+  layout.append("out", tile(config.blockM, request.valueDim), config.stages);
   layout.append("scores", config.walksQueries() ? 0 : tileBytes(config.blockN, config.blockM, bytes), kScoreStages);
-  layout.append("weights", passesWeights(request) ? tileBytes(config.blockN, config.blockM, bytes) : 0, kScoreStages);
-  layout.append("statistics", 2 * config.blockM * kFloatBytes * config.stages);
+  const int64_t weightBytes = isRaised(request) ? kFloatBytes : bytes;
+  layout.append("weights", passesWeights(request, config) ? tileBytes(config.blockN, config.blockM, weightBytes) : 0,
+                kScoreStages);
+  const int64_t statistics = isRaised(request) ? kRaisedRowStatistics : kRowStatistics;
+  layout.append("statistics", statistics * config.blockM * kFloatBytes * config.stages);
   return layout;
 }
 
 namespace {
 
 Reason checkTiles(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (isWide(request) && (config.blockN != kConsumerRows || config.blockM != kConsumerRows))
+  if (needsTwo(request) && (config.blockN != kConsumerRows || config.blockM != kConsumerRows))
     return "block_m and block_n are " + number(config.blockM) + " and " + number(config.blockN) +
-           ", expected 64 for head dims above " + number(kMaxJointDim);
+           ", expected 64 for head dims above " + number(mostJointDim(request));
   if (config.blockN != kConsumerRows && config.blockN != 2 * kConsumerRows)
     return "block_n is " + number(config.blockN) + ", expected 64 or 128";
   if (config.blockM != kConsumerRows && config.blockM != config.blockN)
@@ -82,11 +97,20 @@ Reason checkTiles(const KernelRequest &request, const Sm90BackwardConfig &config
   return std::nullopt;
 }
 
+/// What stays, the sum of one tile, weights as an operand, and where one warpgroup sums d_k and d_v the weights and dP.
+int64_t neededRaisedRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  const int64_t scores = config.blockM / 2, widest = std::max(request.headDim, request.valueDim);
+  const int64_t ofSum = widest / 2 + scores;
+  return isWide(request, config) ? widest / 2 + ofSum : (request.headDim + request.valueDim) / 2 + ofSum + 2 * scores;
+}
+
 /// A lane holds what stays, and what lives while the query gradient leaves.
 int64_t neededRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (isRaised(request))
+    return neededRaisedRegisters(request, config);
   const int64_t scores = config.blockM / 2, factors = request.hasScores ? scores / 2 : 0;
   const int64_t columns = sumColumns(request, config) / 2;
-  if (isWide(request)) {
+  if (isWide(request, config)) {
     const int64_t ofScores = scores + scores / 2 + factors,
                   ofSums = config.walksQueries() ? 0 : scores / 2 + 2 * columns;
     return std::max(request.headDim / 2 + std::max(ofScores, ofSums), request.valueDim / 2 + ofScores);
@@ -107,15 +131,25 @@ Reason checkRegisters(const KernelRequest &request, const Sm90BackwardConfig &co
 }
 
 Reason checkReduce(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (!config.hasReducer() || !isWide(request))
+  if (!config.hasReducer() || !isWide(request, config))
     return std::nullopt;
-  return "a third warpgroup finds no registers above head dims of " + number(kMaxJointDim) + ", expected reduce=0 or 2";
+  return "a third warpgroup finds no registers above head dims of " + number(mostJointDim(request)) +
+         ", expected reduce=0 or 2";
+}
+
+Reason checkRaised(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  if (!isRaised(request) || (config.walksQueries() && config.blockM == kConsumerRows))
+    return std::nullopt;
+  return "rows of fp32 have powers of two of their own, which d_q in sums of key tiles does not allow, expected "
+         "reduce=2 and block_m=64";
 }
 
 Reason checkTeams(const KernelRequest &request, const Sm90BackwardConfig &config) {
-  if (!config.hasTeams() || !isWide(request))
+  if (!config.hasTeams() || !isWide(request, config))
     return std::nullopt;
-  return "blocks share no tiles above head dims of " + number(kMaxJointDim) + ", expected long_split=1";
+  return "blocks share no tiles " +
+         (isRaised(request) ? std::string("of 64 keys") : "above head dims of " + number(mostJointDim(request))) +
+         ", expected long_split=1";
 }
 
 Reason checkOrder(const KernelRequest &request, const Sm90BackwardConfig &config) {
@@ -142,6 +176,7 @@ const std::vector<Constraint> &sm90BackwardConstraints() {
       {"ranges", "every field lies in its range", checkRanges},
       {"tiles", "consumers have 64 keys each, and 64 rows or some columns of the query gradient",
        ruleOf<C, checkTiles>},
+      {"raised", "of fp32 d_q has a walk of its own, in steps of 64 queries", ruleOf<C, checkRaised>},
       {"registers", "sums and scores of a step fit the registers", ruleOf<C, checkRegisters>},
       {"smem", "tiles fit the shared memory of a block", ruleOf<C, smemFits<C, backwardSmem>>},
       {"teams", "consumers that share keys have no team", ruleOf<C, checkTeams>},

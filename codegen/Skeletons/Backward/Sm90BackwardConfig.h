@@ -57,11 +57,14 @@ struct Sm90BackwardConfig {
   }
 };
 
-/// Heads whose d_k and d_v of the same keys are held by two consumers (sm90_wide_consumer.cuh).
-bool isWide(const KernelRequest &request);
+/// Heads wider than mostJointDim() have two consumers that hold d_k and d_v of the same 64 keys (sm90_wide_consumer.cuh),
+/// those of floats wherever a block has 64 keys.
+int64_t mostJointDim(const KernelRequest &request);
+bool needsTwo(const KernelRequest &request);
+bool isWide(const KernelRequest &request, const Sm90BackwardConfig &config);
 
 /// One of the two consumers hands P to the other, which makes dS of it.
-bool passesWeights(const KernelRequest &request);
+bool passesWeights(const KernelRequest &request, const Sm90BackwardConfig &config);
 
 int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &config);
 int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config);

@@ -1,9 +1,11 @@
-// Statistics of all rows; of gradient(detached) the deltas of the branches; the walk over key tiles; and d_q from its
+// Of floats their rows as fp16; statistics of all rows; of gradient(detached) the deltas of the branches; the walk over key tiles; and d_q from its
 // sums or by a walk over query tiles. Change it together with sm90_backward_params.cuh and backward_rows.cuh.
 #include "codegen/Skeletons/Backward/Sm90BackwardConfig.h"
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/KernelRequest.h"
-#include "codegen/Skeletons/Backward/BackwardLaunch.h"
+#include "codegen/Skeletons/Backward/Sm90Raised.h"
+
+#include <optional>
 
 namespace heddle {
 namespace {
@@ -14,6 +16,7 @@ using Symbol = LaunchSymbol;
 /// A plan with the configuration that it is made by.
 struct Sm90Plan : BackwardPlan {
   const Sm90BackwardConfig &config;
+  std::optional<RaisedRows> raised = {}; ///< what walks read in the place of tensors of the call
 };
 
 /// Maps of both operands of the rows of an item, then of those of the columns of a step.
@@ -22,10 +25,14 @@ void appendMaps(Sm90Plan &to, KernelLaunch &launch, bool ofQueries) {
   const MapRates rates = backwardRates(request);
   const int64_t items = to.config.blockN, steps = to.config.blockM;
   const int64_t m = ofQueries ? items : steps, n = ofQueries ? steps : items;
-  const MapOperand k = {Role::k, request.elements.k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, n};
-  const MapOperand v = {Role::v, request.elements.v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, n};
-  const MapOperand q = {Role::q, request.elements.q, Symbol::seqlenQ, Symbol::heads, request.headDim, m};
-  const MapOperand out = {Role::dOut, request.elements.out, Symbol::seqlenQ, Symbol::heads, request.valueDim, m};
+  MapOperand k = {Role::k, request.elements.k, Symbol::seqlenK, Symbol::kvHeads, request.headDim, n};
+  MapOperand v = {Role::v, request.elements.v, Symbol::seqlenK, Symbol::kvHeads, request.valueDim, n};
+  MapOperand q = {Role::q, request.elements.q, Symbol::seqlenQ, Symbol::heads, request.headDim, m};
+  MapOperand out = {Role::dOut, request.elements.out, Symbol::seqlenQ, Symbol::heads, request.valueDim, m};
+  if (to.raised)
+    for (const auto &[operand, copy] : {std::pair(&k, &to.raised->k), std::pair(&v, &to.raised->v),
+                                        std::pair(&q, &to.raised->q), std::pair(&out, &to.raised->dOut)})
+      *operand = raisedOperand(request, *operand, *copy);
   for (int part = 0; part < 2; ++part) {
     const bool queries = (part == 0) == ofQueries;
     appendTensorMaps(launch, queries ? q : k, queries ? rates.key : rates.query, rates.mapsPerRate());
@@ -43,6 +50,13 @@ TensorMapSpec statisticsMap(const Sm90Plan &to, const PointerSource &source) {
   map.strideBytes = {to.config.blockM * kFloatBytes};
   map.box = {to.config.blockM, 1};
   return map;
+}
+
+void appendFactorMaps(const Sm90Plan &to, KernelLaunch &launch) {
+  const MapRates rates = backwardRates(to.request);
+  for (const PointerSource &factors : {to.raised->queryFactors, to.raised->outFactors})
+    launch.appendTensorMap(statisticsMap(to, factors));
+  appendTensorMaps(launch, keyFactorOperand(*to.raised, to.config.blockM), rates.query, rates.mapsPerRate());
 }
 
 /// Grid, order and operands of a walk.
@@ -78,9 +92,14 @@ KernelLaunch &appendWalk(Sm90Plan &to, const Statistics &statistics, const Walk 
   launch.sharedBytes = backwardSmem(request, to.config).totalBytes();
   appendOperands(launch, request);
   appendGradients(launch, request);
+  if (to.raised)
+    for (const PointerSource &factors : {to.raised->queryFactors, to.raised->outFactors, to.raised->keyFactors})
+      launch.appendPointer(factors);
   appendMaps(to, launch, walk.ofQueries);
   for (const PointerSource &source : {statistics.lse, statistics.delta})
     launch.appendTensorMap(statisticsMap(to, source));
+  if (to.raised)
+    appendFactorMaps(to, launch);
   for (const PointerSource &source :
        {PointerSource(Role::dK), PointerSource(Role::dV), statistics.lse, statistics.delta, walk.sums})
     launch.appendPointer(source);
@@ -115,12 +134,15 @@ Walk walkOfQueries(const Sm90Plan &to, const char *entry, const PointerSource &s
 
 LaunchPlan sm90BackwardPlan(const KernelRequest &request, const Sm90BackwardConfig &config) {
   Sm90Plan to{BackwardPlan(request, config.blockM, config.blockN, backwardRates(request).key), config};
-  const int64_t walk = request.isDetached ? 2 : 1, last = walk + config.walksQueries(); // numbers of launches
-  Statistics statistics{to.appendRows("lse", to.rateSets, 0, last),
-                        to.appendRows("delta", to.rateSets, 0, request.isDetached ? 1 : last)};
+  const int64_t first = isRaised(request), walk = first + (request.isDetached ? 2 : 1),
+                last = walk + config.walksQueries(); // numbers of launches
+  if (isRaised(request))
+    to.raised = appendRaiseRows(to, last);
+  Statistics statistics{to.appendRows("lse", to.rateSets, first, last),
+                        to.appendRows("delta", to.rateSets, first, request.isDetached ? first + 1 : last)};
   appendPreprocess(to, statistics);
   if (request.isDetached) {
-    const PointerSource deltas = to.appendRows("branch_delta", to.branches(), 1, last);
+    const PointerSource deltas = to.appendRows("branch_delta", to.branches(), first + 1, last);
     appendWalk(to, statistics, walkOfQueries(to, "heddle_branch_deltas", deltas, false))
         .clears.push_back({deltas, 0, to.rowsOf(to.branches()), 0}); // of rows that do not exist
     statistics.delta = deltas;

@@ -133,7 +133,7 @@ template <class K> DEV float lseOfWeights(float natural) {
   constexpr float kHalfSpacing = 0x1p-24f, kRestOfLog2OfE = 1.925963033500956e-8f;
   const float lse = natural * kLog2OfE;
   const float bound = kHalfSpacing * (2.1f * powerBelow(lse) + 1.1f * kLog2OfE * powerBelow(natural));
-  const float roundings = K::kElementBytes == 4 && fabsf(lse) < kLeastLseThatCuts / 2 ? 0.f : bound;
+  const float roundings = kAreFloats<K> && fabsf(lse) < kLeastLseThatCuts / 2 ? 0.f : bound;
   return fabsf(natural) == INFINITY ? INFINITY : fmaf(natural, kLog2OfE, natural * kRestOfLog2OfE - roundings);
 }
 
@@ -165,20 +165,6 @@ template <class K> struct SinkSum<K, true> {
   }
 };
 
-// The row goes to its place in the tiles of every rate.
-template <int Slot = 0, class K>
-DEV void writeStatistics(const PreprocessParams<K> &p, int32_t head, int32_t row, const RowStatistics &statistics) {
-  constexpr int32_t kRate = K::kQueryRates[Slot];
-  const int32_t number = row / kRate, tile = number / K::kBlockM;
-  if (tile < tilesOfClass<K>(p.seqlenQ, kRate)) {
-    const int64_t place = statisticsPlace<K>(p.batch * p.heads, Slot, head, p.seqlenQ, {kRate, row % kRate, tile});
-    p.lse[place + number % K::kBlockM] = statistics.lse;
-    p.delta[place + number % K::kBlockM] = statistics.delta;
-  }
-  if constexpr (Slot + 1 < K::kQueryRateCount)
-    writeStatistics<Slot + 1>(p, head, row, statistics);
-}
-
 template <class K> struct BackwardPreprocess {
   using Params = PreprocessParams<K>;
   static constexpr int kThreads = 32 * K::kRowWarps, kMinBlocks = 0;
@@ -206,7 +192,10 @@ template <class K> struct BackwardPreprocess {
         const RowStatistics statistics = row < rows.end
                                              ? statisticsOf(p, static_cast<int64_t>(head) * p.seqlenQ + row, sum)
                                              : RowStatistics{INFINITY, 0.f};
-        writeStatistics(p, head, row, statistics);
+        forEachPlace<K>(p.batch * p.heads, head, p.seqlenQ, row, [&](int64_t place) {
+          p.lse[place] = statistics.lse;
+          p.delta[place] = statistics.delta;
+        });
         sinkSum.add(statistics);
       }
     }
@@ -235,7 +224,7 @@ template <class K> struct ConvertDq {
     }
     if constexpr (K::kAddsToQueries)
       addToRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
-    else if constexpr (K::kElementBytes == 4)
+    else if constexpr (kAreFloats<K>)
       storeFloatRow(reinterpret_cast<float *>(group.to(p)), pieces, group.hasSecondHalf());
     else
       storeRow<typename K::Element>(group.to(p), pieces, group.hasSecondHalf());

@@ -3,11 +3,12 @@
 // Traits: kAddsToQueries, kAddsToKeys.
 #pragma once
 
+#include "Shared/elements.cuh"
 #include "Shared/row_stores.cuh"
 
 namespace heddle {
 
-template <class K, bool Adds> constexpr int kGradientBytes = Adds ? 4 : K::kElementBytes;
+template <class K, bool Adds> constexpr int kGradientBytes = Adds || kAreFloats<K> ? 4 : K::kElementBytes;
 
 // As storeRowAsElements.
 template <class K, bool Adds, int Tiles>
@@ -19,7 +20,7 @@ DEV void storeGradient(void *row, bool isPresent, const float (&values)[Tiles][2
 #pragma unroll
       for (int e = 0; e < 2; ++e)
         ptx::addGlobal4(to + n * 8 + e, isPresent, values[n][e]);
-  } else if constexpr (K::kElementBytes == 4) {
+  } else if constexpr (kAreFloats<K>) {
     storeRowAsFloat(row, isPresent, values);
   } else {
     storeRowAsElements<typename K::Element>(row, isPresent, values);

@@ -36,16 +36,22 @@ DEV void makeRowWeights(ScoreFactors<K, Tiles> &factors, float (&scores)[Tiles][
       scores[n][slot] = weightOf(fmaf(scores[n][slot], scale, -lse[slot / 2]));
 }
 
-// dS = P (dP - delta), times the derivative of the chain of scores.
-template <class K, int Steps, int Tiles>
-DEV void makeRowGradients(uint32_t (&gradients)[Steps][4], float (&products)[Tiles][4],
-                          const float (&weights)[Tiles][4], const ScoreFactors<K, Tiles> &factors,
-                          const float (&delta)[2]) {
+// P (dP - delta), in the place of dP.
+template <int Tiles>
+DEV void weighProducts(float (&products)[Tiles][4], const float (&weights)[Tiles][4], const float (&delta)[2]) {
 #pragma unroll
   for (int n = 0; n < Tiles; ++n)
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot)
       products[n][slot] = weights[n][slot] * (products[n][slot] - delta[slot / 2]);
+}
+
+// dS: the same times the derivative of the chain of scores.
+template <class K, int Steps, int Tiles>
+DEV void makeRowGradients(uint32_t (&gradients)[Steps][4], float (&products)[Tiles][4],
+                          const float (&weights)[Tiles][4], const ScoreFactors<K, Tiles> &factors,
+                          const float (&delta)[2]) {
+  weighProducts(products, weights, delta);
   applyFactors(products, factors);
   packScores<K>(gradients, products);
 }

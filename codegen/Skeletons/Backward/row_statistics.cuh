@@ -70,4 +70,15 @@ DEV int64_t statisticsPlace(int32_t heads, int32_t set, int32_t head, int32_t ro
   return static_cast<int64_t>(statisticsTile<K>(heads, set, head, rows, tile)) * K::kBlockM;
 }
 
+// What a row of a head has in the tiles of every rate.
+template <class K, int Slot = 0, class Write>
+DEV void forEachPlace(int32_t heads, int32_t head, int32_t rows, int32_t row, const Write &write) {
+  constexpr int32_t kRate = K::kQueryRates[Slot];
+  const int32_t number = row / kRate, tile = number / K::kBlockM;
+  if (tile < tilesOfClass<K>(rows, kRate))
+    write(statisticsPlace<K>(heads, Slot, head, rows, {kRate, row % kRate, tile}) + number % K::kBlockM);
+  if constexpr (Slot + 1 < K::kQueryRateCount)
+    forEachPlace<K, Slot + 1>(heads, head, rows, row, write);
+}
+
 } // namespace heddle

@@ -1,10 +1,10 @@
 // The backward skeleton of Hopper: d_q, d_k and d_v over the query tiles that the transposed pattern names for
 // every key tile. One block has the keys of one kv head and walks the query heads of its group, so that d_k and d_v
 // stay in registers: kBlockN / 64 consumer warpgroups of 64 keys each (beyond head dims of 128 two, which share 64 keys
-// by what they sum), one producing warpgroup, whose first warp walks and copies and where sums are added in order two
+// by what they sum, of floats beyond 64), one producing warpgroup, whose first warp walks and copies and where sums are added in order two
 // more see to the turns, and where kReduce is 1 or 3 one that makes the query gradient. Launched between
 // heddle_backward_preprocess and heddle_convert_dq (backward_rows.cuh), for gradient(detached) behind
-// heddle_branch_deltas as well. Needs prelude.cuh before it in the source; a source gives it the Traits and the Pattern
+// heddle_branch_deltas as well, for floats behind heddle_raise_rows. Needs prelude.cuh before it in the source; a source gives it the Traits and the Pattern
 // that are generated, and exports what has a run() (docs/architecture.md sections 2 and 3).
 //
 // Traits, all `static constexpr int`:
@@ -18,7 +18,9 @@
 //   kRasterReversed      1: last key tile first
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
 //   kHeadDim, kValueDim  multiples of 8, up to 256
-//   Element              of all tensors; kElementBytes, kMmaStep are its numbers
+//   Element              of all tensors, or of floats of the workspace, FloatPair or RaisedFloat (elements.cuh);
+//                        kElementBytes, kMmaStep are the numbers of what products are of
+//   kPairLanes, kPairRows   of floats: of the launch before (raise_rows.cuh)
 //   kTilesAreWhole       1: pairs are kept or dropped by whole tiles, 2: likewise, of what lies in the pattern's band
 //   kSquare              otherwise: pairs are kept or dropped by squares of so many rows and keys of a class; 1: or one by one
 //   kSquaresHaveBand     1: likewise, of what lies in the pattern's band
@@ -31,11 +33,11 @@
 #pragma once
 
 #include "Backward/backward_rows.cuh"
-#include "Backward/sm90_backward_consumer.cuh"
+#include "Backward/raise_rows.cuh"
 #include "Backward/sm90_backward_params.cuh"
 #include "Backward/sm90_branch_deltas.cuh"
 #include "Backward/sm90_query_reducer.cuh"
-#include "Backward/sm90_wide_consumer.cuh"
+#include "Backward/sm90_raised_consumer.cuh"
 #include "Ptx/registers.cuh"
 #include "Ptx/warp.cuh"
 
@@ -109,12 +111,13 @@ private:
   }
 
   DEV static void consume(const Params &p, const KeyItem<K> &item, int32_t consumer, const Share &share) {
+    using Consumers = ConsumersOf<K>;
     if constexpr (!K::kIsWide)
-      Consumer<K>(p, item, consumer).run(share);
+      typename Consumers::Joint(p, item, consumer).run(share);
     else if (consumer == 0)
-      ValueConsumer<K>(p, item).run();
+      typename Consumers::OfValues(p, item).run();
     else
-      KeyConsumer<K>(p, item).run();
+      typename Consumers::OfKeys(p, item).run();
   }
 };
 
@@ -140,6 +143,7 @@ struct Sm90Backward
   DEV static void run(const Params &p) { BackwardRoles<K>::walkQueryTiles(p); }
 
   // Around it; where d_q has a walk of its own; and before it, where gradients are detached, with the deltas as sums.
+  using RaiseRows = heddle::RaiseRows<K>; // of floats
   using BackwardPreprocess = heddle::BackwardPreprocess<K>;
   using ConvertDq = heddle::ConvertDq<K>;
   using QueryWalk = KeyTileKernel<K, QueryConsumer<K>, Sm90Backward::kWalksQueries>;
@@ -158,6 +162,8 @@ private:
   static_assert(!K::kHasReducer || K::kConsumers * K::kConsumerRegisters + K::kProducerRegisters + kReducerRegisters <=
                                        kBlockRegisters,
                 "warpgroups find their registers in those of the block");
+  static_assert(!kIsRaised<K> || (K::kWalksQueries && K::kBlockM == kConsumerRows),
+                "of floats d_q has a walk of its own, and steps have 64 queries");
   static_assert(!K::kPassesWeights || (K::kIsWide && !Pattern::kHasScore),
                 "a chain of scores is asked where dS is made");
 };

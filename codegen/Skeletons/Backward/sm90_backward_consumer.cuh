@@ -246,10 +246,10 @@ protected:
   }
 
   // P = 2^(s - lse), 0 where a pair is not kept.
-  DEV void makeWeights(Weights &weights, Scores &scores, const QueryTileHeader &tile) const {
+  DEV void weigh(ScoreFactors<K, K::kQueryTiles> &factors, Scores &scores, const QueryTileHeader &tile) const {
     if constexpr (Pattern::kHasScore) {
       const float natural = p.scaleLog2 * kLogOf2;
-      packFactors(weights.factors, scores, placeOf(tile), natural);
+      packFactors(factors, scores, placeOf(tile), natural);
       applyScores(scores, placeOf(tile), natural);
     }
     if (tile.isMasked())
@@ -263,6 +263,10 @@ protected:
       for (int slot = 0; slot < 4; ++slot)
         scores[n][slot] = ptx::exp2Approx(fmaf(scores[n][slot], scale, -ofColumn[slot % 2]));
     }
+  }
+
+  DEV void makeWeights(Weights &weights, Scores &scores, const QueryTileHeader &tile) const {
+    weigh(weights.factors, scores, tile);
     packScores<K>(weights.operand, scores);
     if (mayPassOne<K>(tileStatistics()))
       cutWeights<typename K::Element>(weights.operand);
@@ -348,7 +352,7 @@ protected:
   DEV TilePlace<K> placeOf(const QueryTileHeader &tile) const { return TilePlace<K>(p, item, tile, firstKey()); }
   DEV int32_t firstKey() const { return item.first + item.rate * (consumer * kConsumerRows + laneRow()); }
   DEV ColumnStatistics lse() const { return {statistics()}; }
-  DEV ColumnStatistics delta() const { return {statistics() + K::kBlockM * 4}; }
+  DEV ColumnStatistics delta() const { return {statistics() + K::kStatisticBytes}; }
   DEV uint32_t statistics() const { return tileStatistics() + threadIdx.x % 4 * 8; }
   DEV uint32_t tileStatistics() const { return K::kStatistics + queries.slot() * K::kStatisticsBytes; }
   DEV uint32_t ownRows(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }

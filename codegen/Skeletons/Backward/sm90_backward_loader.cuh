@@ -16,7 +16,7 @@ struct RowBox {
 template <class K, int Dim, int Rows>
 DEV void copyColumns(const ParamsOf<K> &p, uint32_t to, uint32_t full, const RowBox &box) {
 #pragma unroll
-  for (int column = 0; column < columnsOf(Dim, K::kElementBytes); ++column)
+  for (int column = 0; column < K::kParts * columnsOf(Dim, K::kElementBytes); ++column)
     ptx::copyBox(to + column * Rows * kColumnRowBytes, &p.maps[box.map], full,
                  column * (kColumnRowBytes / K::kElementBytes), box.number, box.residue, box.head, box.batch);
 }
@@ -81,8 +81,12 @@ private:
           {Maps::kQueryMaps + map, firstNumber, place.residue, tile.head, item.batch});
       const uint32_t statistics = K::kStatistics + queries.slot() * K::kStatisticsBytes;
       copyStatistics(statistics, K::kLseMap, slot, tile, place);
-      copyStatistics(statistics + K::kStatisticsBytes / 2, K::kDeltaMap, K::Pattern::kIsDetached ? tile.branch() : slot,
+      copyStatistics(statistics + K::kStatisticBytes, K::kDeltaMap, K::Pattern::kIsDetached ? tile.branch() : slot,
                      tile, place);
+      if constexpr (kIsRaised<K>) {
+        copyStatistics(statistics + 2 * K::kStatisticBytes, K::kQueryFactorMap, slot, tile, place);
+        copyStatistics(statistics + 3 * K::kStatisticBytes, K::kOutFactorMap, slot, tile, place);
+      }
     }
     outs.acquire();
     if (lane == 0) {

@@ -5,6 +5,7 @@
 
 #include "Backward/gradient_pointers.cuh"
 #include "Ptx/tensor_copy.cuh"
+#include "Shared/elements.cuh"
 #include "Shared/pattern_context.cuh"
 #include "Shared/rate_maps.cuh"
 
@@ -25,10 +26,21 @@ template <class Traits> struct BackwardMaps : Traits {
     static constexpr int kKeyMaps = kOutMaps + kMapsOfQueries, kValueMaps = kKeyMaps + kMapsOfKeys;
   };
   static constexpr int kLseMap = 2 * (kMapsOfKeys + kMapsOfQueries), kDeltaMap = kLseMap + 1;
-  static constexpr int kMapCount = kDeltaMap + 1;
+  static constexpr int kQueryFactorMap = kDeltaMap + 1, kOutFactorMap = kQueryFactorMap + 1; // of raised rows
+  static constexpr int kKeyFactorMaps = kOutFactorMap + 1;
+  static constexpr int kMapCount = kIsRaised<Traits> ? kKeyFactorMaps + kMapsOfKeys : kDeltaMap + 1;
 };
 
-template <class K> struct Sm90BackwardParams : OperandsOf<typename K::Pattern>, GradientPointers<K::kGradientCount> {
+// Of raised rows (raise_rows.cuh).
+template <bool AreRaised> struct FactorPointers {};
+template <> struct FactorPointers<true> {
+  const float *queryFactors, *outFactors, *keyFactors;
+};
+
+template <class K>
+struct Sm90BackwardParams : OperandsOf<typename K::Pattern>,
+                            GradientPointers<K::kGradientCount>,
+                            FactorPointers<kIsRaised<K>> {
   TensorMap maps[K::kMapCount];
   void *keyGradient, *valueGradient;
   const float *lse, *delta; // of tiles (row_statistics.cuh)

@@ -5,6 +5,7 @@
 #include "Backward/gradient_rows.cuh"
 #include "Backward/sm90_query_gradient.cuh"
 #include "Ptx/warpgroup_mma.cuh"
+#include "Shared/float_pairs.cuh"
 
 namespace heddle {
 
@@ -14,6 +15,7 @@ template <class Traits> struct BackwardProducts : QueryGradientShape<Traits> {
   static constexpr int kHeadSteps = (Traits::kHeadDim + Traits::kMmaStep - 1) / Traits::kMmaStep;
   static constexpr int kValueSteps = (Traits::kValueDim + Traits::kMmaStep - 1) / Traits::kMmaStep;
 
+  using Product = typename ProductElement<typename Traits::Element>::Type;
   using Scores = float[kQueryTiles][4];
   using ScoreOperand = uint32_t[kQuerySteps][4];
   using KeyGradient = float[Traits::kHeadDim / 8][4];
@@ -23,25 +25,31 @@ template <class Traits> struct BackwardProducts : QueryGradientShape<Traits> {
 template <class K> constexpr uint32_t kStepRowBytes = K::kMmaStep * kColumnRowBytes;
 constexpr int kStepsPerColumn = kColumnRowBytes / kMmaBytes;
 
-// scores = rows (64 of an operand of Rows rows) times queries^T, both along Dim.
+// scores = rows (64 of an operand of kBlockN rows) times queries^T, both along so many steps of each part.
 template <class K, int Steps> DEV void startScores(typename K::Scores &scores, uint32_t rows, uint32_t queries) {
-  using Mma = ptx::WarpgroupMma<K::kBlockM, typename K::Element>;
+  using Mma = ptx::WarpgroupMma<K::kBlockM, typename K::Product>;
+  using Products = PartProducts<K::kParts>;
+  constexpr int kColumns = (Steps + kStepsPerColumn - 1) / kStepsPerColumn;
 #pragma unroll
-  for (int step = 0; step < Steps; ++step) {
-    const uint32_t inColumn = step % kStepsPerColumn * kMmaBytes, column = step / kStepsPerColumn * kColumnRowBytes;
-    const uint64_t a = ptx::sharedOperand<0>(rows, column * K::kBlockN + inColumn);
-    const uint64_t b = ptx::sharedOperand<0>(queries, column * K::kBlockM + inColumn);
-    if (step == 0)
-      Mma::template ofShared<false>(scores, a, b);
-    else
-      Mma::template ofShared<true>(scores, a, b);
-  }
+  for (int product = 0; product < Products::kCount; ++product)
+#pragma unroll
+    for (int step = 0; step < Steps; ++step) {
+      const uint32_t inColumn = step % kStepsPerColumn * kMmaBytes, column = step / kStepsPerColumn;
+      const uint32_t ofRows = (Products::ofA(product) * kColumns + column) * kColumnRowBytes,
+                     ofQueries = (Products::ofB(product) * kColumns + column) * kColumnRowBytes;
+      const uint64_t a = ptx::sharedOperand<0>(rows, ofRows * K::kBlockN + inColumn);
+      const uint64_t b = ptx::sharedOperand<0>(queries, ofQueries * K::kBlockM + inColumn);
+      if (product == 0 && step == 0)
+        Mma::template ofShared<false>(scores, a, b);
+      else
+        Mma::template ofShared<true>(scores, a, b);
+    }
 }
 
 // sum += weights (keys x queries) times rows (queries x dim).
 template <class K, int N>
 DEV void startSum(float (&sum)[N][4], const typename K::ScoreOperand &weights, uint32_t rows) {
-  using Mma = ptx::WarpgroupMma<N * 8, typename K::Element>;
+  using Mma = ptx::WarpgroupMma<N * 8, typename K::Product>;
 #pragma unroll
   for (int step = 0; step < K::kQuerySteps; ++step)
     Mma::ofRegisters(sum, weights[step],
@@ -50,7 +58,7 @@ DEV void startSum(float (&sum)[N][4], const typename K::ScoreOperand &weights, u
 
 // 64 rows of dQ = dS K: dS lies transposed, keys in rows.
 template <class K> DEV void startQueryGradient(QueryGradient<K> &sum, uint32_t scores, uint32_t keys) {
-  using Mma = ptx::WarpgroupMma<K::kSumColumns, typename K::Element>;
+  using Mma = ptx::WarpgroupMma<K::kSumColumns, typename K::Product>;
 #pragma unroll
   for (int step = 0; step < K::kBlockN / K::kMmaStep; ++step) {
     const uint64_t a = ptx::sharedOperand<0>(scores, step * kStepRowBytes<K>);

@@ -13,6 +13,11 @@ constexpr int kMaxBackwardStages = 4;
 constexpr int kScoreStages = 2;
 constexpr int kTurnStages = 4; // turns that are taken and not passed on yet (sm90_dq_order.cuh)
 
+// Of each query of a tile: lse in log2 units, delta, and of raised rows what those of q and of d_out are to be multiplied
+// by. In a walk over query tiles these are the records of keys.
+constexpr int kRowStatistics = 2, kRaisedRowStatistics = 4;
+static_assert(kRaisedRowStatistics * 4 == kKeyFactorBytes, "as many bytes as records of keys have");
+
 struct alignas(16) QueryTileRecord {
   int32_t firstRow, flags, head, unused; // as of QueryTile
 };

@@ -6,6 +6,7 @@
 #include "Backward/query_tile.cuh"
 #include "Backward/sm90_backward_records.cuh"
 #include "Ptx/warp.cuh"
+#include "Shared/elements.cuh"
 #include "Shared/sm90_block.cuh"
 
 namespace heddle {
@@ -14,14 +15,18 @@ constexpr int kWarpsOfConsumer = 4;
 
 // Who is in a block, and how d_q comes about.
 template <class Traits> struct BackwardBlock : Traits {
-  // d_k and d_v of the same 64 keys are held by a consumer each (sm90_wide_consumer.cuh).
-  static constexpr bool kIsWide = Traits::kHeadDim > kMaxJointDim || Traits::kValueDim > kMaxJointDim;
+  // d_k and d_v of the same 64 keys are held by a consumer each (sm90_wide_consumer.cuh): of wide heads, and of floats where
+  // a block has 64 keys.
+  static constexpr int kMostJointDim = kIsRaised<Traits> ? kMaxRaisedJointDim : kMaxJointDim;
+  static constexpr bool kNeedsTwo = Traits::kHeadDim > kMostJointDim || Traits::kValueDim > kMostJointDim;
+  static constexpr bool kIsWide = kNeedsTwo || (kIsRaised<Traits> && Traits::kBlockN == kConsumerRows);
   static constexpr int kConsumers = kIsWide ? 2 : Traits::kBlockN / kConsumerRows;
   static constexpr bool kHasOrder = Traits::kReduce == kReduceOrdered;                  // sm90_dq_order.cuh
   static constexpr bool kHasReducer = Traits::kReduce == kReduceWarpgroup || kHasOrder; // sm90_query_reducer.cuh
   static constexpr bool kWalksQueries = Traits::kReduce == kReduceNone;                 // d_q has a walk of its own
   static constexpr bool kHasTeams = Traits::kLongSplit > 1;                             // sm90_cta_teams.cuh
 
+  static constexpr int kParts = ProductElement<typename Traits::Element>::kParts; // of an element
   static constexpr int kConsumerThreads = kConsumers * kWarpgroupThreads;
   static constexpr int kConsumerWarps = kConsumers * kWarpsOfConsumer;
   static constexpr int kThreads = kConsumerThreads + (kHasReducer ? 2 : 1) * kWarpgroupThreads;
@@ -60,13 +65,19 @@ template <class Traits> struct BackwardTilePlaces : Traits {
   static constexpr uint32_t kWeightTile = kSharedBase + Traits::kSmemWeights;
   static constexpr uint32_t kStatistics = kSharedBase + Traits::kSmemStatistics;
 
-  static constexpr int kKeyTileBytes = tileBytes(Traits::kBlockN, Traits::kHeadDim, Traits::kElementBytes);
-  static constexpr int kValueTileBytes = tileBytes(Traits::kBlockN, Traits::kValueDim, Traits::kElementBytes);
-  static constexpr int kQueryTileBytes = tileBytes(Traits::kBlockM, Traits::kHeadDim, Traits::kElementBytes);
-  static constexpr int kOutTileBytes = tileBytes(Traits::kBlockM, Traits::kValueDim, Traits::kElementBytes);
+  DEV static constexpr int tileOf(int rows, int dim) {
+    return Traits::kParts * tileBytes(rows, dim, Traits::kElementBytes);
+  }
+  static constexpr int kKeyTileBytes = tileOf(Traits::kBlockN, Traits::kHeadDim);
+  static constexpr int kValueTileBytes = tileOf(Traits::kBlockN, Traits::kValueDim);
+  static constexpr int kQueryTileBytes = tileOf(Traits::kBlockM, Traits::kHeadDim);
+  static constexpr int kOutTileBytes = tileOf(Traits::kBlockM, Traits::kValueDim);
   static constexpr int kScoreTileBytes = tileBytes(Traits::kBlockN, Traits::kBlockM, Traits::kElementBytes);
-  static constexpr int kWeightTileBytes = kScoreTileBytes;
-  static constexpr uint32_t kStatisticsBytes = 2 * Traits::kBlockM * 4; // lse in log2 units, then delta, of each row
+  static constexpr int kWeightTileBytes =
+      tileBytes(Traits::kBlockN, Traits::kBlockM, kIsRaised<Traits> ? 4 : Traits::kElementBytes);
+  static constexpr int kStatisticBytes = Traits::kBlockM * 4; // of one of each row
+  static constexpr uint32_t kStatisticsBytes =
+      (kIsRaised<Traits> ? kRaisedRowStatistics : kRowStatistics) * kStatisticBytes;
 
 private:
   static constexpr int kSlots = Traits::kStages;

@@ -22,7 +22,7 @@ public:
   DEV void run(const CtaTeamShare<K> &) {
     if (K::kIsWide && threadIdx.x >= kWarpgroupThreads)
       return; // the first consumer takes all tiles
-    rows.readLse();
+    rows.readStatistics();
     clear();
     ptx::waitParity(K::kKeysFull, 0);
     ptx::waitParity(K::kValuesFull, 0);
@@ -58,6 +58,8 @@ private:
     ptx::waitMma<0>();
     ptx::pin(scores);
     ptx::pin(products);
+    rows.takeScoresBack(scores, keys.slot());
+    rows.takeProductsBack(products, keys.slot());
     ScoreFactors<K, K::kQueryTiles> factors;
     rows.makeWeights(factors, scores, tile);
 #pragma unroll

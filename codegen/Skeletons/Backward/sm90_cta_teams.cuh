@@ -59,6 +59,15 @@ DEV bool decodeShare(const ParamsOf<K> &p, int32_t index, Item &item, CtaTeamSha
   return placeItem(p, share.team - number * pairs, number, item) && isLong(p, item);
 }
 
+// That of a block which has something to do: again, where registers are too few to keep it.
+template <class K, class Item> DEV CtaTeamShare<K> shareOfBlock(const ParamsOf<K> &p) {
+  if constexpr (!K::kHasTeams)
+    return {-1, 0};
+  const int32_t index = ptx::rereadBlockIndex(), team = index / K::kLongSplit;
+  const bool isShared = team < pairsOf<Item>(p) * kTeamItems;
+  return {isShared ? team : -1, isShared ? index - team * K::kLongSplit : 0};
+}
+
 // Sums of the consumers of a block, 16 bytes of a thread at a time. In the workspace a counter for each team lies
 // before those of all blocks.
 template <class K, int Pieces> class CtaTeamSums {

@@ -6,111 +6,11 @@
 #pragma once
 
 #include "Backward/query_rows.cuh"
-#include "Backward/sm90_backward_loader.cuh"
-#include "Backward/sm90_backward_products.cuh"
+#include "Backward/sm90_key_loader.cuh"
+#include "Backward/sm90_raised_rows.cuh"
 #include "Ptx/warp.cuh"
 
 namespace heddle {
-
-// Warps that read a tile: the two consumers of wide heads share rows, and take tiles in turn.
-template <class K> constexpr int kReadersOfKeys = K::kIsWide ? kWarpsOfConsumer : K::kConsumerWarps;
-
-// The producing warp: Q and d_out of the item once, then K and V of each tile.
-template <class K> class KeyLoader {
-  using Params = ParamsOf<K>;
-  using Maps = typename K::QueryWalkMaps;
-  using QueryTileHeader = heddle::QueryTileHeader<K>;
-
-public:
-  DEV KeyLoader(const Params &p, const QueryItem<K> &item) : p(p), item(item), keys(kFills) {}
-
-  DEV void run(const CtaTeamShare<K> &share) {
-    const bool copies = threadIdx.x % 32 == 0;
-    if (copies)
-      sendQueries();
-    const Context<K> context = makeContext(p, item.batch, item.head);
-    TileWalk<QueryItem<K>> walk(context, item);
-    QueryTileHeader tile;
-    Turns<K> turns(share);
-#pragma unroll 1
-    while (walk.next(tile)) {
-      if (!turns.isOwn())
-        continue;
-      if constexpr (K::kIsWide) {
-        sendValuesFirst(tile, walk.place(), copies);
-      } else {
-        keys.acquire();
-        keys.of(typename K::OutRing()).acquire();
-        if (copies)
-          send(tile, walk.place());
-      }
-      keys.next();
-    }
-    sendEnd(copies);
-    if constexpr (K::kIsWide) {
-      keys.next();
-      sendEnd(copies);
-    }
-  }
-
-private:
-  DEV void sendEnd(bool copies) const {
-    keys.acquire();
-    if (copies) {
-      QueryTileHeader{{-1, 0, 0}}.write(keys.slot());
-      ptx::arrive(keys.full());
-    }
-  }
-
-  DEV void sendQueries() const {
-    const int32_t number = item.first / item.rate, residue = item.first - number * item.rate;
-    const int32_t map = mapOfClass<K>(rateSlot<QueryRates<K>>(item.rate), item.rate, residue, p.seqlenQ);
-    ptx::arriveExpecting(K::kKeysFull, K::kKeyTileBytes);
-    copyColumns<K, K::kHeadDim, K::kBlockN>(p, K::kKeyTile, K::kKeysFull,
-                                            {Maps::kQueryMaps + map, number, residue, item.head, item.batch});
-    ptx::arriveExpecting(K::kValuesFull, K::kValueTileBytes);
-    copyColumns<K, K::kValueDim, K::kBlockN>(p, K::kValueTile, K::kValuesFull,
-                                             {Maps::kOutMaps + map, number, residue, item.head, item.batch});
-  }
-
-  DEV void send(const QueryTileHeader &tile, const ClassTile &place) const {
-    const int32_t map = mapOf(place), first = place.number * K::kBlockM;
-    sendKeysOf(tile, {Maps::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
-    sendValuesOf({Maps::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
-  }
-
-  // A consumer that has only this slot is done with values before keys.
-  DEV void sendValuesFirst(const QueryTileHeader &tile, const ClassTile &place, bool copies) const {
-    const int32_t map = mapOf(place), first = place.number * K::kBlockM;
-    keys.of(typename K::OutRing()).acquire();
-    if (copies)
-      sendValuesOf({Maps::kValueMaps + map, first, place.residue, item.kvHead, item.batch});
-    keys.acquire();
-    if (copies)
-      sendKeysOf(tile, {Maps::kKeyMaps + map, first, place.residue, item.kvHead, item.batch});
-  }
-
-  DEV int32_t mapOf(const ClassTile &place) const {
-    return mapOfClass<K>(rateSlot<KeyRates<K>>(place.rate), place.rate, place.residue, p.seqlenK);
-  }
-
-  DEV void sendKeysOf(const QueryTileHeader &tile, const RowBox &box) const {
-    const uint32_t full = keys.full();
-    tile.write(keys.slot());
-    ptx::arriveExpecting(full, K::kQueryTileBytes);
-    copyColumns<K, K::kHeadDim, K::kBlockM>(p, K::kQueryTile + keys.slot() * K::kQueryTileBytes, full, box);
-  }
-
-  DEV void sendValuesOf(const RowBox &box) const {
-    const uint32_t full = keys.of(typename K::OutRing()).full();
-    ptx::arriveExpecting(full, K::kOutTileBytes);
-    copyColumns<K, K::kValueDim, K::kBlockM>(p, K::kOutTile + keys.slot() * K::kOutTileBytes, full, box);
-  }
-
-  const Params &p;
-  const QueryItem<K> &item;
-  Pipeline<K::kStages, typename K::QueryRing> keys;
-};
 
 // The two rows of a lane of an item, and what of them does not depend on what is summed.
 template <class K> class QueryRows {
@@ -124,11 +24,30 @@ public:
   DEV int32_t row(int half) const { return item.first + item.rate * (consumer * kConsumerRows + laneRow() + half * 8); }
   DEV uint32_t own(uint32_t tile) const { return tile + consumer * kConsumerRows * kColumnRowBytes; }
 
-  DEV void readLse() {
+  DEV void readStatistics() {
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
+    for (int half = 0; half < 2; ++half) {
       lse[half] = statistic(p.lse, 0, K::kQueryRates[0], half);
+      if constexpr (kIsRaised<K>) {
+        factors.first[half] = statistic(p.queryFactors, 0, K::kQueryRates[0], half);
+        factors.second[half] = statistic(p.outFactors, 0, K::kQueryRates[0], half);
+      }
+    }
   }
+
+  // Products of raised rows as they are; of the others they are so. `slot`: of the key tile.
+  DEV void takeScoresBack(typename K::Scores &scores, int32_t slot) const {
+    if constexpr (kIsRaised<K>)
+      takeBack(scores, keyFactors(slot), factors.first);
+  }
+  DEV void takeProductsBack(typename K::Scores &products, int32_t slot) const {
+    if constexpr (kIsRaised<K>)
+      takeBack(products, valueFactors(slot), factors.second);
+  }
+  DEV KeyFactorColumns keyFactors(int32_t slot) const {
+    return {K::kStatistics + slot * K::kStatisticsBytes + threadIdx.x % 4 * (2 * kKeyFactorBytes)};
+  }
+  DEV KeyFactorColumns valueFactors(int32_t slot) const { return {keyFactors(slot).from + 4}; }
 
   // What an array of row_statistics.cuh has for a row.
   DEV float statistic(const float *from, int32_t set, int32_t rate, int half) const {
@@ -138,9 +57,14 @@ public:
 
   DEV void makeWeights(ScoreFactors<K, K::kQueryTiles> &factors, typename K::Scores &scores,
                        const QueryTileHeader &tile) const {
-    const QueryPlace<K> place(p, item, tile, row(0));
-    makeRowWeights(
-        factors, scores, [&]() -> const QueryPlace<K> & { return place; }, tile.isMasked(), p.scaleLog2, lse);
+    const auto placeOf = [&] { return QueryPlace<K>(p, item, tile, row(0)); };
+    if constexpr (kIsRaised<K>) {
+      makeRowWeights(factors, scores, placeOf, tile.isMasked(), p.scaleLog2, lse);
+    } else {
+      const QueryPlace<K> place = placeOf();
+      makeRowWeights(
+          factors, scores, [&]() -> const QueryPlace<K> & { return place; }, tile.isMasked(), p.scaleLog2, lse);
+    }
   }
 
 private:
@@ -148,6 +72,7 @@ private:
   const QueryItem<K> &item;
   int32_t consumer;
   float lse[2];
+  RowFactors factors; // of raised rows
 };
 
 template <class K> class QueryConsumer {
@@ -165,7 +90,7 @@ public:
     clearSums(queryGradient);
     if (K::kIsWide && turn != 0)
       keys.next();
-    rows.readLse();
+    rows.readStatistics();
     readDelta(0);
     ptx::waitParity(K::kKeysFull, 0);
     ptx::waitParity(K::kValuesFull, 0);
@@ -201,13 +126,18 @@ private:
   }
 
   DEV void walkTiles() {
+    if constexpr (kIsRaised<K> && !K::kIsWide)
+      return walkRaisedTiles();
     bool hasPrevious = false;
 #pragma unroll 1
     for (;;) {
       const QueryTileHeader tile = QueryTileHeader::await(keys);
       if (tile.isEnd())
         return;
-      addTile(tile, hasPrevious);
+      if constexpr (kIsRaised<K>)
+        addRaisedTile(tile);
+      else
+        addTile(tile, hasPrevious);
       hasPrevious = true;
       keys.next();
       if constexpr (K::kIsWide)
@@ -245,13 +175,7 @@ private:
     typename K::Scores scores, products;
     ScoreFactors<K, K::kQueryTiles> factors;
     keys.of(typename K::OutRing()).waitFull();
-    ptx::forget(scores);
-    ptx::forget(products);
-    ptx::fenceMma();
-    startScores<K, K::kHeadSteps>(scores, rows.own(K::kKeyTile), keyAddress());
-    ptx::commitMma();
-    startScores<K, K::kValueSteps>(products, rows.own(K::kValueTile), K::kOutTile + keys.slot() * K::kOutTileBytes);
-    ptx::commitMma();
+    beginScores(scores, products);
     ptx::waitMma<1>();
     ptx::pin(scores);
     ptx::pin(queryGradient);
@@ -273,6 +197,85 @@ private:
       ptx::pin(queryGradient);
       keys.release();
     }
+  }
+
+  // The consumers of wide heads hide each other's weights.
+  DEV void addRaisedTile(const QueryTileHeader &tile) {
+    typename K::Scores scores, products;
+    typename K::KeyGradient sum;
+    keys.of(typename K::OutRing()).waitFull();
+    beginScores(scores, products);
+    const RaisedOperand<K> gradients = raisedGradients(scores, products, tile);
+    startRaisedSum(sum, gradients, keyAddress());
+    ptx::waitMma<0>();
+    ptx::pin(sum);
+    addRaised(queryGradient, sum, gradients.ofSums);
+    keys.release();
+  }
+
+  // The sum of a tile runs under the scores of the next one, which is waited for before (sm90_raised_consumer.cuh).
+  DEV void walkRaisedTiles() {
+    typename K::Scores scores, products;
+    typename K::KeyGradient sum;
+    float ofSum[2];
+    QueryTileHeader tile = QueryTileHeader::await(keys);
+    if (tile.isEnd())
+      return;
+    keys.of(typename K::OutRing()).waitFull();
+    beginScores(scores, products);
+#pragma unroll 1
+    for (;;) {
+      const RaisedOperand<K> gradients = raisedGradients(scores, products, tile);
+      ofSum[0] = gradients.ofSums[0];
+      ofSum[1] = gradients.ofSums[1];
+      const uint32_t rowsOfTile = keyAddress();
+      keys.next();
+      tile = QueryTileHeader::await(keys);
+      if (tile.isEnd()) {
+        startRaisedSum(sum, gradients, rowsOfTile);
+        break;
+      }
+      keys.of(typename K::OutRing()).waitFull();
+      startRaisedSum(sum, gradients, rowsOfTile);
+      beginScores(scores, products);
+      ptx::waitMma<2>();
+      ptx::pin(sum);
+      addRaised(queryGradient, sum, ofSum);
+      keys.releasePrevious();
+    }
+    ptx::waitMma<0>();
+    ptx::pin(sum);
+    addRaised(queryGradient, sum, ofSum);
+  }
+
+  // dS of the tile, whose S and dP are under way.
+  DEV RaisedOperand<K> raisedGradients(typename K::Scores &scores, typename K::Scores &products,
+                                       const QueryTileHeader &tile) {
+    ScoreFactors<K, K::kQueryTiles> factors;
+    ptx::waitMma<1>();
+    ptx::pin(scores);
+    rows.takeScoresBack(scores, keys.slot());
+    if (Pattern::kIsDetached)
+      readDelta(tile.branch());
+    rows.makeWeights(factors, scores, tile);
+    applyFactors(scores, factors);
+    ptx::waitMma<0>();
+    ptx::pin(products);
+    rows.takeProductsBack(products, keys.slot());
+    keys.of(typename K::OutRing()).release();
+    weighProducts(products, scores, delta);
+    return RaisedOperand<K>(products, rows.keyFactors(keys.slot()));
+  }
+
+  // S and dP, each a group.
+  DEV void beginScores(typename K::Scores &scores, typename K::Scores &products) const {
+    ptx::forget(scores);
+    ptx::forget(products);
+    ptx::fenceMma();
+    startScores<K, K::kHeadSteps>(scores, rows.own(K::kKeyTile), keyAddress());
+    ptx::commitMma();
+    startScores<K, K::kValueSteps>(products, rows.own(K::kValueTile), K::kOutTile + keys.slot() * K::kOutTileBytes);
+    ptx::commitMma();
   }
 
   DEV void readDelta(int32_t branch) {

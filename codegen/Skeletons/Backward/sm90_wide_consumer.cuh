@@ -4,6 +4,7 @@
 #pragma once
 
 #include "Backward/sm90_backward_consumer.cuh"
+#include "Ptx/wide_memory.cuh"
 
 namespace heddle {
 
@@ -30,6 +31,40 @@ template <class K> struct WeightTile {
         weights[step][i] = words[i];
     }
   }
+
+  // The same of floats.
+  DEV void write(const typename K::Scores &weights) const {
+#pragma unroll
+    for (int n = 0; n < K::kQueryTiles; ++n)
+      ptx::storeShared16(piece(n), weights[n][0], weights[n][1], weights[n][2], weights[n][3]);
+  }
+  DEV void read(typename K::Scores &weights) const {
+#pragma unroll
+    for (int n = 0; n < K::kQueryTiles; ++n)
+      ptx::loadShared16(piece(n), weights[n]);
+  }
+};
+
+// One side of the ring through which a consumer hands P to the other.
+template <class K> class PassedWeights {
+public:
+  DEV explicit PassedWeights(uint32_t side) : ring(side) {}
+
+  template <class Tile> DEV void pass(const Tile &weights) {
+    ring.acquire();
+    WeightTile<K>(ring.slot()).write(weights);
+    ptx::arrive(ring.full());
+    ring.next();
+  }
+  template <class Tile> DEV void take(Tile &weights) {
+    ring.waitFull();
+    WeightTile<K>(ring.slot()).read(weights);
+    ptx::arrive(ring.empty());
+    ring.next();
+  }
+
+private:
+  Pipeline<kScoreStages, typename K::WeightRing> ring;
 };
 
 template <class K> class WideConsumer : protected Consumer<K> {
@@ -88,7 +123,7 @@ private:
       outs().releasePrevious();
     this->makeWeights(weights, scores, tile);
     if constexpr (K::kPassesWeights)
-      pass(weights.operand);
+      passed.pass(weights.operand);
     outs().waitFull();
     ptx::fenceMma();
     startSum<K>(valueGradient, weights.operand, outAddress());
@@ -96,14 +131,7 @@ private:
     queries.release();
   }
 
-  DEV void pass(const ScoreOperand &weights) {
-    passed.acquire();
-    WeightTile<K>(passed.slot()).write(weights);
-    ptx::arrive(passed.full());
-    passed.next();
-  }
-
-  Pipeline<kScoreStages, typename K::WeightRing> passed; // tiles of P
+  PassedWeights<K> passed;
 };
 
 template <class K> class KeyConsumer : WideConsumer<K> {
@@ -144,7 +172,7 @@ private:
     if (K::kWalksQueries && hasPrevious)
       queries.releasePrevious();
     if constexpr (K::kPassesWeights)
-      take(weights.operand);
+      passed.take(weights.operand);
     this->makeGradients(gradients, products, weights, this->delta(), tile);
     if constexpr (!K::kWalksQueries) {
       this->storeScores(gradients);
@@ -164,13 +192,6 @@ private:
     ptx::pin(scores);
     ptx::pin(keyGradient);
     this->makeWeights(weights, scores, tile);
-  }
-
-  DEV void take(ScoreOperand &weights) {
-    passed.waitFull();
-    WeightTile<K>(passed.slot()).read(weights);
-    ptx::arrive(passed.empty());
-    passed.next();
   }
 
   // Some columns at a time, which leave under the product for the next ones where registers hold both. No warp writes a
@@ -197,7 +218,7 @@ private:
     }
   }
 
-  Pipeline<kScoreStages, typename K::WeightRing> passed; // tiles of P
+  PassedWeights<K> passed;
 };
 
 } // namespace heddle

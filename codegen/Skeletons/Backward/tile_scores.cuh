@@ -32,13 +32,13 @@ template <class Place, int Tiles> DEV void applyScores(float (&scores)[Tiles][4]
 // Derivatives of the chain of scores, two a word where elements are; nothing where they are 1.
 template <class K, int Tiles, bool Exist = K::Pattern::kHasScoreGradient> struct ScoreFactors {};
 template <class K, int Tiles> struct ScoreFactors<K, Tiles, true> : ArgumentFactors<Tiles, K::kGradientCount> {
-  uint32_t words[Tiles][K::kElementBytes];
+  uint32_t words[Tiles][kAreFloats<K> ? 4 : 2];
 };
 
 // Keeps the factors of row `half` in score tile n.
 template <class K, int Tiles>
 DEV void setFactors(ScoreFactors<K, Tiles, true> &factors, int n, int half, const float (&factor)[2]) {
-  if constexpr (K::kElementBytes == 4) {
+  if constexpr (kAreFloats<K>) {
     factors.words[n][2 * half] = __float_as_uint(factor[0]);
     factors.words[n][2 * half + 1] = __float_as_uint(factor[1]);
   } else {
@@ -47,7 +47,7 @@ DEV void setFactors(ScoreFactors<K, Tiles, true> &factors, int n, int half, cons
 }
 template <class K, int Tiles>
 DEV void getFactors(const ScoreFactors<K, Tiles, true> &factors, int n, int half, float (&factor)[2]) {
-  if constexpr (K::kElementBytes == 4) {
+  if constexpr (kAreFloats<K>) {
     factor[0] = __uint_as_float(factors.words[n][2 * half]);
     factor[1] = __uint_as_float(factors.words[n][2 * half + 1]);
   } else {

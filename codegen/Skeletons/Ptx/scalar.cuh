@@ -32,6 +32,13 @@ DEV int32_t rereadThreadIndex() {
   return index;
 }
 
+// blockIdx.x, likewise.
+DEV int32_t rereadBlockIndex() {
+  int32_t index;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+}
+
 // gridDim.x, likewise.
 DEV int32_t rereadGridSize() {
   int32_t blocks;
