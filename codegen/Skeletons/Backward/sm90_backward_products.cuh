@@ -25,21 +25,22 @@ template <class Traits> struct BackwardProducts : QueryGradientShape<Traits> {
 template <class K> constexpr uint32_t kStepRowBytes = K::kMmaStep * kColumnRowBytes;
 constexpr int kStepsPerColumn = kColumnRowBytes / kMmaBytes;
 
-// scores = rows (64 of an operand of kBlockN rows) times queries^T, both along so many steps of each part.
-template <class K, int Steps> DEV void startScores(typename K::Scores &scores, uint32_t rows, uint32_t queries) {
+// scores = rows (64 of an operand of kBlockN rows) times queries^T, both along so many steps of each part, or some of them.
+template <class K, int Steps, int First = 0, int End = Steps>
+DEV void startScores(typename K::Scores &scores, uint32_t rows, uint32_t queries) {
   using Mma = ptx::WarpgroupMma<K::kBlockM, typename K::Product>;
   using Products = PartProducts<K::kParts>;
   constexpr int kColumns = (Steps + kStepsPerColumn - 1) / kStepsPerColumn;
 #pragma unroll
   for (int product = 0; product < Products::kCount; ++product)
 #pragma unroll
-    for (int step = 0; step < Steps; ++step) {
+    for (int step = First; step < End; ++step) {
       const uint32_t inColumn = step % kStepsPerColumn * kMmaBytes, column = step / kStepsPerColumn;
       const uint32_t ofRows = (Products::ofA(product) * kColumns + column) * kColumnRowBytes,
                      ofQueries = (Products::ofB(product) * kColumns + column) * kColumnRowBytes;
       const uint64_t a = ptx::sharedOperand<0>(rows, ofRows * K::kBlockN + inColumn);
       const uint64_t b = ptx::sharedOperand<0>(queries, ofQueries * K::kBlockM + inColumn);
-      if (product == 0 && step == 0)
+      if (product == 0 && step == First)
         Mma::template ofShared<false>(scores, a, b);
       else
         Mma::template ofShared<true>(scores, a, b);

@@ -199,13 +199,18 @@ private:
     }
   }
 
-  // The consumers of wide heads hide each other's weights.
+  // The consumers of wide heads hide each other's weights. dP, in two sums, starts when registers hold no masks any more.
   DEV void addRaisedTile(const QueryTileHeader &tile) {
-    typename K::Scores scores, products;
+    typename K::Scores scores, products, rest;
     typename K::KeyGradient sum;
+    beginScores(scores);
+    ptx::waitMma<0>();
+    makeRaisedWeights(scores, tile);
     keys.of(typename K::OutRing()).waitFull();
-    beginScores(scores, products);
-    const RaisedOperand<K> gradients = raisedGradients(scores, products, tile);
+    startProducts<K>(products, rest, rows.own(K::kValueTile), outAddress());
+    ptx::waitMma<0>();
+    joinProducts<K>(products, rest);
+    const RaisedOperand<K> gradients = raisedGradients(products, scores);
     startRaisedSum(sum, gradients, keyAddress());
     ptx::waitMma<0>();
     ptx::pin(sum);
@@ -225,7 +230,11 @@ private:
     beginScores(scores, products);
 #pragma unroll 1
     for (;;) {
-      const RaisedOperand<K> gradients = raisedGradients(scores, products, tile);
+      ptx::waitMma<1>();
+      makeRaisedWeights(scores, tile);
+      ptx::waitMma<0>();
+      ptx::pin(products);
+      const RaisedOperand<K> gradients = raisedGradients(products, scores);
       ofSum[0] = gradients.ofSums[0];
       ofSum[1] = gradients.ofSums[1];
       const uint32_t rowsOfTile = keyAddress();
@@ -248,33 +257,36 @@ private:
     addRaised(queryGradient, sum, ofSum);
   }
 
-  // dS of the tile, whose S and dP are under way.
-  DEV RaisedOperand<K> raisedGradients(typename K::Scores &scores, typename K::Scores &products,
-                                       const QueryTileHeader &tile) {
+  // P, times the derivatives of scores, in the place of S.
+  DEV void makeRaisedWeights(typename K::Scores &scores, const QueryTileHeader &tile) {
     ScoreFactors<K, K::kQueryTiles> factors;
-    ptx::waitMma<1>();
     ptx::pin(scores);
     rows.takeScoresBack(scores, keys.slot());
     if (Pattern::kIsDetached)
       readDelta(tile.branch());
     rows.makeWeights(factors, scores, tile);
     applyFactors(scores, factors);
-    ptx::waitMma<0>();
-    ptx::pin(products);
+  }
+
+  // dS of dP and these.
+  DEV RaisedOperand<K> raisedGradients(typename K::Scores &products, const typename K::Scores &weights) {
     rows.takeProductsBack(products, keys.slot());
     keys.of(typename K::OutRing()).release();
-    weighProducts(products, scores, delta);
+    weighProducts(products, weights, delta);
     return RaisedOperand<K>(products, rows.keyFactors(keys.slot()));
   }
 
   // S and dP, each a group.
   DEV void beginScores(typename K::Scores &scores, typename K::Scores &products) const {
-    ptx::forget(scores);
     ptx::forget(products);
+    beginScores(scores);
+    startScores<K, K::kValueSteps>(products, rows.own(K::kValueTile), outAddress());
+    ptx::commitMma();
+  }
+  DEV void beginScores(typename K::Scores &scores) const {
+    ptx::forget(scores);
     ptx::fenceMma();
     startScores<K, K::kHeadSteps>(scores, rows.own(K::kKeyTile), keyAddress());
-    ptx::commitMma();
-    startScores<K, K::kValueSteps>(products, rows.own(K::kValueTile), K::kOutTile + keys.slot() * K::kOutTileBytes);
     ptx::commitMma();
   }
 
@@ -287,6 +299,7 @@ private:
   }
 
   DEV uint32_t keyAddress() const { return K::kQueryTile + keys.slot() * K::kQueryTileBytes; }
+  DEV uint32_t outAddress() const { return K::kOutTile + keys.slot() * K::kOutTileBytes; }
 
   const Params &p;
   const QueryItem<K> &item;

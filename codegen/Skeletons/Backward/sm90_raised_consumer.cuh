@@ -233,6 +233,8 @@ public:
 private:
   // With scores of its own registers do not hold the sum of one tile beside the products of the next.
   static constexpr bool kOverlaps = K::kPassesWeights && kHasAmpleRegisters<K>;
+  // dP has a second sum in the place of scores that are not here yet.
+  static constexpr bool kHalvesProducts = K::kPassesWeights && K::kConsumerRegisters >= 240;
 
   DEV void walkTiles(QueryTileHeader tile) {
     Scores scores, products;
@@ -244,7 +246,10 @@ private:
     for (;;) {
       Factors factors;
       ptx::waitMma<0>();
-      ptx::pin(products);
+      if constexpr (kHalvesProducts)
+        joinProducts<K>(products, scores);
+      else
+        ptx::pin(products);
       outs().release();
       if constexpr (K::kPassesWeights) {
         passed.take(scores);
@@ -283,8 +288,12 @@ private:
   DEV void begin(Scores &scores, Scores &products) const {
     if constexpr (!K::kPassesWeights)
       this->beginScores(scores);
-    ptx::forget(products);
-    this->beginProducts(products);
+    if constexpr (kHalvesProducts) {
+      startProducts<K>(products, scores, this->ownRows(K::kValueTile), this->outAddress());
+    } else {
+      ptx::forget(products);
+      this->beginProducts(products);
+    }
   }
 
   PassedWeights<K> passed;

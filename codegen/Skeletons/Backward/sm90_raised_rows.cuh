@@ -54,6 +54,34 @@ DEV void takeBack(float (&scores)[Tiles][4], const Columns &columns, const float
   }
 }
 
+// dP in two sums, each of half of the steps, as tensor cores cut a sum after every step, towards 0, and dS may be a small
+// difference of dP and delta; in a group of its own.
+template <class K>
+DEV void startProducts(typename K::Scores &products, typename K::Scores &rest, uint32_t rows, uint32_t queries) {
+  constexpr int kFirst = (K::kValueSteps + 1) / 2;
+  ptx::forget(products);
+  ptx::fenceMma();
+  startScores<K, K::kValueSteps, 0, kFirst>(products, rows, queries);
+  if constexpr (K::kValueSteps > 1) {
+    ptx::forget(rest);
+    startScores<K, K::kValueSteps, kFirst, K::kValueSteps>(rest, rows, queries);
+  }
+  ptx::commitMma();
+}
+
+// Once it is complete.
+template <class K> DEV void joinProducts(typename K::Scores &products, typename K::Scores &rest) {
+  ptx::pin(products);
+  if constexpr (K::kValueSteps > 1) {
+    ptx::pin(rest);
+#pragma unroll
+    for (int n = 0; n < K::kQueryTiles; ++n)
+#pragma unroll
+      for (int slot = 0; slot < 4; ++slot)
+        products[n][slot] += rest[n][slot];
+  }
+}
+
 // Weights of raised rows as an operand; sums of its rows are to be multiplied by ofSums.
 template <class K> struct RaisedOperand {
   uint32_t parts[K::kParts][K::kQuerySteps][4];
