@@ -49,7 +49,7 @@ public:
   void noSmem(const std::string &region);
 
   /// The struct's text, ending with a newline.
-  std::string str() const { return "struct KernelTraits {\n" + body + "};\n"; }
+  std::string str(const std::string &name = "KernelTraits") const { return "struct " + name + " {\n" + body + "};\n"; }
 
 private:
   std::string body;

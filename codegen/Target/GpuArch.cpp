@@ -20,12 +20,12 @@ namespace {
 constexpr int kKiB = 1024;
 constexpr int64_t kMiB = 1024 * 1024;
 
-//                                cp.async  tma    wgmma  fp8    vector adds
-constexpr GpuFeatures kAmpere = {true, false, false, false, false};
-constexpr GpuFeatures kAda = {true, false, false, true, false};
-constexpr GpuFeatures kHopper = {true, true, false, true, true};
-constexpr GpuFeatures kHopperFull = {true, true, true, true, true};
-constexpr GpuFeatures kBlackwell = {true, true, false, true, true};
+//                                cp.async  tma    wgmma  fp8    clusters  vector adds
+constexpr GpuFeatures kAmpere = {true, false, false, false, false, false};
+constexpr GpuFeatures kAda = {true, false, false, true, false, false};
+constexpr GpuFeatures kHopper = {true, true, false, true, true, true};
+constexpr GpuFeatures kHopperFull = {true, true, true, true, true, true};
+constexpr GpuFeatures kBlackwell = {true, true, false, true, true, true};
 
 } // namespace
 

@@ -18,6 +18,7 @@ struct GpuFeatures {
   bool hasTma;        ///< tensor-map copies and mbarrier transactions
   bool hasWgmma;      ///< warpgroup matrix products from shared memory
   bool hasFp8Mma;     ///< matrix products on e4m3 and e5m2, and conversions of them
+  bool hasClusters;   ///< blocks that reach each other's shared memory
   bool hasVectorAdds; ///< additions to global memory of up to four floats at a time
 };
 

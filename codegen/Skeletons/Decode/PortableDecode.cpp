@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/TraitsPrinter.h"
+#include "codegen/Skeletons/Decode/ClusterLaunch.h"
 #include "codegen/Skeletons/Decode/DecodeConfig.h"
 #include "codegen/Skeletons/Decode/decode_layout.cuh"
 #include "codegen/Skeletons/Shared/BlockLimits.h"
@@ -76,8 +77,6 @@ void appendRole(KernelLaunch &launch, const Kind &kind, Role role) {
     launch.appendI64(0);
 }
 
-bool packsHeads(const KernelRequest &request) { return !request.keepsByHead && request.variants.size() == 1; }
-
 class PortableDecode final : public Family<DecodeConfig, KindBase::decode, AsyncCopies, layoutOf> {
 public:
   Status checkRequest(const KernelRequest &request) const override;
@@ -88,6 +87,14 @@ public:
   ScheduleFacts schedule(const KernelConfig &config) const override;
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
+
+protected:
+  std::vector<KernelEntry> entries(const KernelRequest &request) const override {
+    std::vector<KernelEntry> all = Skeleton::entries(request);
+    if (hasClusterKernel(request))
+      all.push_back(clusterEntry());
+    return all;
+  }
 };
 
 Status PortableDecode::checkRequest(const KernelRequest &request) const {
@@ -221,6 +228,8 @@ LaunchPlan PortableDecode::planLaunch(const KernelRequest &request, const Kernel
   for (Role role : {Role::out, Role::lse})
     append(role);
   appendStrides(launch, Role::out);
+  if (hasClusterKernel(request))
+    appendClusterLaunch(plan, request);
   return plan;
 }
 
@@ -238,7 +247,7 @@ std::string PortableDecode::traits(const KernelRequest &request, const KernelCon
   printer.constant("kShares", request.kind.find(Role::sharedK) != nullptr);
   printer.smem(layoutOf(request, config));
   printRowBytes(printer, request);
-  return printer.str();
+  return printer.str() + (hasClusterKernel(request) ? clusterTraits(request, config) : "");
 }
 
 } // namespace

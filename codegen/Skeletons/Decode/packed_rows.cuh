@@ -29,6 +29,11 @@ template <class K> struct Unit : KeyShare<K> {
     isTall = line.rowsOfUnit > decode::kRows;
   }
 
+  // All rows of a sequence that share a kv head, where patterns have one lattice.
+  DEV Unit(const Params &p, const Sequence<K> &sequence, int32_t kvHead)
+      : KeyShare<K>(), sequence(sequence), variant(0), rate(1), rho(0), firstHead(kvHead * p.sharingHeads),
+        kvHead(kvHead), heads(p.sharingHeads), firstRow(0), rows(sequence.rows * p.sharingHeads), isTall(false) {}
+
   DEV bool hasRows() const { return firstRow < rows; }
   DEV int32_t scalePair(const Params &p) const { return sequence.number * p.kvHeads + kvHead; } // of KeyScales
   DEV int32_t groups() const { return isTall ? min(ceilDiv(rows - firstRow, decode::kRows), K::kWarps) : 1; }

@@ -27,10 +27,26 @@ template <class Traits> struct KeySlices : Traits {
   static_assert(Traits::kStages >= 2, "copies run ahead of use");
 };
 
-// The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
-template <class K> class UnitWalk : RangeWalk<KeyColumns<typename K::Pattern, K::kBlockN>> {
+// Through the key tiles of a pattern.
+template <class K> class KeyWalk : protected RangeWalk<KeyColumns<typename K::Pattern, K::kBlockN>> {
   using Walk = RangeWalk<KeyColumns<typename K::Pattern, K::kBlockN>>;
+
+protected:
   using Walk::at, Walk::range, Walk::context, Walk::columnRate;
+  using Walk::Walk;
+
+  DEV KeyTile describe(int32_t number) const {
+    const int32_t rate = columnRate(), firstKey = at.residue + rate * number * K::kBlockN;
+    const bool isFull = number >= range.fullBegin && number < range.fullEnd;
+    const bool reachesEnd = firstKey + rate * (K::kBlockN - 1) >= context.seqlenK;
+    return KeyTile{firstKey, K::Pattern::kBranchCount == 1 ? 0 : at.branch, !isFull || reachesEnd};
+  }
+};
+
+// The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
+template <class K> class UnitWalk : KeyWalk<K> {
+  using Walk = KeyWalk<K>;
+  using Walk::at, Walk::range, Walk::describe;
 
 public:
   DEV UnitWalk(const Context<K> &context, const Unit<K> &unit)
@@ -77,13 +93,6 @@ private:
     return false;
   }
 
-  DEV KeyTile describe(int32_t number) const {
-    const int32_t rate = columnRate(), firstKey = at.residue + rate * number * K::kBlockN;
-    const bool isFull = number >= range.fullBegin && number < range.fullEnd;
-    const bool reachesEnd = firstKey + rate * (K::kBlockN - 1) >= context.seqlenK;
-    return KeyTile{firstKey, K::Pattern::kBranchCount == 1 ? 0 : at.branch, !isFull || reachesEnd};
-  }
-
   const KeyShare<K> share;
   const bool isTall;
 };
@@ -92,6 +101,11 @@ private:
 DEV uint32_t highProduct(uint32_t a, uint64_t b) {
   const uint64_t low = static_cast<uint64_t>(a) * static_cast<uint32_t>(b);
   return static_cast<uint32_t>((static_cast<uint64_t>(a) * static_cast<uint32_t>(b >> 32) + (low >> 32)) >> 32);
+}
+
+// The number of its page in a table.
+template <class Params> DEV int32_t pageOfKey(const Params &p, int32_t key) {
+  return static_cast<int32_t>(highProduct(4u * key, p.pageInverse));
 }
 
 // Rows of one tensor in one slice, whose lines stay in the L2 like others or pass through it.
@@ -210,8 +224,6 @@ private:
     bool isPresent[K::kRowsOfLane];
   };
 
-  DEV int32_t pageOf(int32_t key) const { return static_cast<int32_t>(highProduct(4u * key, p.pageInverse)); }
-
   // What a tile that does not exist has is not looked at.
   DEV void ask(RowsOfLane &rows, const KeyTile &tile) const {
     if (!tile.exists())
@@ -223,7 +235,7 @@ private:
     for (int j = 0; j < K::kRowsOfLane; ++j) {
       const int32_t key = tile.firstKey + rate * (number + K::kRowsAtOnce * j);
       rows.isPresent[j] = key < keys;
-      const int32_t entry = rows.isPresent[j] ? pageOf(key) : 0;
+      const int32_t entry = rows.isPresent[j] ? pageOfKey(p, key) : 0;
       rows.row[j] = key - entry * p.pageSize;
       rows.page[j] = ptx::loadGlobal4(pages + entry, rows.isPresent[j] && pages);
       const bool isNone = static_cast<uint32_t>(rows.page[j]) >= static_cast<uint32_t>(p.pages);

@@ -33,12 +33,12 @@
 // out are multiples of 16 bytes; scaleLog2 > 0 and finite; lse is not null.
 #pragma once
 
+#include "Decode/arrivals.cuh"
+#include "Decode/cluster_decode.cuh"
 #include "Decode/decode_params.cuh"
 #include "Decode/decode_pieces.cuh"
-#include "Decode/packed_mask.cuh"
-#include "Decode/page_ring.cuh"
 #include "Decode/unit_rows.cuh"
-#include "Forward/warp_weights.cuh"
+#include "Decode/unit_tiles.cuh"
 #include "Shared/shared_records.cuh"
 
 namespace heddle {
@@ -52,56 +52,6 @@ struct UnitPart {
   DEV int32_t count() const { return end == tiles ? kNoTile : end - first; }
   DEV bool isWhole() const { return first == 0 && end == tiles; }
 };
-
-// One slice of a tile for the 16 rows of this warp.
-template <class K>
-DEV void addSlice(RowState<K> &rows, const PageRing<K> &ring, const typename KeyProducts<K>::Query &query,
-                  const LaneScope<K> &lane, const KeyTile &tile, int32_t slice, float dotScale) {
-  const float scaleLog2 = K::Pattern::kHasScore ? kLog2OfE : dotScale; // from scores to log2 units
-  Scores<K> scores;
-  RowValues<K> largest, factor;
-  Probabilities<K> probabilities;
-  KeyProducts<K>::queryKey(scores, query, ring.keysOfSlice(slice) + laneOffsetColumnsFirst(K::kKeyRowBytes));
-  if constexpr (K::Pattern::kHasScore)
-    applyScores(scores, lane, tile, slice, dotScale);
-  if (tile.isMasked)
-    maskScores(scores, lane, tile, slice);
-  laneMax(largest, scores);
-  if (raiseRowMax(rows, largest, scaleLog2, factor))
-    scaleOutput(rows, factor);
-  addWeights(rows, probabilities, scores, scaleLog2);
-  KeyProducts<K>::probabilityValue(rows.out, probabilities,
-                                   ring.valuesOfSlice(slice) + laneOffsetRowsFirst(K::kSmemRowBytesV));
-}
-
-// The keys of a part: of each tile this warp's slice, or all of them where it has rows of its own.
-template <class K>
-DEV void walkTiles(RowState<K> &rows, PageRing<K> &ring, const typename KeyProducts<K>::Query &query,
-                   const LaneScope<K> &lane, float dotScale) {
-  const int32_t warp = ptx::rereadThreadIndex() / 32;
-#pragma unroll 1
-  for (;;) {
-    const KeyTile tile = ring.template advance<false>();
-    if (!tile.exists())
-      return;
-    addSlice(rows, ring, query, lane, tile, warp, dotScale);
-  }
-}
-
-template <class K>
-DEV void walkTallTiles(RowState<K> &rows, PageRing<K> &ring, const typename KeyProducts<K>::Query &query,
-                       const LaneScope<K> &lane, float dotScale, bool hasRows) {
-#pragma unroll 1
-  for (;;) {
-    const KeyTile tile = ring.template advance<true>();
-    if (!tile.exists())
-      return;
-    if (hasRows)
-#pragma unroll 1
-      for (int32_t slice = 0; slice < K::kWarps; ++slice)
-        addSlice(rows, ring, query, lane, tile, slice, dotScale);
-  }
-}
 
 // The block's part of a unit: states of its warps, where keys and values were. meanwhile() runs while the first keys are
 // on their way. All threads call.
@@ -152,21 +102,6 @@ template <class K, class F> DEV void forEachHalf(const Unit<K> &unit, const F &f
 #pragma unroll 1
     for (int32_t half = 0; half <= static_cast<int32_t>(unit.hasUpperHalf(group)); ++half)
       f(group, half);
-}
-
-// This warp's arrival, with `own` of them, where `count` arrive. True for the last one, which sees what the others stored and
-// leaves the counter at zero. All lanes call.
-DEV bool arrivesLast(uint32_t *arrivals, int32_t count, int32_t own = 1) {
-  __syncwarp();
-  int32_t isLast = 0;
-  if (threadIdx.x % 32 == 0) { // what it orders is ordered for the warp
-    isLast = static_cast<int32_t>(ptx::addGlobalInOrder(arrivals, own)) + own == count;
-    if (isLast)
-      ptx::storeCoherent4(arrivals, 0);
-  }
-  isLast = __shfl_sync(kWholeWarp, isLast, 0);
-  __syncwarp();
-  return isLast != 0;
 }
 
 // Blocks that share a unit: how many, from which one on, and which of them this one is.

@@ -44,13 +44,15 @@ template <class Params> DEV int32_t keysOfPages(const Params &p, int32_t sequenc
   return static_cast<int32_t>(min(max(keys, static_cast<int64_t>(0)), static_cast<int64_t>(decode::kMostKeys)));
 }
 
-template <class Params> DEV int32_t keysOf(const Params &p, int32_t sequence, int32_t kvHead) {
-  int32_t keys;
+// Those that there is room for, and those that count.
+template <class Params> DEV int32_t mostKeysOf(const Params &p, int32_t sequence) {
   if (p.kvIndptr)
-    keys = keysOfPages(p, sequence);
-  else
-    keys = p.cuSeqlensK ? OffsetSpan(p.cuSeqlensK, sequence, p.pageSize).count : p.pageSize * p.maxPages;
-  return p.sequsedK ? min(max(p.sequsedK[listOf(p, sequence, kvHead)], 0), keys) : keys;
+    return keysOfPages(p, sequence);
+  return p.cuSeqlensK ? OffsetSpan(p.cuSeqlensK, sequence, p.pageSize).count : p.pageSize * p.maxPages;
+}
+template <class Params> DEV int32_t keysOf(const Params &p, int32_t sequence, int32_t kvHead) {
+  const int32_t most = mostKeysOf(p, sequence);
+  return p.sequsedK ? min(max(p.sequsedK[listOf(p, sequence, kvHead)], 0), most) : most;
 }
 
 // Where the keys of a sequence stand, in kernels of patterns of parts (kWholeKeys): those at hand are part of a whole, which
@@ -95,15 +97,23 @@ template <class K> struct Sequence : KeyPlace<K> {
 
   // As a kv head sees it.
   DEV static Sequence read(const Params &p, int32_t number, int32_t kvHead) {
+    Sequence sequence = readRows(p, number);
+    sequence.takeKeys(p, keysOf(p, number, kvHead));
+    return sequence;
+  }
+  // Without its keys, which it takes once they are known.
+  DEV static Sequence readRows(const Params &p, int32_t number) {
     Sequence sequence = {{}, number, number, 0, p.seqlenQ, 0};
     if (p.cuSeqlensQ) {
       sequence.batch = 0;
       const OffsetSpan span(p.cuSeqlensQ, number, p.seqlenQ);
       sequence.firstRow = span.first, sequence.rows = span.count;
     }
-    sequence.keys = keysOf(p, number, kvHead);
-    static_cast<Place &>(sequence) = Place::read(p, number, sequence.keys);
     return sequence;
+  }
+  DEV void takeKeys(const Params &p, int32_t count) {
+    keys = count;
+    static_cast<Place &>(*this) = Place::read(p, number, count);
   }
   template <class OfLane> DEV static Sequence ofLane(const Sequence &own, const OfLane &of) {
     return {Place::ofLane(own, of), of(own.number), of(own.batch), of(own.firstRow), of(own.rows), of(own.keys)};

@@ -20,9 +20,13 @@ std::string Skeleton::deviceFile() const {
 
 std::string Skeleton::kernels(const KernelRequest &request) const {
   std::string text = "using Kernel = heddle::" + deviceConstantName(name()).substr(1) + "<KernelTraits, Pattern>;\n";
-  for (const auto &[name, type] : entries(request))
-    text += "\nextern \"C\" __global__ void __launch_bounds__(" + type + "::kThreads, " + type + "::kMinBlocks)\n    " +
-            name + "(const __grid_constant__ " + type + "::Params p) {\n  " + type + "::run(p);\n}\n";
+  for (const auto &[name, type, clusterBlocks] : entries(request)) {
+    const std::string cluster =
+        clusterBlocks ? " __cluster_dims__(" + std::to_string(clusterBlocks) + ", 1, 1)" : std::string();
+    text += "\nextern \"C\" __global__ void __launch_bounds__(" + type + "::kThreads, " + type + "::kMinBlocks)" +
+            cluster + "\n    " + name + "(const __grid_constant__ " + type + "::Params p) {\n  " + type +
+            "::run(p);\n}\n";
+  }
   return text;
 }
 

@@ -23,9 +23,10 @@ struct LaunchPlan;
 struct ScheduleFacts;
 class SmemLayout;
 
-/// A kernel that launches name, and the type whose run() it is: `Kernel`, or a member of it.
+/// A kernel that launches name, and the type whose run() it is: `Kernel`, or a member of it, or another one.
 struct KernelEntry {
   std::string name, type;
+  int64_t clusterBlocks = 0; ///< blocks of a cluster; 0: there are none
 };
 
 class Skeleton {

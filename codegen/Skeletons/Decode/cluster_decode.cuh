@@ -1,0 +1,320 @@
+// Decode of calls of so few units that clusters of blocks share each: what takes time there is one wait after the other, so
+// nothing is dealt out, and what the warps of a cluster have of a unit is joined at once, in shared memory. A unit has its
+// cluster, or several, whose blocks take every so many-th of its key tiles; the warps of all blocks send each block the
+// columns that it joins. Of several clusters the last one joins what came of all.
+//
+// Traits: those of portable_decode.cuh with a shared-memory plan of its own, and kSmemSlices: states that a block is sent.
+// Launch: grid = (kClusterBlocks * most clusters of a unit, kv heads, sequences), clusters of kClusterBlocks blocks, with the
+// parameters of decode. Patterns of one lattice, whose heads keep the same pairs; units have at most kClusterRows rows.
+#pragma once
+
+#include "Decode/arrivals.cuh"
+#include "Decode/cluster_layout.cuh"
+#include "Decode/cluster_ring.cuh"
+#include "Decode/decode_params.cuh"
+#include "Decode/unit_rows.cuh"
+#include "Decode/unit_tiles.cuh"
+#include "Ptx/barriers.cuh"
+#include "Ptx/cluster.cuh"
+#include "Shared/shared_records.cuh"
+
+namespace heddle {
+
+// Where a block stands among those of its unit.
+struct ClusterPlace {
+  int32_t number, clusters, rank; // of the cluster; how many have tiles; of the block
+
+  DEV explicit ClusterPlace(int32_t tiles) : rank(ptx::rankInCluster()) {
+    const int32_t ofUnit = static_cast<uint32_t>(gridDim.x) / decode::kClusterBlocks;
+    number = static_cast<uint32_t>(blockIdx.x) / decode::kClusterBlocks;
+    clusters = min(ofUnit, max(ceilDiv(tiles, kLeastTiles), 1));
+  }
+  DEV bool hasTiles() const { return number < clusters; }
+  DEV int32_t blocks() const { return clusters * decode::kClusterBlocks; }
+  DEV int32_t block() const { return number * decode::kClusterBlocks + rank; }
+
+private:
+  static constexpr int kLeastTiles = 2 * decode::kClusterBlocks; // of a cluster, where there are several
+};
+
+// 16 columns of rows, four of them in each lane.
+struct ColumnSlice {
+  float out[4], rowMax, sum;
+};
+
+// What lanes load that have the same columns, Copies of them, all their states together. load(i, end, values) gives the i-th
+// state of this lane: row maximum and sum, and columns. Always in the same order.
+template <int Count, int Copies, class Load> DEV void joinSlices(ColumnSlice &slice, const Load &load) {
+  float end[Count][2], values[Count][4];
+#pragma unroll
+  for (int i = 0; i < Count; ++i)
+    load(i, end[i], values[i]);
+  slice.rowMax = end[0][0];
+#pragma unroll
+  for (int i = 1; i < Count; ++i)
+    slice.rowMax = fmaxf(slice.rowMax, end[i][0]);
+#pragma unroll
+  for (int distance = 16; distance > 16 / Copies; distance /= 2)
+    slice.rowMax = fmaxf(slice.rowMax, __shfl_xor_sync(kWholeWarp, slice.rowMax, distance));
+  slice.sum = 0.f;
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    slice.out[e] = 0.f;
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    const float weight = ptx::exp2Approx(end[i][0] - slice.rowMax);
+    slice.sum = fmaf(end[i][1], weight, slice.sum);
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      slice.out[e] = fmaf(values[i][e], weight, slice.out[e]);
+  }
+#pragma unroll
+  for (int distance = 16; distance > 16 / Copies; distance /= 2) {
+    slice.sum += __shfl_xor_sync(kWholeWarp, slice.sum, distance);
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      slice.out[e] += __shfl_xor_sync(kWholeWarp, slice.out[e], distance);
+  }
+}
+
+// What each warp has of all columns, where its first values and keys were.
+template <class K> struct WarpStates {
+  uint32_t values, ends; // of the first warp
+
+  DEV explicit WarpStates(uint32_t shared) : values(shared + K::kSmemV), ends(shared + K::kSmemK) {}
+
+  DEV void store(const RowState<K> &rows) const {
+    const int32_t warp = ptx::rereadThreadIndex() / 32, lane = ptx::rereadThreadIndex() % 32;
+    const float sum = quadSum(rows.sum[0][0]);
+#pragma unroll
+    for (int pair = 0; pair < K::kValuePairs; ++pair) {
+      const float (&low)[4] = rows.out[0][2 * pair], (&high)[4] = rows.out[0][2 * pair + 1];
+      ptx::storeShared16(values + warp * K::kValueSliceBytes + pair * decode::kSliceValueBytes + lane * 16,
+                         __float_as_int(low[0]), __float_as_int(low[1]), __float_as_int(high[0]),
+                         __float_as_int(high[1]));
+    }
+    if (lane % 4 == 0)
+      ptx::storeShared8(ends + warp * K::kKeySliceBytes + lane / 4 * 8, __float_as_int(rows.rowMax[0][0]),
+                        __float_as_int(sum));
+  }
+  // Of one pair of value tiles, all rows.
+  DEV void join(ColumnSlice &slice, int32_t pair) const {
+    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const uint32_t ofPair = values + pair * decode::kSliceValueBytes + lane * 16, ofRow = ends + lane / 4 * 8;
+    joinSlices<K::kWarps, 1>(slice, [&](int i, float (&end)[2], float (&out)[4]) {
+      loadEnd(ofRow + i * K::kKeySliceBytes, end);
+      ptx::loadShared16(ofPair + i * K::kValueSliceBytes, out);
+    });
+  }
+
+  DEV static void loadEnd(uint32_t address, float (&end)[2]) {
+    int32_t words[2];
+    ptx::loadShared8(address, words);
+    end[0] = __int_as_float(words[0]), end[1] = __int_as_float(words[1]);
+  }
+};
+
+// Rows of a slice that a warp joins: a quad for each, as often as there are quads.
+template <class K> struct JoinedRows {
+  static constexpr int kRows = decode::kClusterRows / K::kWarps, kCopies = 8 / kRows;
+
+  DEV static int32_t lane() { return ptx::rereadThreadIndex() % 32; }
+  DEV static int32_t copy() { return lane() / (4 * kRows); }
+  DEV static int32_t rowOfWarp() { return lane() % (4 * kRows) / 4; }
+  DEV static int32_t row() { return ptx::rereadThreadIndex() / 32 * kRows + rowOfWarp(); }
+};
+
+// What the blocks of a cluster have of the columns that a block joins: each sends its own.
+template <class K> struct SentSlices {
+  using Rows = JoinedRows<K>;
+  static constexpr int kBytes = decode::kClusterBlocks * decode::kSliceBytes;
+  uint32_t slices, barrier;
+
+  DEV explicit SentSlices(uint32_t shared) : slices(shared + K::kSmemSlices), barrier(shared + K::kSmemBarrier) {}
+
+  // Call first, with all threads.
+  DEV void expect() const {
+    if (threadIdx.x == 0) {
+      ptx::initBarrier(barrier, 1);
+      ptx::fenceBarrierInit();
+      ptx::arriveExpecting(barrier, kBytes);
+    }
+    __syncwarp();
+    ptx::arriveInCluster();
+  }
+  DEV void send(const ColumnSlice &slice, int32_t rank, int32_t to) const {
+    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const uint32_t there = ptx::addressInBlock(slices, to), bell = ptx::addressInBlock(barrier, to);
+    const uint32_t own = there + rank * decode::kSliceBytes;
+    ptx::sendInCluster16(own + lane * 16, bell, slice.out[0], slice.out[1], slice.out[2], slice.out[3]);
+    ptx::sendInCluster8(own + decode::kSliceValueBytes + lane / 4 * 8, bell, lane % 4 == 0, slice.rowMax, slice.sum);
+  }
+  DEV void join(ColumnSlice &slice) const {
+    ptx::waitParity(barrier, 0);
+    const uint32_t first = slices + Rows::copy() * decode::kSliceBytes;
+    joinSlices<decode::kClusterBlocks / Rows::kCopies, Rows::kCopies>(
+        slice, [&](int i, float (&end)[2], float (&out)[4]) {
+          const uint32_t state = first + i * Rows::kCopies * decode::kSliceBytes;
+          WarpStates<K>::loadEnd(state + decode::kSliceValueBytes + Rows::row() * 8, end);
+          ptx::loadShared16(state + Rows::row() * 64 + Rows::lane() % 4 * 16, out);
+        });
+  }
+};
+
+// What clusters of a unit have of a block's columns, in the workspace.
+template <class K> struct ClusterSlices {
+  using Rows = JoinedRows<K>;
+  static constexpr int kValues = Rows::kRows * 64, kPart = kValues + 16; // of a warp
+  char *first;                                                           // that of this warp in the first cluster
+  uint32_t *arrivals;
+
+  DEV ClusterSlices(const ParamsOf<K> &p, int32_t rank) {
+    const uint32_t unit = blockIdx.y + gridDim.y * blockIdx.z, warp = ptx::rereadThreadIndex() / 32;
+    first = p.states + ((unit * gridDim.x + rank) * K::kWarps + warp) * kPart;
+    arrivals = p.arrivals + ((unit * decode::kClusterBlocks + rank) * K::kWarps + warp);
+  }
+  DEV char *of(int32_t cluster) const { return first + cluster * (decode::kClusterBlocks * K::kWarps * kPart); }
+
+  DEV void store(const ColumnSlice &slice, int32_t cluster) const {
+    const int32_t lane = Rows::lane();
+    char *const to = of(cluster);
+    ptx::storeGlobal16(to + lane * 16, lane < 4 * Rows::kRows, slice.out[0], slice.out[1], slice.out[2], slice.out[3]);
+    ptx::storeGlobal8(to + kValues + lane / 4 * 8, lane < 4 * Rows::kRows && lane % 4 == 0,
+                      __float_as_uint(slice.rowMax), __float_as_uint(slice.sum));
+  }
+  DEV void join(ColumnSlice &slice, int32_t clusters) const {
+    joinSlices<decode::kMostClusters / Rows::kCopies, Rows::kCopies>(
+        slice, [&](int i, float (&end)[2], float (&out)[4]) {
+          const int32_t cluster = i * Rows::kCopies + Rows::copy();
+          const char *const from = of(min(cluster, clusters - 1));
+          ptx::loadGlobal8(reinterpret_cast<const float *>(from + kValues + Rows::rowOfWarp() * 8), true, end);
+          ptx::loadGlobal16(from + Rows::lane() % (4 * Rows::kRows) * 16, out);
+          if (cluster >= clusters) {
+            end[0] = kNoRowMax, end[1] = 0.f;
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+              out[e] = 0.f;
+          }
+        });
+  }
+};
+
+template <class K>
+DEV void writeSlice(const ParamsOf<K> &p, const Unit<K> &unit, const ColumnSlice &slice, int32_t rank) {
+  constexpr int kOutBytes = K::kOutFloat32 ? 4 : K::kElementBytes;
+  const PackedRow row(unit, JoinedRows<K>::row());
+  const bool isOwn = row.exists && JoinedRows<K>::copy() == 0;
+  const float sum = snappedSum<typename K::Element>(slice.rowMax, slice.sum);
+  const float inverse = sum == 0.f ? 0.f : ptx::reciprocalApprox(sum) * p.ofValues(unit.scalePair(p));
+  const RowPlace place = placeOf<K>(p, unit.sequence, row.index);
+  char *const to =
+      static_cast<char *>(p.out) + (rowOffset(place, row.head, p.outStride) + rank * decode::kSliceColumns) * kOutBytes;
+  float values[2][2];
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    values[e / 2][e % 2] = slice.out[e] * inverse;
+  K::Values::Columns::template store<K::kOutFloat32 != 0>(to, isOwn, values);
+  const int64_t ofLse = (static_cast<int64_t>(place.batch) * p.heads + row.head) * p.seqlenQ + place.row;
+  ptx::storeGlobal4(p.lse + ofLse, isOwn && rank == 0 && JoinedRows<K>::lane() % 4 == 0,
+                    __float_as_uint((slice.rowMax + ptx::log2Approx(slice.sum)) * kLogOf2));
+}
+
+// Traits are those of decode with numbers of their own.
+template <class Traits, class P>
+struct ClusterDecode
+    : RowStateShape<KeySlices<SoftmaxNumbers<KeyProductShape<WarpProductShape<WarpBlock<ElementNumbers<Traits>>>>>>> {
+  using K = ClusterDecode;
+  using Pattern = P;
+  using Params = DecodeParams<K, false, false>;
+  static constexpr bool kIsInvariant = false;
+
+  DEV static void run(const Params &p) {
+    const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
+    SentSlices<K>(shared).expect();
+    const int32_t number = blockIdx.z, kvHead = blockIdx.y;
+    Sequence<K> sequence = Sequence<K>::readRows(p, number);
+    const int32_t used = ptx::loadGlobal4(p.sequsedK + listOf(p, number, kvHead), p.sequsedK != nullptr);
+    GuessedTile<K> guess(p, number, kvHead);
+    Unit<K> unit(p, sequence, kvHead);
+    if (!unit.hasRows())
+      return;
+    loadQueries(p, unit, shared + K::kSmemQ);
+    ptx::commitCopies();
+    guess.rows.locate();
+    const int32_t most = mostKeysOf(p, number);
+    unit.sequence.takeKeys(p, p.sequsedK ? min(max(used, 0), most) : most);
+    const Context<K> context = unit.sequence.context(p, unit.firstHead);
+    StridedWalk<K> walk(context, unit.span());
+    const int32_t tiles = walk.count();
+    const ClusterPlace place(tiles);
+    if (!place.hasTiles())
+      return;
+    walk.take(place.block(), place.blocks());
+    ClusterRing<K> ring(guess, unit.sequence.keys, walk, tiles <= K::kEvictTiles * place.blocks(), shared);
+    compute(p, unit, context, ring, place.block() == 0, shared);
+    join(p, unit, place, shared);
+  }
+
+private:
+  static_assert(K::kWarps == decode::kClusterWarps && decode::kClusterRows % K::kWarps == 0, "warps join whole rows");
+  static_assert(K::kBlockM == decode::kRows && K::kRowWarps == 1 && K::kRowTiles == 1, "a warp has 16 rows");
+  static_assert(K::kValuePairs <= decode::kClusterBlocks, "each block joins a pair of tiles");
+  static_assert(K::kValuePairs * decode::kSliceValueBytes <= K::kValueSliceBytes &&
+                    decode::kClusterRows * 8 <= K::kKeySliceBytes,
+                "states of a warp fit where its own values and keys were");
+  static_assert(K::kPacksHeads && K::Pattern::kVariantCount == 1 && K::Pattern::kBranchCount == 1, "one lattice");
+  static_assert(areApart({{K::kSmemQ, decode::kRows * K::kSmemRowBytesQK},
+                          {K::kSmemK, K::kStages * K::kSmemStageBytesK},
+                          {K::kSmemV, K::kStages * K::kSmemStageBytesV},
+                          {K::kSmemSlices, SentSlices<K>::kBytes},
+                          {K::kSmemBarrier, 8}},
+                         K::kSmemBytes),
+                "tiles, rings and states lie apart in the shared memory that is planned");
+
+  DEV static void compute(const Params &p, const Unit<K> &unit, const Context<K> &context, ClusterRing<K> &ring,
+                          bool isFirst, uint32_t shared) {
+    typename KeyProducts<K>::Query query(shared + K::kSmemQ, p.ofKeys(unit.scalePair(p)));
+    RowState<K> rows;
+    clearRows(rows);
+    if (K::Pattern::kHasSink && isFirst && threadIdx.x < 32)
+      startFromSinks(rows, p, unit, 0);
+    ring.walkAll(
+        [&] {
+          __syncthreads();
+          query.keepInRegisters();
+        },
+        [&](const KeyTile &tile) {
+          const LaneScope<K> lane(p, context, unit, 0); // looked at by few tiles, or by all
+          addSlice(rows, ring, query, lane, tile, ptx::rereadThreadIndex() / 32, p.scaleLog2,
+                   [&] { ring.waitForValues(); });
+        });
+    WarpStates<K>(shared).store(rows);
+  }
+
+  // The warps have stored what they have.
+  DEV static void join(const Params &p, const Unit<K> &unit, const ClusterPlace &place, uint32_t shared) {
+    const SentSlices<K> sent(shared);
+    const int32_t warp = ptx::rereadThreadIndex() / 32;
+    ColumnSlice slice;
+    __syncthreads();
+    ptx::waitForCluster(); // all blocks are there
+#pragma unroll
+    for (int32_t pair = warp; pair < K::kValuePairs; pair += K::kWarps) {
+      WarpStates<K>(shared).join(slice, pair);
+      sent.send(slice, place.rank, pair);
+    }
+    if (place.rank >= K::kValuePairs)
+      return;
+    sent.join(slice);
+    if (place.clusters > 1) {
+      const ClusterSlices<K> slices(p, place.rank);
+      slices.store(slice, place.number);
+      if (!arrivesLast(slices.arrivals, place.clusters))
+        return;
+      slices.join(slice, place.clusters);
+    }
+    writeSlice(p, unit, slice, place.rank);
+  }
+};
+
+} // namespace heddle

@@ -1,0 +1,21 @@
+// What the halves of decode by clusters (cluster_decode.cuh) must agree on, said once. Read alike by NVRTC and by the host's
+// compiler.
+#pragma once
+
+namespace heddle {
+namespace decode {
+
+constexpr int kClusterBlocks = 8;
+constexpr int kClusterRows = 8;   // most packed rows of a unit: half of those of one mma
+constexpr int kMostClusters = 16; // of one unit
+constexpr int kClusterWarps = 4;
+constexpr int kClusterBlocksOfSm = 2;
+constexpr int kClusterTile = 64; // keys of a tile in elements of two bytes
+// Clusters that run at once: SMs that a cluster may have lie together, so some are left over. An H200 of 132 has 30.
+
+// 16 columns of 8 rows, 16 bytes for each lane of a warp, then row maxima and sums.
+constexpr int kSliceColumns = 16, kSliceValueBytes = 32 * 16;
+constexpr int kSliceBytes = kSliceValueBytes + kClusterRows * 8;
+
+} // namespace decode
+} // namespace heddle
