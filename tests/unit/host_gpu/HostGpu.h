@@ -1,11 +1,12 @@
 //===- HostGpu.h - blocks of threads on the host ----------------------------===//
 // What comes before the text of a whole kernel when the host compiles it: the keywords and functions of CUDA C++, and
 // threads that take turns. A thread runs until it waits for its warp or its block, so what the instructions of a warp
-// exchange is there when they ask. Ptx/ beside it has these instructions, in place of those of the skeletons. Shared
+// exchange is there when they ask. Blocks of a cluster run together, each with shared memory of its own. Ptx/ beside it has these instructions, in place of those of the skeletons. Shared
 // memory begins as NaN, and copies arrive as late as they may: what is not waited for is not there.
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include <array>
 #include <boost/context/detail/fcontext.hpp>
 #include <cmath>
 #include <cstdint>
@@ -26,15 +27,16 @@
 #define __shared__
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
-constexpr int kSharedBytes = 1 << 18, kStackBytes = 1 << 18, kLanes = 32;
+constexpr int kSharedBytes = 1 << 18, kStackBytes = 1 << 18, kLanes = 32, kMostClusterBlocks = 8;
 extern "C" {
-alignas(1024) inline unsigned char sharedMemory[kSharedBytes];
+alignas(1024) inline unsigned char sharedMemory[kSharedBytes * kMostClusterBlocks]; // of one block behind the other
 }
 
 struct HostIndex {
-  unsigned x;
+  unsigned x, y, z;
 };
 
 namespace host_gpu {
@@ -52,6 +54,7 @@ struct Thread {
   Place place = nullptr;
   std::unique_ptr<char[]> stack{new char[kStackBytes]};
   bool isDone = false;
+  unsigned clusterRound = 0; // in which it arrived
   Copies open, openMma;
   std::deque<Copies> committed, committedMma;
 };
@@ -62,9 +65,9 @@ struct Group {
   uint32_t words[kLanes][8];
 };
 
-inline std::vector<Thread> threads;
-inline std::vector<Group> warps;
-inline Group block;
+inline std::vector<Thread> threads; // of all blocks of a cluster, which is one block where there are none
+inline std::vector<Group> warps, blocks;
+inline Group cluster;
 inline std::map<int32_t, Group> named;
 
 // Of shared memory: arrivals and bytes that a phase still lacks, and the copies that bring the bytes.
@@ -82,13 +85,16 @@ struct Barrier {
 };
 inline std::map<uint32_t, Barrier> barriers;
 inline Place scheduler;
-inline unsigned current = 0;
-inline HostIndex blockIndex, gridSize;
+inline unsigned current = 0, threadsOfBlock = 0;
+inline HostIndex firstOfCluster, gridSize;
 inline std::function<void()> body;
 
 inline Thread &self() { return threads[current]; }
 inline Group &warp() { return warps[current / kLanes]; }
 inline unsigned lane() { return current % kLanes; }
+inline unsigned rank() { return current / threadsOfBlock; } // of the block in its cluster
+inline HostIndex threadIndex() { return {current % threadsOfBlock, 0, 0}; }
+inline HostIndex blockIndex() { return {firstOfCluster.x + rank(), firstOfCluster.y, firstOfCluster.z}; }
 
 inline void letOthersRun() { switchTo(scheduler); }
 inline void arrive(Group &group, unsigned members) {
@@ -135,11 +141,12 @@ inline void start(Thread &thread) {
   thread.place = boost::context::detail::make_fcontext(thread.stack.get() + kStackBytes, kStackBytes, enter);
 }
 
-inline void runBlock(unsigned number) {
-  std::memset(sharedMemory, 0xff, kSharedBytes);
-  blockIndex.x = number;
+inline void runCluster(const HostIndex &first) {
+  std::memset(sharedMemory, 0xff, size_t(kSharedBytes) * (threads.size() / threadsOfBlock));
+  firstOfCluster = first;
   barriers.clear();
   named.clear();
+  cluster = Group();
   for (Thread &thread : threads)
     start(thread);
   for (bool isBusy = true; isBusy;) {
@@ -155,16 +162,26 @@ inline void runBlock(unsigned number) {
 // In which order the blocks of a launch start: CUDA promises none.
 enum class BlockOrder : unsigned { ascending, descending };
 
+// `ofCluster`: blocks of a cluster, side by side.
 template <class Params>
-void launch(void (*kernel)(Params), const void *params, unsigned blocks, unsigned count, BlockOrder order) {
+void launch(void (*kernel)(Params), const void *params, const unsigned (&grid)[3], unsigned count, unsigned ofCluster,
+            BlockOrder order) {
   const Params &given = *static_cast<const Params *>(params);
   body = [&] { kernel(given); };
-  threads.resize(count);
-  warps.assign((count + kLanes - 1) / kLanes, Group());
-  block = Group();
-  gridSize.x = blocks;
-  for (unsigned started = 0; started < blocks; ++started)
-    runBlock(order == BlockOrder::ascending ? started : blocks - 1 - started);
+  if (ofCluster > kMostClusterBlocks || grid[0] % ofCluster != 0 || (ofCluster > 1 && count % kLanes != 0)) {
+    std::fprintf(stderr, "%u blocks in clusters of %u\n", grid[0], ofCluster);
+    std::abort();
+  }
+  threadsOfBlock = count;
+  threads.resize(count * ofCluster);
+  warps.assign((threads.size() + kLanes - 1) / kLanes, Group());
+  blocks.assign(ofCluster, Group());
+  gridSize = {grid[0], grid[1], grid[2]};
+  const unsigned inRow = grid[0] / ofCluster, all = inRow * grid[1] * grid[2];
+  for (unsigned started = 0; started < all; ++started) {
+    const unsigned number = order == BlockOrder::ascending ? started : all - 1 - started;
+    runCluster({number % inRow * ofCluster, number / inRow % grid[1], number / inRow / grid[1]});
+  }
 }
 
 // What lane `from` of the warp has.
@@ -186,8 +203,9 @@ template <class To, class From> To bitsAs(From value) {
 
 } // namespace host_gpu
 
-#define threadIdx (HostIndex{host_gpu::current})
-#define blockIdx (host_gpu::blockIndex)
+#define threadIdx (host_gpu::threadIndex())
+#define blockIdx (host_gpu::blockIndex())
+#define gridDim (host_gpu::gridSize)
 
 inline float __int_as_float(int32_t bits) { return host_gpu::bitsAs<float>(bits); }
 inline float __uint_as_float(uint32_t bits) { return host_gpu::bitsAs<float>(bits); }
@@ -198,7 +216,7 @@ inline int __popc(uint32_t value) { return __builtin_popcount(value); }
 inline int __ffs(uint32_t value) { return __builtin_ffs(int(value)); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline void __trap() { std::abort(); }
-inline void __syncthreads() { host_gpu::wait(host_gpu::block, host_gpu::threads.size()); }
+inline void __syncthreads() { host_gpu::wait(host_gpu::blocks[host_gpu::rank()], host_gpu::threadsOfBlock); }
 inline void __syncwarp() { host_gpu::waitForWarp(); }
 namespace host_gpu {
 // What all lanes of the warp have, as one; of two equal values that value.

@@ -12,17 +12,25 @@
 namespace heddle::test {
 namespace {
 
+/// Blocks of a cluster, as the text says before the name of an entry.
+std::string clusterOf(const std::string &text, const std::string &entry) {
+  constexpr std::string_view kSays = "__cluster_dims__(";
+  const size_t name = text.find(" " + entry + "("), before = text.rfind("__launch_bounds__", name);
+  const size_t said = text.find(kSays, before);
+  return said < name ? text.substr(said + kSays.size(), 1) : "1";
+}
+
 /// Behind the text: its entries by name.
-std::string launcherOf(const LaunchPlan &plan) {
+std::string launcherOf(const std::string &kernels, const LaunchPlan &plan) {
   std::string text =
       "\nextern \"C\" __attribute__((visibility(\"default\"))) void host_launch(const char *entry, const "
-      "void *params, unsigned blocks, unsigned threads, unsigned order) {\n";
+      "void *params, const unsigned (&grid)[3], unsigned threads, unsigned order) {\n";
   std::set<std::string> entries;
   for (const KernelLaunch &launch : plan.launches)
     entries.insert(launch.entry);
   for (const std::string &entry : entries)
     text += "  if (!std::strcmp(entry, \"" + entry + "\")) return host_gpu::launch(" + entry +
-            ", params, blocks, threads, host_gpu::BlockOrder(order));\n";
+            ", params, grid, threads, " + clusterOf(kernels, entry) + ", host_gpu::BlockOrder(order));\n";
   return text + "  std::abort();\n}\n";
 }
 
@@ -104,7 +112,7 @@ void fillSlot(const KernelLaunch &launch, const SlotSpec &spec, const Workspace 
 
 HostText sourceOf(const std::string &text, const LaunchPlan &plan) {
   HostText source;
-  source.text = "#include \"HostGpu.h\"\n" + text + launcherOf(plan);
+  source.text = "#include \"HostGpu.h\"\n" + text + launcherOf(text, plan);
   source.flags = "-w -I" + test::places().hostGpu;
   source.libraries = "-lboost_context";
   return source;
@@ -113,15 +121,15 @@ HostText sourceOf(const std::string &text, const LaunchPlan &plan) {
 } // namespace
 
 HostKernel::HostKernel(const std::string &text, LaunchPlan given)
-    : plan(std::move(given)), library(sourceOf(text, plan)) {
-  if (const Status valid = plan.validate(); !valid.isOk())
+    : planned(std::move(given)), library(sourceOf(text, planned)) {
+  if (const Status valid = planned.validate(); !valid.isOk())
     throw std::runtime_error(valid.message());
   library.find("host_launch", launch);
 }
 
 void HostKernel::run(const HostCall &call, BlockOrder order) const {
-  const Workspace workspace(plan, call);
-  for (const KernelLaunch &each : plan.launches) {
+  const Workspace workspace(planned, call);
+  for (const KernelLaunch &each : planned.launches) {
     for (const ClearSpec &spec : each.clears)
       clear(spec, workspace);
     const Result<LaunchGeometry> geometry = evaluateGeometry(each, call.symbols);
@@ -130,9 +138,9 @@ void HostKernel::run(const HostCall &call, BlockOrder order) const {
     std::vector<std::byte> params(static_cast<size_t>(each.paramBytes));
     for (const SlotSpec &spec : each.slots)
       fillSlot(each, spec, workspace, params.data() + spec.offset);
+    const unsigned grid[] = {unsigned(geometry->grid[0]), unsigned(geometry->grid[1]), unsigned(geometry->grid[2])};
     if (!geometry->isEmpty())
-      launch(each.entry.c_str(), params.data(), unsigned(geometry->grid[0]), unsigned(geometry->block),
-             unsigned(order));
+      launch(each.entry.c_str(), params.data(), grid, unsigned(geometry->block), unsigned(order));
   }
 }
 

@@ -31,10 +31,13 @@ public:
   /// All launches, in order, the blocks of each in `order`; the workspace begins as NaN.
   void run(const HostCall &call, BlockOrder order = BlockOrder::ascending) const;
 
-private:
-  using Launch = void (*)(const char *entry, const void *params, unsigned blocks, unsigned threads, unsigned order);
+  const LaunchPlan &plan() const { return planned; }
 
-  LaunchPlan plan;
+private:
+  using Launch = void (*)(const char *entry, const void *params, const unsigned (&grid)[3], unsigned threads,
+                          unsigned order);
+
+  LaunchPlan planned;
   HostLibrary library;
   Launch launch = nullptr;
 };

@@ -28,7 +28,7 @@ inline void waitParity(uint32_t barrier, uint32_t parity) {
     host_gpu::Barrier &at = host_gpu::barriers.at(barrier);
     if ((at.phase & 1) != parity)
       return;
-    if (at.pending == 0) {
+    if (at.pending == 0 && !at.copies.empty()) {
       const host_gpu::Copies copies = std::move(at.copies);
       at.copies.clear();
       for (const auto &copy : copies)
@@ -37,8 +37,8 @@ inline void waitParity(uint32_t barrier, uint32_t parity) {
       host_gpu::letOthersRun();
     }
   }
-  std::fprintf(stderr, "block %u thread %u waits for barrier %u for ever\n", host_gpu::blockIndex.x, host_gpu::current,
-               barrier);
+  std::fprintf(stderr, "block %u thread %u waits for barrier %u for ever\n", host_gpu::blockIndex().x,
+               host_gpu::current, barrier);
   std::abort();
 }
 

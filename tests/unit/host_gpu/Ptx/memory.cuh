@@ -5,12 +5,12 @@
 namespace heddle {
 namespace ptx {
 
-inline unsigned char *launchedMemory() { return ::sharedMemory; }
+inline unsigned char *launchedMemory() { return ::sharedMemory + host_gpu::rank() * kSharedBytes; }
 
 inline uint32_t sharedAddress(const void *pointer) {
   constexpr uint32_t kReservedBytes = 1024;
   const auto place = static_cast<const unsigned char *>(pointer);
-  const bool isInside = place >= ::sharedMemory && place < ::sharedMemory + kSharedBytes;
+  const bool isInside = place >= ::sharedMemory && place < ::sharedMemory + sizeof ::sharedMemory;
   return isInside ? uint32_t(place - ::sharedMemory) : kReservedBytes;
 }
 
@@ -50,7 +50,7 @@ inline uint32_t loadAcquire4(const uint32_t *word) {
   times = word == asked ? times + 1 : 0;
   asked = word;
   if (times == kPatience) {
-    std::fprintf(stderr, "block %u waits for a block that has not started\n", host_gpu::blockIndex.x);
+    std::fprintf(stderr, "block %u waits for a block that has not started\n", host_gpu::blockIndex().x);
     std::abort();
   }
   return *word;

@@ -1,0 +1,108 @@
+// Decode by clusters of blocks without a GPU, as paged_kernel_test.cpp has the kernel beside it: results against the
+// definition, whatever the order of blocks, and which calls launch it.
+#include "codegen/Skeletons/Decode/cluster_layout.cuh"
+#include "support/PagedCall.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+constexpr int64_t kProcessors = 64; // 14 clusters
+
+struct ClusterKernel {
+  explicit ClusterKernel(const std::string &name, const std::string &changes = "", DType dtype = DType::bf16,
+                         int64_t headDim = 64, int64_t valueDim = 64, std::optional<DType> cached = {})
+      : kernel{name, headDim, valueDim, dtype, changes, "sm_90", kDecode, false, Precision::exact, cached},
+        pattern(fileOf(kernel)), code(compiled(kernel, *pattern.file)) {}
+
+  PagedCall callOf(PagedShape shape) const {
+    shape.dtype = kernel.dtype, shape.cached = kernel.keys, shape.headDim = kernel.headDim,
+    shape.valueDim = kernel.valueDim;
+    return PagedCall(pattern, shape);
+  }
+
+  /// Blocks of the kernel for other calls, and of that of clusters.
+  std::pair<int64_t, int64_t> blocksOf(const PagedShape &shape) const {
+    const PagedCall call = callOf(shape);
+    RoleTensors results = call.resultsBefore(kernel.dtype);
+    const HostCall host = call.hostCall(results, kProcessors);
+    const std::vector<KernelLaunch> &launches = code->plan().launches;
+    REQUIRE(launches.size() == 2);
+    const auto blocks = [&host](const KernelLaunch &launch) {
+      const Result<LaunchGeometry> geometry = evaluateGeometry(launch, host.symbols);
+      REQUIRE(geometry.isOk());
+      return geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
+    };
+    return {blocks(launches[0]), blocks(launches[1])};
+  }
+
+  void check(const PagedShape &shape) const {
+    INFO(kernel.pattern << kernel.changes << ", page size " << shape.pageSize);
+    const auto [others, clusters] = blocksOf(shape);
+    CHECK(others == 0);
+    CHECK(clusters > 0);
+    checkPaged(callOf(shape), 40, [&](const PagedCall &of, BlockOrder order) {
+      RoleTensors results = of.resultsBefore(kernel.dtype);
+      code->run(of.hostCall(results, kProcessors), order);
+      return results;
+    });
+  }
+
+  Kernel kernel;
+  Compiled pattern;
+  std::unique_ptr<HostKernel> code;
+};
+
+PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads, int64_t pageSize,
+                   bool isRagged = false, Keys lie = Keys::pages) {
+  PagedShape shape;
+  shape.rows = std::move(rows), shape.keys = std::move(keys);
+  shape.heads = heads, shape.kvHeads = kvHeads, shape.pageSize = pageSize, shape.isRagged = isRagged;
+  shape.lie = lie;
+  return shape;
+}
+
+} // namespace
+
+TEST_CASE("clusters: lengths, pages of every size, groups of heads; blocks without keys, rings that go round") {
+  const ClusterKernel kernel("causal");
+  kernel.check(shapeOf({1}, {100}, 8, 1, 16));
+  kernel.check(shapeOf({1, 1, 1}, {0, 1, 300}, 4, 4, 1));
+  kernel.check(shapeOf({2, 2}, {600, 257}, 8, 2, 256));
+  kernel.check(shapeOf({1}, {1030}, 2, 1, 48));   // two clusters
+  kernel.check(shapeOf({1}, {9100}, 4, 1, 64));   // nine
+  kernel.check(shapeOf({1}, {2600}, 28, 14, 64)); // one has all that comes
+}
+
+TEST_CASE("clusters: ragged queries, some without rows; lists of kv heads, keys in rows, tables behind each other") {
+  const ClusterKernel kernel("causal");
+  kernel.check(shapeOf({1, 0, 3}, {50, 70, 1200}, 4, 2, 16, true));
+  kernel.check(shapeOf({1}, {1500}, 8, 2, 16, false, Keys::lists));
+  kernel.check(shapeOf({1, 1}, {1200, 77}, 8, 2, 0, false, Keys::usedRows));
+  kernel.check(shapeOf({1, 1, 1}, {0, 1, 300}, 8, 2, 48, false, Keys::indices));
+  ClusterKernel("causal", ",check_pages=1").check(shapeOf({1, 1}, {600, 33}, 8, 2, 16));
+}
+
+TEST_CASE("clusters: patterns of two ranges, scores, sinks; types and head dims") {
+  for (const char *name : {"streaming", "softcap", "sink"})
+    ClusterKernel(name).check(shapeOf({2, 1}, {1150, 77}, 4, 2, 16, true));
+  ClusterKernel("causal", "", DType::fp16, 128, 96).check(shapeOf({2, 2}, {333, 90}, 8, 2, 16));
+  ClusterKernel("causal", ",rescale_threshold=0", DType::bf16, 32, 128).check(shapeOf({1}, {1333}, 8, 2, 16));
+  ClusterKernel("causal", "", DType::bf16, 128, 64, DType::e4m3).check(shapeOf({1, 1}, {2100, 33}, 8, 2, 16));
+}
+
+TEST_CASE("clusters compute calls of few units, rows and keys; blocks of their own all others") {
+  const ClusterKernel kernel("causal");
+  const auto isOfClusters = [&kernel](const PagedShape &shape) {
+    const auto [others, clusters] = kernel.blocksOf(shape);
+    CHECK((others == 0) != (clusters == 0));
+    return clusters > 0;
+  };
+  CHECK(isOfClusters(shapeOf({1}, {100}, 8, 1, 16)));
+  CHECK(!isOfClusters(shapeOf({1}, {100}, 9, 1, 16)));                                        // rows
+  CHECK(!isOfClusters(shapeOf({3}, {100}, 3, 1, 16)));                                        // of several queries
+  CHECK(isOfClusters(shapeOf(std::vector<int>(14, 1), std::vector<int>(14, 20), 1, 1, 16)));  // units
+  CHECK(!isOfClusters(shapeOf(std::vector<int>(15, 1), std::vector<int>(15, 20), 1, 1, 16))); // one too many
+  CHECK(!isOfClusters(shapeOf({1}, {140000}, 1, 1, 256)));                                    // keys
+}
