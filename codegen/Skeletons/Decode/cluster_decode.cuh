@@ -16,6 +16,7 @@
 #include "Decode/unit_tiles.cuh"
 #include "Ptx/barriers.cuh"
 #include "Ptx/cluster.cuh"
+#include "Ptx/registers.cuh"
 #include "Shared/shared_records.cuh"
 
 namespace heddle {
@@ -42,39 +43,43 @@ struct ColumnSlice {
   float out[4], rowMax, sum;
 };
 
-// What lanes load that have the same columns, Copies of them, all their states together. load(i, end, values) gives the i-th
-// state of this lane: row maximum and sum, and columns. Always in the same order.
-template <int Count, int Copies, class Load> DEV void joinSlices(ColumnSlice &slice, const Load &load) {
-  float end[Count][2], values[Count][4];
+// Of the same rows, what lanes load that have the same columns, Copies of them, all their states together: load(i, end, values)
+// gives the i-th state of this lane, row maximum and sum, and columns of each slice. Always in the same order.
+template <int Count, int Copies, int Slices, class Load>
+DEV void joinSlices(ColumnSlice (&slices)[Slices], const Load &load) {
+  float end[Count][2], values[Count][Slices][4];
 #pragma unroll
   for (int i = 0; i < Count; ++i)
     load(i, end[i], values[i]);
-  slice.rowMax = end[0][0];
+  float rowMax = end[0][0], sum = 0.f;
 #pragma unroll
   for (int i = 1; i < Count; ++i)
-    slice.rowMax = fmaxf(slice.rowMax, end[i][0]);
+    rowMax = fmaxf(rowMax, end[i][0]);
 #pragma unroll
   for (int distance = 16; distance > 16 / Copies; distance /= 2)
-    slice.rowMax = fmaxf(slice.rowMax, __shfl_xor_sync(kWholeWarp, slice.rowMax, distance));
-  slice.sum = 0.f;
-#pragma unroll
-  for (int e = 0; e < 4; ++e)
-    slice.out[e] = 0.f;
+    rowMax = fmaxf(rowMax, __shfl_xor_sync(kWholeWarp, rowMax, distance));
 #pragma unroll
   for (int i = 0; i < Count; ++i) {
-    const float weight = ptx::exp2Approx(end[i][0] - slice.rowMax);
-    slice.sum = fmaf(end[i][1], weight, slice.sum);
+    const float weight = ptx::exp2Approx(end[i][0] - rowMax);
+    sum = fmaf(end[i][1], weight, sum);
 #pragma unroll
-    for (int e = 0; e < 4; ++e)
-      slice.out[e] = fmaf(values[i][e], weight, slice.out[e]);
+    for (int s = 0; s < Slices; ++s)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        slices[s].out[e] = fmaf(values[i][s][e], weight, i == 0 ? 0.f : slices[s].out[e]);
   }
 #pragma unroll
   for (int distance = 16; distance > 16 / Copies; distance /= 2) {
-    slice.sum += __shfl_xor_sync(kWholeWarp, slice.sum, distance);
+    sum += __shfl_xor_sync(kWholeWarp, sum, distance);
 #pragma unroll
-    for (int e = 0; e < 4; ++e)
-      slice.out[e] += __shfl_xor_sync(kWholeWarp, slice.out[e], distance);
+    for (int s = 0; s < Slices; ++s)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        slices[s].out[e] += __shfl_xor_sync(kWholeWarp, slices[s].out[e], distance);
   }
+#pragma unroll
+  for (int s = 0; s < Slices; ++s)
+    slices[s].rowMax = rowMax, slices[s].sum = sum;
 }
 
 // What each warp has of all columns, where its first values and keys were.
@@ -97,13 +102,16 @@ template <class K> struct WarpStates {
       ptx::storeShared8(ends + warp * K::kKeySliceBytes + lane / 4 * 8, __float_as_int(rows.rowMax[0][0]),
                         __float_as_int(sum));
   }
-  // Of one pair of value tiles, all rows.
-  DEV void join(ColumnSlice &slice, int32_t pair) const {
+  // All rows of the pairs of value tiles that this warp joins.
+  DEV void join(ColumnSlice (&slices)[K::kPairsOfWarp]) const {
     const int32_t lane = ptx::rereadThreadIndex() % 32;
-    const uint32_t ofPair = values + pair * decode::kSliceValueBytes + lane * 16, ofRow = ends + lane / 4 * 8;
-    joinSlices<K::kWarps, 1>(slice, [&](int i, float (&end)[2], float (&out)[4]) {
-      loadEnd(ofRow + i * K::kKeySliceBytes, end);
-      ptx::loadShared16(ofPair + i * K::kValueSliceBytes, out);
+    joinSlices<K::kWarps, 1>(slices, [&](int i, float (&end)[2], float (&out)[K::kPairsOfWarp][4]) {
+      loadEnd(ends + lane / 4 * 8 + i * K::kKeySliceBytes, end);
+#pragma unroll
+      for (int s = 0; s < K::kPairsOfWarp; ++s)
+        ptx::loadShared16(values + min(ColumnShare<K>::pairOf(s), K::kValuePairs - 1) * decode::kSliceValueBytes +
+                              lane * 16 + i * K::kValueSliceBytes,
+                          out[s]);
     });
   }
 
@@ -149,14 +157,14 @@ template <class K> struct SentSlices {
     ptx::sendInCluster16(own + lane * 16, bell, slice.out[0], slice.out[1], slice.out[2], slice.out[3]);
     ptx::sendInCluster8(own + decode::kSliceValueBytes + lane / 4 * 8, bell, lane % 4 == 0, slice.rowMax, slice.sum);
   }
-  DEV void join(ColumnSlice &slice) const {
+  DEV void join(ColumnSlice (&slice)[1]) const {
     ptx::waitParity(barrier, 0);
     const uint32_t first = slices + Rows::copy() * decode::kSliceBytes;
     joinSlices<decode::kClusterBlocks / Rows::kCopies, Rows::kCopies>(
-        slice, [&](int i, float (&end)[2], float (&out)[4]) {
+        slice, [&](int i, float (&end)[2], float (&out)[1][4]) {
           const uint32_t state = first + i * Rows::kCopies * decode::kSliceBytes;
           WarpStates<K>::loadEnd(state + decode::kSliceValueBytes + Rows::row() * 8, end);
-          ptx::loadShared16(state + Rows::row() * 64 + Rows::lane() % 4 * 16, out);
+          ptx::loadShared16(state + Rows::row() * 64 + Rows::lane() % 4 * 16, out[0]);
         });
   }
 };
@@ -182,42 +190,57 @@ template <class K> struct ClusterSlices {
     ptx::storeGlobal8(to + kValues + lane / 4 * 8, lane < 4 * Rows::kRows && lane % 4 == 0,
                       __float_as_uint(slice.rowMax), __float_as_uint(slice.sum));
   }
-  DEV void join(ColumnSlice &slice, int32_t clusters) const {
+  DEV void join(ColumnSlice (&slice)[1], int32_t clusters) const {
     joinSlices<decode::kMostClusters / Rows::kCopies, Rows::kCopies>(
-        slice, [&](int i, float (&end)[2], float (&out)[4]) {
+        slice, [&](int i, float (&end)[2], float (&out)[1][4]) {
           const int32_t cluster = i * Rows::kCopies + Rows::copy();
           const char *const from = of(min(cluster, clusters - 1));
           ptx::loadGlobal8(reinterpret_cast<const float *>(from + kValues + Rows::rowOfWarp() * 8), true, end);
-          ptx::loadGlobal16(from + Rows::lane() % (4 * Rows::kRows) * 16, out);
+          ptx::loadGlobal16(from + Rows::lane() % (4 * Rows::kRows) * 16, out[0]);
           if (cluster >= clusters) {
             end[0] = kNoRowMax, end[1] = 0.f;
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-              out[e] = 0.f;
+              out[0][e] = 0.f;
           }
         });
   }
 };
 
-template <class K>
-DEV void writeSlice(const ParamsOf<K> &p, const Unit<K> &unit, const ColumnSlice &slice, int32_t rank) {
-  constexpr int kOutBytes = K::kOutFloat32 ? 4 : K::kElementBytes;
-  const PackedRow row(unit, JoinedRows<K>::row());
-  const bool isOwn = row.exists && JoinedRows<K>::copy() == 0;
-  const float sum = snappedSum<typename K::Element>(slice.rowMax, slice.sum);
-  const float inverse = sum == 0.f ? 0.f : ptx::reciprocalApprox(sum) * p.ofValues(unit.scalePair(p));
-  const RowPlace place = placeOf<K>(p, unit.sequence, row.index);
-  char *const to =
-      static_cast<char *>(p.out) + (rowOffset(place, row.head, p.outStride) + rank * decode::kSliceColumns) * kOutBytes;
-  float values[2][2];
+// Where a block writes its columns of this lane's row: known before they are.
+template <class K> struct SliceTarget {
+  char *to;
+  float *lse;
+  float scale;
+  bool isOwn, hasLse;
+
+  DEV SliceTarget(const ParamsOf<K> &p, const Unit<K> &unit, int32_t rank) {
+    const PackedRow row(unit, JoinedRows<K>::row());
+    const RowPlace place = placeOf<K>(p, unit.sequence, row.index);
+    to = static_cast<char *>(p.out) +
+         (rowOffset(place, row.head, p.outStride) + rank * decode::kSliceColumns) * kOutBytes;
+    lse = p.lse + ((static_cast<int64_t>(place.batch) * p.heads + row.head) * p.seqlenQ + place.row);
+    scale = p.ofValues(unit.scalePair(p));
+    isOwn = row.exists && JoinedRows<K>::copy() == 0;
+    hasLse = isOwn && rank == 0 && JoinedRows<K>::lane() % 4 == 0;
+    ptx::keepHere(to);
+    ptx::keepHere(lse);
+  }
+
+  DEV void write(const ColumnSlice &slice) const {
+    const float sum = snappedSum<typename K::Element>(slice.rowMax, slice.sum);
+    const float inverse = sum == 0.f ? 0.f : ptx::reciprocalApprox(sum) * scale;
+    float values[2][2];
 #pragma unroll
-  for (int e = 0; e < 4; ++e)
-    values[e / 2][e % 2] = slice.out[e] * inverse;
-  K::Values::Columns::template store<K::kOutFloat32 != 0>(to, isOwn, values);
-  const int64_t ofLse = (static_cast<int64_t>(place.batch) * p.heads + row.head) * p.seqlenQ + place.row;
-  ptx::storeGlobal4(p.lse + ofLse, isOwn && rank == 0 && JoinedRows<K>::lane() % 4 == 0,
-                    __float_as_uint((slice.rowMax + ptx::log2Approx(slice.sum)) * kLogOf2));
-}
+    for (int e = 0; e < 4; ++e)
+      values[e / 2][e % 2] = slice.out[e] * inverse;
+    K::Values::Columns::template store<K::kOutFloat32 != 0>(to, isOwn, values);
+    ptx::storeGlobal4(lse, hasLse, __float_as_uint((slice.rowMax + ptx::log2Approx(slice.sum)) * kLogOf2));
+  }
+
+private:
+  static constexpr int kOutBytes = K::kOutFloat32 ? 4 : K::kElementBytes;
+};
 
 // Traits are those of decode with numbers of their own.
 template <class Traits, class P>
@@ -248,7 +271,7 @@ struct ClusterDecode
     const int32_t tiles = walk.count();
     const ClusterPlace place(tiles);
     if (!place.hasTiles())
-      return;
+      return ptx::waitCopies<0>();
     walk.take(place.block(), place.blocks());
     ClusterRing<K> ring(guess, unit.sequence.keys, walk, tiles <= K::kEvictTiles * place.blocks(), shared);
     compute(p, unit, context, ring, place.block() == 0, shared);
@@ -294,26 +317,26 @@ private:
   // The warps have stored what they have.
   DEV static void join(const Params &p, const Unit<K> &unit, const ClusterPlace &place, uint32_t shared) {
     const SentSlices<K> sent(shared);
-    const int32_t warp = ptx::rereadThreadIndex() / 32;
-    ColumnSlice slice;
+    ColumnSlice own[K::kPairsOfWarp], slice[1];
     __syncthreads();
     ptx::waitForCluster(); // all blocks are there
+    WarpStates<K>(shared).join(own);
 #pragma unroll
-    for (int32_t pair = warp; pair < K::kValuePairs; pair += K::kWarps) {
-      WarpStates<K>(shared).join(slice, pair);
-      sent.send(slice, place.rank, pair);
-    }
+    for (int s = 0; s < K::kPairsOfWarp; ++s)
+      if (ColumnShare<K>::hasPair(s))
+        sent.send(own[s], place.rank, ColumnShare<K>::pairOf(s));
     if (place.rank >= K::kValuePairs)
       return;
+    const SliceTarget<K> target(p, unit, place.rank);
     sent.join(slice);
     if (place.clusters > 1) {
       const ClusterSlices<K> slices(p, place.rank);
-      slices.store(slice, place.number);
+      slices.store(slice[0], place.number);
       if (!arrivesLast(slices.arrivals, place.clusters))
         return;
       slices.join(slice, place.clusters);
     }
-    writeSlice(p, unit, slice, place.rank);
+    target.write(slice[0]);
   }
 };
 

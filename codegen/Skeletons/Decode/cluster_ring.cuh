@@ -119,7 +119,7 @@ template <class K> struct GuessedTile {
   DEV GuessedTile(const ParamsOf<K> &p, int32_t sequence, int32_t kvHead) : rows(p, sequence, kvHead) {
     const bool isKnown = !K::kCheckPages && !p.kvIndptr; // behind the length there may be no entries that may be read
     firstKey = isKnown ? static_cast<int32_t>(blockIdx.x) * K::kBlockN : -1;
-    rows.ask(firstKey, isKnown ? p.pageSize * p.maxPages : 0);
+    rows.ask(max(firstKey, 0), isKnown ? p.pageSize * p.maxPages : 0);
   }
 };
 
@@ -181,9 +181,10 @@ private:
       if (!isLocated)
         rows.locate();
       isLocated = false;
-      copy();
+      const int32_t firstKey = coming.firstKey;
       coming = walk.next();
       ask();
+      copy(firstKey);
     } else {
       ptx::commitCopies();
       ptx::commitCopies();
@@ -196,11 +197,11 @@ private:
       rows.ask(coming.firstKey, keys);
   }
 
-  DEV void copy() const {
+  DEV void copy(int32_t firstKey) const {
     bool isPresent[K::kRowsOfLane];
 #pragma unroll
     for (int j = 0; j < K::kRowsOfLane; ++j)
-      isPresent[j] = SliceRows<K>::firstOfWarp(coming.firstKey) + SliceRows<K>::rowOfSlice(j) < keys;
+      isPresent[j] = SliceRows<K>::firstOfWarp(firstKey) + SliceRows<K>::rowOfSlice(j) < keys;
     if (arePassing)
       copySlices<true>(isPresent);
     else

@@ -13,6 +13,9 @@ template <int Registers> DEV void shrinkRegisters() {
 // The object stays in memory from here on.
 template <class T> DEV void keepInMemory(T &object) { asm volatile("" ::"l"(&object) : "memory"); }
 
+// The pointer is computed by here, not where it is used.
+template <class T> DEV void keepHere(T *&pointer) { asm volatile("" : "+l"(pointer)); }
+
 // Waits until the block has that many free registers.
 template <int Registers> DEV void growRegisters() {
   static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers in steps of 8");

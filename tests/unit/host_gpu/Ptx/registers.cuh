@@ -5,6 +5,7 @@ namespace heddle {
 namespace ptx {
 
 template <class T> void keepInMemory(T &) {}
+template <class T> void keepHere(T *&) {}
 template <int Registers> void shrinkRegisters() {}
 template <int Registers> void growRegisters() {}
 
