@@ -285,3 +285,12 @@ TEST_CASE("the kernel: a whole that ends before its part ends with it, and what 
   const PagedCall cut(*causal.part, shape);
   CHECK(causal.run(odd, 3, BlockOrder::ascending).out.data == causal.run(cut, 3, BlockOrder::ascending).out.data);
 }
+
+TEST_CASE("the kernel of clusters: parts of few sequences") {
+  Kernel given = kernelOf("");
+  given.arch = "sm_90";
+  PagedShape shape = shapeOf({2, 1}, {1500, 90}, 4, 2, 16);
+  shape.headDim = shape.valueDim = 64;
+  for (const char *name : {"causal", "streaming"})
+    PartKernel(name, given).check(shape, 3, 64);
+}
