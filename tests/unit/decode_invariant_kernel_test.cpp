@@ -156,13 +156,54 @@ TEST_CASE("likewise keys in rows and tables behind each other, lists, other patt
   CHECK(Pool(kernel, shapeOf({1, 1, 2, 1, 40}, {1500, 700, 1100, 90, 800}, 6, 2), 5).changed(kBatches) == 0);
 }
 
-TEST_CASE("rows of few queries are those of calls of fewer, where parts are as long") {
-  const InvariantKernel kernel("causal");
-  const PagedCall all = kernel.callOf(shapeOf({4}, {1500}, 4, 1));
-  const RoleTensors together = kernel.run(all, 20);
-  for (int row = 0; row < 4; ++row) {
-    PagedCall one = kernel.callOf(shapeOf({1}, {1500 - 3 + row}, 4, 1));
-    one.take(0, all, 0, row);
-    CHECK(one.bytesOf(kernel.run(one, 20), 0, 0, 1) == all.bytesOf(together, 0, row, row + 1));
+namespace {
+
+/// How many of the queries of a sequence, in calls of the last `counts` of those up to them, differ from what they are in a
+/// call of all of them.
+int changedByCount(const InvariantKernel &kernel, const PagedShape &shape, int64_t processors,
+                   const std::vector<int> &counts, const std::vector<int> &ends) {
+  const PagedCall all = kernel.callOf(shape);
+  const RoleTensors together = kernel.run(all, processors);
+  const int rows = shape.rows.front(), keys = shape.keys.front();
+  int changed = 0;
+  for (int count : counts)
+    for (int end : ends) {
+      if (end < count)
+        continue;
+      PagedShape of = shape;
+      of.rows = {count}, of.keys = {keys - rows + end};
+      PagedCall call = kernel.callOf(of);
+      call.take(0, all, 0, end - count);
+      changed += call.bytesOf(kernel.run(call, processors), 0, 0, count) != all.bytesOf(together, 0, end - count, end);
+    }
+  return changed;
+}
+
+} // namespace
+
+TEST_CASE("bits of a query do not depend on how many its sequence brings") {
+  const InvariantKernel kernel("causal"), other("causal", "", kDecode);
+  const std::vector<int> counts = {1, 2, 8, 33};
+  CHECK(changedByCount(kernel, shapeOf({128}, {1500}, 4, 1), 20, counts, {1, 40, 93, 128}) == 0);
+  CHECK(changedByCount(kernel, shapeOf({33}, {2600}, 8, 1), 3, {1, 8}, {1, 20, 33}) == 0);
+  CHECK(changedByCount(kernel, shapeOf({130}, {130}, 2, 2), 4, counts, {1, 2, 64, 129}) == 0);
+  CHECK(changedByCount(other, shapeOf({128}, {1500}, 4, 1), 20, counts, {1, 40, 93, 128}) > 0);
+  for (const char *name : {"sink", "softcap", "alibi", "sliding_window"})
+    CHECK(changedByCount(InvariantKernel(name), shapeOf({40}, {700}, 4, 2), 7, {1, 8}, {1, 8, 40}) == 0);
+  const InvariantKernel low("causal", "", kDecodeInvariant, DType::fp16, DType::e4m3);
+  CHECK(changedByCount(low, shapeOf({40}, {700}, 4, 2), 7, {1, 8}, {1, 8, 40}) == 0);
+}
+
+TEST_CASE("nor on how many warps a block has, nor on stages") {
+  const InvariantKernel four("causal"), eight("causal", ",warps=8,min_blocks=1,piece_tiles=1"),
+      two("causal", ",stages=2,evict_tiles=0");
+  for (const PagedShape &shape : {shapeOf({1, 1}, {1500, 40}, 4, 2), shapeOf({150}, {900}, 4, 1)}) {
+    const PagedCall call = four.callOf(shape);
+    const RoleTensors expected = four.run(call, 9);
+    for (const InvariantKernel *kernel : {&eight, &two}) {
+      const RoleTensors found = kernel->run(kernel->callOf(shape), 5);
+      CHECK(found.out.data == expected.out.data);
+      CHECK(found.lse.data == expected.lse.data);
+    }
   }
 }

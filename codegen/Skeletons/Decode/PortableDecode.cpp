@@ -54,16 +54,6 @@ Reason checkStates(const KernelRequest &request, const DecodeConfig &config) {
          number(have) + " B";
 }
 
-// While parts of units go on, states lie in slices of one tile (portable_decode_invariant.cuh).
-Reason checkSlices(const KernelRequest &request, const DecodeConfig &config) {
-  const int64_t need = request.valueDim / 16 * decode::kPairBytes;
-  const int64_t have =
-      config.chunkN * std::min(keyRowBytes(request, request.headDim), keyRowBytes(request, request.valueDim));
-  if (request.kind.base != KindBase::decodeInvariant || need <= have)
-    return std::nullopt;
-  return "half a state needs " + number(need) + " B, chunk_n keys or values have " + number(have) + " B";
-}
-
 // Accumulators, query fragments, scores and weights; a lower bound, as in PortableForward.cpp.
 int64_t leastRegisters(const KernelRequest &request, const DecodeConfig &config) {
   constexpr int64_t kOthers = 48;
@@ -128,7 +118,6 @@ const std::vector<Constraint> &PortableDecode::constraints() const {
       {"warps", "as many as units of many rows have groups", ruleOf<C, checkWarps>},
       {"keys", "a warp has whole matrices of keys", ruleOf<C, checkKeys>},
       {"states", "states of the warps fit where keys and values were", ruleOf<C, checkStates>},
-      {"slices", "states of parts fit a warp's slice of a tile", ruleOf<C, checkSlices>},
       {"threads", "threads and blocks of one SM", ruleOf<C, threadsFit<C>>},
       {"smem", "shared memory of one block", ruleOf<C, smemFits<C, layoutOf>>},
       {"smem_blocks", "shared memory of min_blocks blocks", ruleOf<C, smemOfBlocksFits<C, layoutOf>>},

@@ -12,6 +12,8 @@
 #include "codegen/Skeletons/Shared/Sibling.h"
 #include "runtime/Core/LaunchPlan.h"
 
+#include <algorithm>
+
 namespace heddle {
 namespace {
 
@@ -35,17 +37,26 @@ Status PortableDecodeInvariant::checkRequest(const KernelRequest &request) const
   return {};
 }
 
-// Units have at most as many parts as there are blocks for each kv head; rows of a sequence are at most all of them.
+// Of a unit that visits all keys of a sequence: line_parts.cuh.
+LaunchExpr teamsOfUnit(const KernelRequest &request, const DecodeConfig &config) {
+  const int64_t keys = std::max<int64_t>(decode::kPartKeys, config.blockN());
+  const int64_t branches = std::max<int64_t>(1, request.branchCount());
+  const LaunchExpr parts = (ceilDiv(LaunchExpr(Symbol::pageSize) * Symbol::maxPages, keys) + 1) * branches;
+  LaunchExpr teams = min(ceilDiv(parts, decode::kFanIn), decode::kFirstParts / decode::kFanIn);
+  for (int64_t first = decode::kFirstParts; first * decode::kPartKeys < decode::kMostKeys; first *= 2)
+    teams = teams + min(max(parts - first, 0), 1) * (decode::kPartsOfOctave / decode::kFanIn);
+  return max(teams, 1);
+}
+
+// Rows of a sequence are at most all of them.
 LaunchPlan PortableDecodeInvariant::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const DecodeConfig config(ofOther(given));
   LaunchPlan plan = Sibling::planLaunch(request, given);
   KernelLaunch &launch = plan.launches.front();
-  const LaunchExpr kvHeads = max(LaunchExpr(Symbol::kvHeads), 1);
-  const LaunchExpr parts = max(ceilDiv(launch.grid[0], kvHeads), decode::kFanIn);
-  const LaunchExpr slots = ceilDiv(parts, decode::kFanIn) + (decode::kFanIn + decode::kSumsOfBlock);
-  const LaunchExpr packed = LaunchExpr(Symbol::seqlenQ) * ceilDiv(Symbol::heads, kvHeads);
-  const LaunchExpr groups = min(max(ceilDiv(packed, decode::kRows), 1), config.warps);
-  const LaunchExpr slotBytes = groups * decode::blockStateBytes(request.valueDim, config.warps);
+  const LaunchExpr slots = teamsOfUnit(request, config) + (decode::kFanIn + decode::kSumsOfBlock);
+  const LaunchExpr packed = LaunchExpr(Symbol::seqlenQ) * ceilDiv(Symbol::heads, max(LaunchExpr(Symbol::kvHeads), 1));
+  const LaunchExpr halves = min(max(ceilDiv(packed, decode::kRows / 2), 1), 2 * config.warps); // of groups
+  const LaunchExpr slotBytes = halves * decode::blockHalfBytes(request.valueDim, config.warps);
   plan.regions.back().bytes = launch.grid[0] * slots * slotBytes;
   launch.appendI64(slots);
   launch.appendI64(slotBytes);

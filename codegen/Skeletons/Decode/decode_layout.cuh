@@ -33,11 +33,9 @@ constexpr int kMostKeys = 1 << 30; // of a sequence
 constexpr int kSlotsOfBlock = 2;
 // States are joined by so many; those that come of it in one further step.
 constexpr int kFanIn = 8;
-// Kernels whose units fall into parts of their own (line_parts.cuh). Units of a sequence that has nearly as many as there are
-// blocks have so many parts for a batch to be dealt out by, but none of fewer key tiles than this:
-constexpr int kFewParts = 4, kLongPart = 8;
-// Others have parts of at least so many tiles, where that leaves them so many: each costs its end.
-constexpr int kShortPart = 4, kManyParts = 16;
+// Kernels whose units fall into parts of their own (line_parts.cuh): so many parts of so many keys each; then in each octave of
+// keys, twice as far as all before it, so many.
+constexpr int kPartKeys = 128, kFirstParts = 128, kPartsOfOctave = 32;
 // What a block keeps beside the states of parts and of teams: sums of a team and of a unit.
 constexpr int kSumsOfBlock = 2;
 // Words of arrivals: of each slot a word for each warp, at the first step and at the second.

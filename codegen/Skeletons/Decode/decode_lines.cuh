@@ -116,7 +116,7 @@ template <class K> DEV Line<K> readLine(const ParamsOf<K> &p, int32_t number) {
   }
   line.shareKeys(p, isGroup ? Share::ofGroup(group) : Share::ofSequence(p, sequence), group.rows);
   line.countTiles(visited);
-  line.cut(line.units * linesOfSequence<K>(p), line.rowsOfUnit > decode::kRows, line.unitWork);
+  line.cut(line.rowsOfUnit > decode::kRows, line.unitWork);
   return line;
 }
 

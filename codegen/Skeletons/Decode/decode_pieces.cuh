@@ -115,11 +115,11 @@ template <class K> struct EqualUnits {
       acceptParts(length, shareOf(length, blocks / max(count, 1u)));
   }
 
-  // Of `units` that take `tiles`: pieces of whole steps, where blocks share units.
+  // Of `units` that take `tiles`: pieces of whole steps, a power of two, where blocks share units.
   DEV void alignTo(int32_t step, int32_t units, int32_t tiles) {
     if (step == 1 || quota == step || quota >= tiles)
       return;
-    const uint32_t piece = shareOf(static_cast<uint32_t>(quota), step) * step, pieces = shareOf(tiles, piece);
+    const uint32_t piece = (static_cast<uint32_t>(quota) + step - 1) & -step, pieces = shareOf(tiles, piece);
     if (static_cast<uint64_t>(units) * pieces > static_cast<uint32_t>(ptx::rereadGridSize()))
       return;
     quota = piece;
@@ -179,15 +179,10 @@ template <class K> DEV void findInWarp(const ParamsOf<K> &p, Piece<K> &piece, Li
   const int32_t lane = threadIdx.x % 32;
   Line<K> ofLane = readLine<K>(p, min(lane, piece.lines - 1));
   if (piece.lines == 1) { // nothing to sum and to tell
-    if (const int32_t alone = ofLane.quotaAlone(ofLane.units)) {
-      piece.quota = alone;
-      ofLane.unitWork = ofLane.wholeParts();
-    } else {
-      EqualUnits<K> equal(ofLane.units, ofLane.unitWork);
-      equal.alignTo(ofLane.step(), ofLane.units, ofLane.unitWork);
-      piece.quota = equal.quota;
-      ofLane.unitWork = equal.unitWork;
-    }
+    EqualUnits<K> equal(ofLane.units, ofLane.unitWork);
+    equal.alignTo(ofLane.step(), ofLane.units, ofLane.unitWork);
+    piece.quota = equal.quota;
+    ofLane.unitWork = equal.unitWork;
     piece.deal(ofLane.work());
     line = ofLane;
     return;

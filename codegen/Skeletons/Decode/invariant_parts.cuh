@@ -1,56 +1,75 @@
 // Parts of a unit that one block has, where what comes of each lies, and how they become one. Eight neighbouring parts are a
 // team. States of parts are added to that of their team, and those of teams to that of the unit, one behind the other in the
 // order of the keys: by the block that has all of them, or by the one that arrives last, so bits do not depend on who does it.
+// A part without a kept key of a row, or none at all, leaves the row as it was, bit by bit.
 #pragma once
 
 #include "Decode/decode_layout.cuh"
 #include "Decode/decode_pieces.cuh"
+#include "Decode/page_ring.cuh"
 #include "Decode/row_states.cuh"
 
 namespace heddle {
 
-// Parts [first, end) of the `parts` of a unit, which a block has; who has the first part of the unit and, of the teams that the
-// block has the first and the last parts of, theirs.
-struct PartRun {
-  int32_t first, end, parts, work; // work of a part
-  int32_t blockOfUnit, blockOfFirstTeam, blockOfLastTeam, unused;
+// Parts [first, end) of those of a unit, which a block has; who has the first part of the unit and, of the teams that the block
+// has the first and the last parts of, theirs. Of the tiles that the deal gives a block, a part is whose its last tile is.
+// Numbers count from the team that the unit begins in.
+template <class K> struct BlockParts {
+  using Places = PartPlaces<K>;
 
-  DEV PartRun() {}
-  // Of the tiles that the deal gives a block: a part is whose its last tile is.
+  int32_t first, end, begin, parts; // of the unit: the first one, and behind the last one
+  int32_t base, origin;             // number of the unit's first tile, and of the part that numbers count from
+  int32_t tileWork;                 // what a tile counts as
+  int32_t blockOfUnit, blockOfFirstTeam, blockOfLastTeam;
+
+  DEV bool isEmpty() const { return first >= end; }
+  DEV bool isWhole() const { return first == begin && end == parts; }
+  DEV int32_t teams() const { return ceilDiv(parts, decode::kFanIn); }
+  DEV static int32_t teamOf(int32_t part) { return part / decode::kFanIn; }
+  DEV int32_t firstOfTeam(int32_t team) const { return max(team * decode::kFanIn, begin); }
+  DEV int32_t endOfTeam(int32_t team) const { return min((team + 1) * decode::kFanIn, parts); }
+  DEV bool hasTeam(int32_t team) const { return firstOfTeam(team) >= first && endOfTeam(team) <= end; }
+  DEV bool beginsTeam(int32_t part) const { return part % decode::kFanIn == 0 || part == begin; }
+  DEV bool endsTeam(int32_t part) const { return part + 1 == endOfTeam(teamOf(part)); }
+  // Of a team that the block has some parts of.
+  DEV int32_t blockOfTeam(int32_t team) const { return team == teamOf(first) ? blockOfFirstTeam : blockOfLastTeam; }
+
+  DEV BlockParts() {}
   template <class Line, class Tiles>
-  DEV PartRun(const Line &line, const Tiles &dealt) : parts(line.parts), work(line.partWork), unused(0) {
-    first = dealt.first == 0 ? 0 : quickQuotient(dealt.first, work);
-    const int32_t behind = dealt.end - first * work; // of one part, often
-    if (dealt.end == dealt.tiles)
-      end = parts;
-    else
-      end = min(parts, behind < 2 * work ? first + (behind >= work) : quickQuotient(dealt.end, work));
+  DEV BlockParts(const Line &line, const Tiles &dealt, bool isTall, int32_t base) : base(base) {
+    tileWork = isTall ? decode::tallWork(K::kWarps) : 1;
+    const int32_t number = Places::partOf(base);
+    origin = number / decode::kFanIn * decode::kFanIn;
+    begin = number - origin;
+    parts = Places::partOf(base + line.visited - 1) + 1 - origin;
+    first = partsBefore(dealt.first);
+    end = dealt.end == dealt.tiles ? parts : min(parts, partsBefore(dealt.end));
   }
   // The unit begins at `unitFirst` where work is dealt out. Of what is cut, whose first part is not the last one.
   DEV void findBlocks(int64_t unitFirst, int64_t quota) {
-    const bool isOneOfEach = quota == work && unitFirst + first * work == blockIdx.x * quota;
-    const auto blockOfPart = [&](int32_t part) {
-      return isOneOfEach ? static_cast<int32_t>(blockIdx.x) - (first - part)
-                         : blockOf(unitFirst + (part + 1) * work - 1, quota);
-    };
-    blockOfUnit = blockOfFirstTeam = blockOfLastTeam = blockOfPart(0);
+    const auto blockOfPart = [&](int32_t part) { return blockOf(unitFirst + workBefore(part + 1) - 1, quota); };
+    blockOfUnit = blockOfFirstTeam = blockOfLastTeam = 0;
+    if (isWhole())
+      return;
+    blockOfUnit = blockOfFirstTeam = blockOfLastTeam = blockOfPart(begin);
     if (teamOf(first) > 0)
       blockOfFirstTeam = blockOfLastTeam = blockOfPart(firstOfTeam(teamOf(first)));
     if (teamOf(end - 1) > teamOf(first))
       blockOfLastTeam = blockOfPart(firstOfTeam(teamOf(end - 1)));
   }
+  // In the walk of the unit.
+  DEV int32_t tilesBefore(int32_t part) const { return max(Places::firstTile(origin + part) - base, 0); }
+  DEV int32_t workBefore(int32_t part) const { return tilesBefore(part) * tileWork; }
+  DEV BlockWork work() const {
+    if (isEmpty())
+      return {0, 0};
+    return {workBefore(first), end == parts ? kNoTile : workBefore(end) - workBefore(first)};
+  }
 
-  DEV bool isEmpty() const { return first >= end; }
-  DEV bool isWhole() const { return first == 0 && end == parts; }
-  DEV int32_t allWork() const { return end == parts ? kNoTile : (end - first) * work; }
-  DEV int32_t teams() const { return ceilDiv(parts, decode::kFanIn); }
-  DEV static int32_t teamOf(int32_t part) { return part / decode::kFanIn; }
-  DEV static int32_t firstOfTeam(int32_t team) { return team * decode::kFanIn; }
-  DEV int32_t endOfTeam(int32_t team) const { return min(firstOfTeam(team + 1), parts); }
-  DEV bool hasTeam(int32_t team) const { return firstOfTeam(team) >= first && endOfTeam(team) <= end; }
-  DEV bool endsTeam(int32_t part) const { return part + 1 == endOfTeam(teamOf(part)); }
-  // Of a team that the block has some parts of.
-  DEV int32_t blockOfTeam(int32_t team) const { return team == teamOf(first) ? blockOfFirstTeam : blockOfLastTeam; }
+private:
+  DEV int32_t partsBefore(int32_t work) const {
+    return Places::partOf(base + static_cast<uint32_t>(work) / tileWork) - origin;
+  }
 };
 
 // States of a group in the workspace, one in each of the slots that follow each other there.
@@ -88,7 +107,7 @@ template <class K> struct Slots {
   DEV SlotStates<K> ofTeam(int32_t block, int32_t team, int32_t group) const {
     return at(block, decode::kFanIn + team, group);
   }
-  // `level` 0: of a team, 1: of a unit.
+  // `level` 0: of a team, 1: of a unit, that the block has all of.
   DEV SlotStates<K> ofSum(int32_t level, int32_t group) const {
     return at(blockIdx.x, static_cast<int32_t>(p.slotsOfBlock) - decode::kSumsOfBlock + level, group);
   }
@@ -140,30 +159,29 @@ DEV void sumStates(ColumnShare<K> &share, const States &from, int32_t count, int
   }
 }
 
-// Sums of a thread in shared memory.
-template <class K> struct ThreadSums {
+// Sums of a thread in shared memory, where there is room for them: else registers keep them.
+template <class K, bool HasRoom> struct ThreadSums {
   static constexpr int kHalfBytes = (K::kPairsOfWarp * 16 + 8) * K::kThreads;
   uint32_t address;
 
   DEV void load(ColumnShare<K> &share, int32_t half) const {
+    if constexpr (HasRoom) {
 #pragma unroll
-    for (int i = 0; i < K::kPairsOfWarp; ++i) {
-      int32_t words[4];
-      ptx::loadShared16(place(half, i, 16), words);
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        share.out[i][e] = __int_as_float(words[e]);
+      for (int i = 0; i < K::kPairsOfWarp; ++i)
+        ptx::loadShared16(place(half, i, 16), share.out[i]);
+      int32_t words[2];
+      ptx::loadShared8(place(half, K::kPairsOfWarp, 8), words);
+      share.rowMax = __int_as_float(words[0]), share.sum = __int_as_float(words[1]);
     }
-    int32_t words[2];
-    ptx::loadShared8(place(half, K::kPairsOfWarp, 8), words);
-    share.rowMax = __int_as_float(words[0]), share.sum = __int_as_float(words[1]);
   }
   DEV void store(const ColumnShare<K> &share, int32_t half) const {
+    if constexpr (HasRoom) {
 #pragma unroll
-    for (int i = 0; i < K::kPairsOfWarp; ++i)
-      ptx::storeShared16(place(half, i, 16), __float_as_int(share.out[i][0]), __float_as_int(share.out[i][1]),
-                         __float_as_int(share.out[i][2]), __float_as_int(share.out[i][3]));
-    ptx::storeShared8(place(half, K::kPairsOfWarp, 8), __float_as_int(share.rowMax), __float_as_int(share.sum));
+      for (int i = 0; i < K::kPairsOfWarp; ++i)
+        ptx::storeShared16(place(half, i, 16), __float_as_int(share.out[i][0]), __float_as_int(share.out[i][1]),
+                           __float_as_int(share.out[i][2]), __float_as_int(share.out[i][3]));
+      ptx::storeShared8(place(half, K::kPairsOfWarp, 8), __float_as_int(share.rowMax), __float_as_int(share.sum));
+    }
   }
 
 private:
@@ -181,22 +199,25 @@ template <class K> DEV void storeRowsOfWarp(const SlotStates<K> &to, const RowSt
               rows.rowMax[0][half], rows.sum[0][half]);
 }
 
-// `rows` become the sum of what lies there and them: what addNext makes of shares. A lane finds what it left there itself.
-template <bool IsFirst, class K> DEV void addRowsBefore(const SlotStates<K> &from, RowState<K> &rows, int half) {
-  float end[2] = {kNoRowMax, 0.f}, before[4] = {0.f, 0.f, 0.f, 0.f};
-  if constexpr (!IsFirst)
-    from.load8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + lanePlace(8), end);
-  const NextWeights weights(end[0], rows.rowMax[0][half]);
+// `rows` become the sum of the state before and them: what addNext makes of shares. A lane finds what it left there itself;
+// nothing is before the first.
+template <class K> DEV void addRowsBefore(RowState<K> &rows, int half, const SlotStates<K> &from, bool isFirst) {
+  constexpr int kPairsAtOnce = 2;
+  float end[2], before[4];
+  from.load8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + lanePlace(8), end);
+  const float sum = isFirst ? 0.f : end[1];
+  const NextWeights weights(isFirst ? kNoRowMax : end[0], rows.rowMax[0][half]);
   rows.rowMax[0][half] = weights.whole;
-  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, end[1] * weights.before);
+  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, sum * weights.before);
 #pragma unroll
   for (int pair = 0; pair < K::kValuePairs; ++pair) {
-    if constexpr (!IsFirst)
-      from.load16(0, SlotStates<K>::pairOffset(half, pair) + lanePlace(16), before);
+    if (pair % kPairsAtOnce == 0)
+      __syncwarp(); // more of them on their way would take registers that there are not
+    from.load16(0, SlotStates<K>::pairOffset(half, pair) + lanePlace(16), before);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       float &value = rows.out[0][2 * pair + e / 2][2 * half + e % 2];
-      value = fmaf(value, weights.next, before[e] * weights.before);
+      value = fmaf(value, weights.next, (isFirst ? 0.f : before[e]) * weights.before);
     }
   }
 }

@@ -1,6 +1,6 @@
-// The parts that units fall into, in kernels whose bits of a sequence do not depend on the batch (kIsInvariant): as many as
-// there would be blocks for each unit, were the sequence alone. So they follow from the sequence and the grid, and a sequence
-// alone is dealt out as by other kernels, where nothing here adds anything.
+// The parts that units fall into, in kernels whose bits of a query depend on its sequence alone (kIsInvariant): by places of
+// key tiles only, so that neither the batch, nor the length, nor the other queries of a call move their ends. Parts are short at
+// first, so that a short sequence alone has all blocks at work, and longer from octave to octave, so that they stay few.
 #pragma once
 
 #include "Decode/decode_layout.cuh"
@@ -10,45 +10,52 @@
 
 namespace heddle {
 
+// Numbers of parts, and of tiles in the walk of a unit.
+template <class K> struct PartPlaces {
+  static constexpr int kTiles = K::kBlockN < decode::kPartKeys ? decode::kPartKeys / K::kBlockN : 1; // of a first part
+  static constexpr int kFirst = decode::kFirstParts, kOfOctave = decode::kPartsOfOctave;
+  static constexpr int kFirstBits = 7, kGrowthBits = 2; // what parts of the first octave have of first ones
+  static_assert(kFirst == 1 << kFirstBits && kFirst / kOfOctave == 1 << kGrowthBits, "octaves are cut by shifts");
+
+  DEV static int32_t partOf(int32_t tile) {
+    const uint32_t place = static_cast<uint32_t>(tile) / kTiles;
+    if (place < kFirst)
+      return place;
+    const int32_t octave = 31 - __clz(static_cast<int>(place)) - kFirstBits;
+    return kFirst + octave * kOfOctave + ((place - (kFirst << octave)) >> (octave + kGrowthBits));
+  }
+  DEV static int32_t firstTile(int32_t part) {
+    if (part < kFirst)
+      return part * kTiles;
+    const uint32_t behind = part - kFirst, octave = behind / kOfOctave, place = behind % kOfOctave;
+    return ((kFirst << octave) + (place << (octave + kGrowthBits))) * kTiles;
+  }
+};
+
 template <class K, bool IsInvariant = K::kIsInvariant> struct LineParts {
-  int32_t parts, partWork; // of each unit: how many, and the work of one but the last
+  int32_t visited, lastWork; // of each unit: its tiles, and the work of the last part, were it whole
 
   template <class OfLane> DEV static LineParts ofLane(const LineParts &own, const OfLane &of) {
-    return {of(own.parts), of(own.partWork)};
+    return {of(own.visited), of(own.lastWork)};
   }
 
-  // `units`: of the sequence, each of `unitWork`.
-  DEV void cut(int32_t units, bool areTall, int32_t unitWork) {
-    constexpr uint32_t kTallWork = decode::tallWork(K::kWarps), kPieceTiles = K::kPieceTiles;
-    const uint32_t step = areTall ? kTallWork : 1, all = unitWork;
-    const uint32_t grid = ptx::rereadGridSize(), blocks = max(grid / max(units, 1), 1u);
-    const uint32_t least = max(kPieceTiles * step, min(decode::kShortPart * step, shareOf(all, decode::kManyParts)));
-    uint32_t work = max(shareOf(all, blocks), least);
-    if (blocks < decode::kFewParts)
-      work = min(work, max(shareOf(all, decode::kFewParts), decode::kLongPart * step));
-    partWork = areTall ? shareOf(work, kTallWork) * kTallWork : work;
-    parts = shareOf(all, partWork);
+  DEV void cut(bool areTall, int32_t unitWork) {
+    using Places = PartPlaces<K>;
+    constexpr uint32_t kTallWork = decode::tallWork(K::kWarps);
+    const int32_t work = areTall ? kTallWork : 1;
+    visited = static_cast<uint32_t>(unitWork) / work;
+    const int32_t last = Places::partOf(visited - 1);
+    lastWork = (Places::firstTile(last + 1) - Places::firstTile(last)) * work;
   }
 
-  // What blocks get of a sequence alone: one part each; 0 where there are more parts than blocks.
-  DEV int32_t quotaAlone(int32_t units) const {
-    return static_cast<int64_t>(units) * parts <= ptx::rereadGridSize() ? partWork : 0;
-  }
-  DEV int32_t wholeParts() const { return parts * partWork; }
-
-  DEV int32_t step() const { return partWork; }
+  DEV int32_t step() const { return lastWork; }
   // The longest of the lines of a warp, all of whose lanes call.
-  DEV int32_t stepOfWarp() const { return __reduce_max_sync(kWholeWarp, partWork); }
-
-private:
-  DEV static uint32_t shareOf(uint32_t all, uint32_t count) { return (all + count - 1) / count; }
+  DEV int32_t stepOfWarp() const { return __reduce_max_sync(kWholeWarp, lastWork); }
 };
 
 template <class K> struct LineParts<K, false> {
   template <class OfLane> DEV static LineParts ofLane(const LineParts &, const OfLane &) { return {}; }
-  DEV void cut(int32_t, bool, int32_t) {}
-  DEV static constexpr int32_t quotaAlone(int32_t) { return 0; }
-  DEV static constexpr int32_t wholeParts() { return 0; }
+  DEV void cut(bool, int32_t) {}
   DEV static constexpr int32_t step() { return 1; }
   DEV static constexpr int32_t stepOfWarp() { return 1; }
 };

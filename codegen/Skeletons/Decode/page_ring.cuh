@@ -72,6 +72,23 @@ public:
     }
   }
 
+  // The same where of(tile) says which tiles these are, once it knows the first one of all; of(0) where there is none.
+  template <class Of> DEV void skipTo(const Of &of) {
+    int32_t count = -1; // not known
+#pragma unroll 1
+    while (findTile()) {
+      if (count < 0)
+        count = tilesBefore(of(at.tile));
+      if (count == 0)
+        return;
+      const int32_t step = min(count, range.end - at.tile);
+      at.tile += step;
+      count -= step;
+    }
+    if (count < 0)
+      of(0);
+  }
+
   DEV KeyTile next() { return findTile() ? describe(at.tile++) : KeyTile::none(); }
 
 private:
@@ -107,6 +124,11 @@ DEV uint32_t highProduct(uint32_t a, uint64_t b) {
 template <class Params> DEV int32_t pageOfKey(const Params &p, int32_t key) {
   return static_cast<int32_t>(highProduct(4u * key, p.pageInverse));
 }
+
+// Work of a unit: `count` from `first` on, kNoTile: all that is left.
+struct BlockWork {
+  int32_t first, count;
+};
 
 // Rows of one tensor in one slice, whose lines stay in the L2 like others or pass through it.
 template <class K, int Dim, int SharedRowBytes, bool ArePassing> struct KeySlice {
@@ -168,6 +190,20 @@ public:
   template <class Meanwhile> DEV void prime(int32_t first, int32_t work, const Meanwhile &meanwhile) {
     left = walk.tilesOf(first, work);
     walk.skip(first);
+    fill(meanwhile);
+  }
+  // The same where find(tile) knows which work this is by the first tile of the unit.
+  template <class Find, class Meanwhile> DEV void primeParts(const Find &find, const Meanwhile &meanwhile) {
+    walk.skipTo([&](int32_t tile) {
+      const BlockWork work = find(tile);
+      left = walk.tilesOf(work.first, work.count);
+      return work.first;
+    });
+    fill(meanwhile);
+  }
+
+private:
+  template <class Meanwhile> DEV void fill(const Meanwhile &meanwhile) {
 #pragma unroll
     for (int i = 0; i < K::kStages; ++i)
       pending[i] = KeyTile::none();
@@ -180,6 +216,7 @@ public:
       refill();
   }
 
+public:
   // Refills what nobody uses any more, and waits for the next tile. Of tall units the block calls together, and waits first:
   // all warps use a slot. Else a warp refills its own slices before it waits, so no slot is empty meanwhile.
   template <bool IsTall> DEV KeyTile advance() {
@@ -196,7 +233,17 @@ public:
     return pending[0];
   }
 
-  // Shared addresses of a slice of the tile that advance() returned last.
+  // Where all warps use all slices, but each waits for its own alone until another barrier: behind one after which nobody uses
+  // the last tile any more, its slot is refilled before the next tile is waited for. The block calls together.
+  DEV KeyTile advanceTogether() {
+    __syncthreads();
+    refill();
+    ptx::waitCopies<K::kStages - 1>();
+    __syncwarp();
+    return pending[0];
+  }
+
+  // Shared addresses of a slice of the tile that was returned last.
   DEV uint32_t keysOfSlice(int32_t slice) const {
     return keySlots + slot * K::kSmemStageBytesK + slice * K::kKeySliceBytes;
   }

@@ -30,19 +30,24 @@ template <class K> DEV void loadQueries(const ParamsOf<K> &p, const Unit<K> &uni
 // The row maximum starts this far below the sink, as in forward_rows.cuh.
 template <class K> constexpr float kSinkHeadroom = K::kLargestExponent >= 127 ? 0.f : 8.f;
 
-// A key of this score without a value, -inf: none. `rows` must be clear. Rows have it beside keys of their own.
+// A key of this score without a value, -inf: none, as the state of a row.
+template <class K>
+DEV void findSink(float &rowMax, float &sum, const ParamsOf<K> &p, const Unit<K> &unit, int32_t group, int32_t half) {
+  const float sink =
+      K::Pattern::sink(unit.sequence.context(p, PackedRow(unit, group * decode::kRows + rowOfLane(half)).head));
+  const bool isKey = sink != -INFINITY;
+  rowMax = isKey ? sink * kLog2OfE - kSinkHeadroom<K> : kNoRowMax;
+  sum = isKey && threadIdx.x % 4 == 0 ? exp2f(kSinkHeadroom<K>) : 0.f;
+}
+
+// `rows` must be clear. Rows have it beside keys of their own.
 template <class K>
 DEV void startFromSinks(RowState<K> &rows, const ParamsOf<K> &p, const Unit<K> &unit, int32_t group) {
   if (unit.isGroup())
     return;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float sink =
-        K::Pattern::sink(unit.sequence.context(p, PackedRow(unit, group * decode::kRows + rowOfLane(half)).head));
-    const bool isKey = sink != -INFINITY;
-    rows.rowMax[0][half] = isKey ? sink * kLog2OfE - kSinkHeadroom<K> : kNoRowMax;
-    rows.sum[0][half] = isKey && threadIdx.x % 4 == 0 ? exp2f(kSinkHeadroom<K>) : 0.f;
-  }
+  for (int half = 0; half < 2; ++half)
+    findSink(rows.rowMax[0][half], rows.sum[0][half], p, unit, group, half);
 }
 
 // The warp's columns of 8 rows, each of which begins at `to` in its lanes; `scale` is that of values.

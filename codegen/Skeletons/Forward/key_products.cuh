@@ -24,6 +24,19 @@ template <class K, bool AreScaled = K::kHasScaledKeys> struct KeyProducts : Warp
   struct Query : QueryOperand<K> {
     DEV Query(uint32_t tile, float) : QueryOperand<K>(tile) {}
   };
+
+  // The same sums for 16 columns, number `pair`, of 16 rows.
+  DEV static void probabilityValueOfPair(float (&out)[2][4], const Probabilities<K> &probabilities, uint32_t values,
+                                         int32_t pair) {
+    const uint32_t columns = columnBlock(values, pair);
+#pragma unroll
+    for (int step = 0; step < K::kChunkSteps; ++step) {
+      uint32_t b[4];
+      ptx::loadMatrix4Transposed(b, columns + step * (K::kMmaStep * K::kSmemRowBytesV));
+      ptx::mma<typename K::Element>(out[0], probabilities[0][step], b[0], b[1]);
+      ptx::mma<typename K::Element>(out[1], probabilities[0][step], b[2], b[3]);
+    }
+  }
 };
 
 // Rows of bf16 or fp16 as a warp's operand of products with e4m3, of which a lane has four dimensions side by side: words 0
@@ -146,7 +159,6 @@ template <class K> struct KeyProducts<K, true> : WarpProducts<K> {
 
   // Transposed words have two dimensions of two keys; even dimensions become a tile, odd ones the next (ColumnFours).
   DEV static void probabilityValue(Output<K> &out, const Probabilities<K> &probabilities, uint32_t values) {
-    constexpr uint32_t kKeysTogether = 0x3120;
 #pragma unroll
     for (int step = 0; step < K::kChunkSteps; ++step)
 #pragma unroll
@@ -170,6 +182,25 @@ template <class K> struct KeyProducts<K, true> : WarpProducts<K> {
         }
       }
   }
+
+  // The same sums for 16 columns, number `pair`, of 16 rows: half of what a load of words brings.
+  DEV static void probabilityValueOfPair(float (&out)[2][4], const Probabilities<K> &probabilities, uint32_t values,
+                                         int32_t pair) {
+    const uint32_t columns = columnBlock(values, pair / 2);
+    const bool isUpper = pair % 2 != 0;
+#pragma unroll
+    for (int step = 0; step < K::kChunkSteps; ++step) {
+      uint32_t words[4];
+      ptx::loadMatrix4Transposed(words, columns + step * (K::kMmaStep * K::kSmemRowBytesV));
+      const uint32_t first = ptx::permuteBytes<kKeysTogether>(isUpper ? words[2] : words[0], 0);
+      const uint32_t last = ptx::permuteBytes<kKeysTogether>(isUpper ? words[3] : words[1], 0);
+      ptx::mma<E>(out[0], probabilities[0][step], ptx::halvesOfE4m3<0>(first), ptx::halvesOfE4m3<0>(last));
+      ptx::mma<E>(out[1], probabilities[0][step], ptx::halvesOfE4m3<1>(first), ptx::halvesOfE4m3<1>(last));
+    }
+  }
+
+private:
+  static constexpr uint32_t kKeysTogether = 0x3120;
 };
 
 } // namespace heddle

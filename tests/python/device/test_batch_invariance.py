@@ -62,6 +62,36 @@ def test_bits_differ_without_it(place):
     assert pool.changed([[0, 1, 2, 3], [3, 0, 1]]) > 0
 
 
+def changed_by_count(place, keys, rows, kv_heads, heads, dim, counts, ends, **options):
+    """How many calls of the last of a sequence's queries up to some of them have other bits than the call of all of them."""
+    pages = Pages(place, (keys,), kv_heads, dim)
+    q = queries(place, [rows], heads, dim)
+
+    def call(first, end):
+        lengths = torch.full_like(pages.lengths, keys - rows + end)
+        return serve.paged_attention(q[:, first:end].contiguous(), pages.k, pages.v, pages.table, lengths, "causal", return_lse=True, **options)
+    out, lse = call(0, rows)
+    changed = 0
+    for count in counts:
+        for end in ends:
+            if count <= end:
+                own, own_lse = call(end - count, end)
+                changed += not (torch.equal(own[0], out[0, end - count:end]) and torch.equal(own_lse[0], lse[0, :, end - count:end]))
+    return changed
+
+
+@pytest.mark.parametrize("kv_heads, heads, dim", [(4, 32, 128), (2, 8, 64)])
+def test_bits_of_queries_in_calls_of_fewer(place, kv_heads, heads, dim):
+    shapes = [(5000, 512, (1, 8, 33, 128), (1, 77, 500, 512)), (20000, 128, (1, 16), (9, 128)), (1024, 33, (1, 8), (20, 33))] if place.on_gpu else [(300, 40, (1, 8), (8, 40))]
+    for keys, rows, counts, ends in shapes:
+        assert changed_by_count(place, keys, rows, kv_heads, heads, dim, counts, ends, batch_invariant=True) == 0
+
+
+@pytest.mark.gpu
+def test_bits_of_queries_in_calls_of_fewer_differ_without_it(place):
+    assert changed_by_count(place, 5000, 128, 4, 32, 128, (1, 8), (1, 128)) > 0
+
+
 def test_keys_in_rows_and_tables_behind_each_other(place):
     pages = Pages(place, (700, 330, 64), 2, 64)
     q = queries(place, [2, 2, 2], 8, 64)
