@@ -44,8 +44,8 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     descale       what elements of k_cache and v_cache of e4m3 are multiplied by: two fp32 tensors [sequences, kv_heads] of positive numbers, or None
                   for 1
     batch_invariant
-                  True: the bits of the results of a sequence depend on its own queries, keys and length, the pattern and the GPU only, not on what
-                  other sequences there are. Not beside shared_k
+                  True: the bits of the result of a query depend on it, the keys that it keeps and the pattern only, not on what other sequences there are, nor, where
+                  rows keep keys within one range, on how many queries of its own come with it. Not beside shared_k
     scale, return_lse, out, lse, stream, arguments: as in heddle.attention; lse is fp32 [batch of q, heads, rows of q]
 
     One new token, a tree of drafts and a piece of a prompt are all sequences of one call. On a GPU nothing waits for it and nothing is planned
