@@ -147,7 +147,7 @@ KernelConfig PortableDecode::defaultConfig(const KernelRequest &request) const {
   return config;
 }
 
-// Of eight warps each has fewer columns of states that are joined.
+// Of eight warps each has fewer columns of states that are joined; of fewer keys a warp has fewer scores.
 std::vector<KernelConfig> PortableDecode::fallbackConfigs(const KernelRequest &request) const {
   std::vector<KernelConfig> fallbacks;
   DecodeConfig config = defaultConfig(request);
@@ -161,6 +161,9 @@ std::vector<KernelConfig> PortableDecode::fallbackConfigs(const KernelRequest &r
   }
   while (!fallbacks.empty() && whyInfeasible(request, fallbacks.back()))
     fallbacks.pop_back();
+  for (DecodeConfig narrow : {DecodeConfig(defaultConfig(request)), config})
+    if (narrow.chunkN > kMmaKeys && !whyInfeasible(request, (narrow.chunkN = kMmaKeys, narrow)))
+      fallbacks.push_back(narrow);
   return fallbacks;
 }
 
