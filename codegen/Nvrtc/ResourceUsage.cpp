@@ -129,6 +129,22 @@ Result<ResourceUsage> parsePtxasLog(std::string_view log, std::string_view entry
   return usage;
 }
 
+std::vector<EntrySpills> parseSpills(std::string_view log) {
+  constexpr std::string_view kCompiling = "Compiling entry function '";
+  std::vector<EntrySpills> all;
+  while (!log.empty()) {
+    const std::string_view line = takeLine(log);
+    if (const size_t at = line.find(kCompiling); at != std::string_view::npos) {
+      const std::string_view name = line.substr(at + kCompiling.size());
+      all.push_back({std::string(name.substr(0, name.find('\''))), 0});
+    } else if (!all.empty()) {
+      all.back().bytes += numberBefore(line, " bytes spill stores") + numberBefore(line, " bytes spill loads");
+    }
+  }
+  all.erase(std::remove_if(all.begin(), all.end(), [](const EntrySpills &each) { return each.bytes == 0; }), all.end());
+  return all;
+}
+
 std::vector<CompilerNote> parseNotes(std::string_view log) {
   constexpr std::string_view kLoss = "Potential Performance Loss";
   std::vector<CompilerNote> notes;

@@ -26,6 +26,15 @@ struct ResourceUsage {
 /// are added to the entry's own. No such entry in the log: notFound.
 Result<ResourceUsage> parsePtxasLog(std::string_view log, std::string_view entry);
 
+/// Bytes that an entry function spills, stores and loads together.
+struct EntrySpills {
+  std::string entry;
+  int64_t bytes = 0;
+};
+
+/// Of the entry functions in the log those that spill, in its order; functions that were not inlined as above.
+std::vector<EntrySpills> parseSpills(std::string_view log);
+
 /// A remark of ptxas on how it treats warpgroup products and registers, C7500 to C7599.
 struct CompilerNote {
   std::string code;    ///< "C7512"

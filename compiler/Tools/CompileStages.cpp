@@ -1,4 +1,5 @@
 #include "compiler/Tools/CompileStages.h"
+#include "codegen/Nvrtc/Compiler.h"
 #include "codegen/Nvrtc/KernelSource.h"
 #include "codegen/Nvrtc/ResourceUsage.h"
 #include "compiler/Pattern/PatternFunctions.h"
@@ -80,6 +81,9 @@ static Json kernelJson(const KernelRecord &record) {
   json["content_key"] = record.contentKey;
   json["registers"] = record.registers;
   json["spill_bytes"] = record.spillBytes;
+  json["spills"] = Json::object(); // of all kernels of the binary
+  for (const EntrySpills &spills : parseSpills(record.compileLog))
+    json["spills"][spills.entry] = spills.bytes;
   json["warpgroup_products"] = countWarpgroupProducts(record.ptx);
   json["remarks"] = Json::array();
   for (const CompilerNote &note : parseNotes(record.compileLog))
@@ -174,6 +178,10 @@ std::string summary(const Artefact &artefact, const std::string &path) {
     text += ": " + facts["registers"].dump() + " registers, " + grouped(facts["spill_bytes"].get<int64_t>()) +
             " B spilled, " + grouped(facts["shared_bytes"].get<int64_t>()) + " B shared memory, " +
             grouped(facts["cubin_bytes"].get<int64_t>()) + " B cubin";
+  if (facts.contains("spills"))
+    for (const auto &[entry, bytes] : facts["spills"].items())
+      if (entry != kKernelEntry)
+        text += "; " + entry + " spills " + grouped(bytes.get<int64_t>()) + " B";
   if (facts.contains("note") && !facts["note"].get<std::string>().empty())
     text += "; " + facts["note"].get<std::string>();
   return path.empty() ? text : text + " -> " + path;

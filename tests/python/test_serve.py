@@ -272,6 +272,19 @@ def test_bits_that_do_not_depend_on_the_batch():
     assert np.array_equal(compiled(*tensors).numpy(), expected)
 
 
+@pytest.mark.parametrize("near", (None, 100))
+def test_bits_of_a_query_do_not_depend_on_how_its_sequence_comes(near):
+    from heddle.words import causal, window
+    cache, prompt = Cache(keys=(700,)), queries(1, 600)
+    pattern = causal if near is None else causal & window(left=near)
+    whole = serve.paged_attention(prompt, *cache.arguments(), pattern, batch_invariant=True)
+    for count in (1, 8, 33):
+        for end in (700, 650, 400, 150):  # the queries that stand before it
+            own = slice(end - 100 - count, end - 100)
+            part = serve.paged_attention(np.ascontiguousarray(prompt[:, own]), cache.k, cache.v, cache.table, np.array([end], np.int32), pattern, batch_invariant=True)
+            assert np.array_equal(part, whole[:, own])
+
+
 def test_what_sequences_cannot_share_is_named():
     cache, shared = sharing_cache()
 

@@ -158,6 +158,9 @@ TEST_CASE("the ptxas log of one entry is read, with spills of what it calls") {
                     "ptxas         .     16 bytes stack frame, 24 bytes spill stores, 32 bytes spill loads\n"
                     "ptxas         .     0 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads\n"
                     "ptxas info    : Used 128 registers, used 1 barriers, 256 bytes smem, 364 bytes cmem[0]\n"
+                    "ptxas info    : Compiling entry function 'plain' for 'x'\n"
+                    "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+                    "ptxas info    : Used 16 registers\n"
                     "ptxas info    : Compile time = 141.5 ms\n";
   const auto usage = parsePtxasLog(log, kKernelEntry);
   REQUIRE(usage.isOk());
@@ -171,6 +174,11 @@ TEST_CASE("the ptxas log of one entry is read, with spills of what it calls") {
   CHECK(withoutTimes(log).find("Compile time") == std::string::npos);
   CHECK(withoutTimes(log).find("Used 128 registers") != std::string::npos);
   CHECK(parsePtxasLog(log, "absent").status().code() == StatusCode::notFound);
+  const std::vector<EntrySpills> spills = parseSpills(log);
+  REQUIRE(spills.size() == 2);
+  CHECK(spills[0].entry == "other");
+  CHECK(spills[1].entry == kKernelEntry);
+  CHECK(spills[1].bytes == 28 + 40);
 }
 
 TEST_CASE("a damaged cubin is refused, at any length") {
