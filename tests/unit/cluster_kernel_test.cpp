@@ -54,15 +54,6 @@ struct ClusterKernel {
   std::unique_ptr<HostKernel> code;
 };
 
-PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads, int64_t pageSize,
-                   bool isRagged = false, Keys lie = Keys::pages) {
-  PagedShape shape;
-  shape.rows = std::move(rows), shape.keys = std::move(keys);
-  shape.heads = heads, shape.kvHeads = kvHeads, shape.pageSize = pageSize, shape.isRagged = isRagged;
-  shape.lie = lie;
-  return shape;
-}
-
 } // namespace
 
 TEST_CASE("clusters: lengths, pages of every size, groups of heads; blocks without keys, rings that go round") {

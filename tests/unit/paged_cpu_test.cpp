@@ -28,13 +28,6 @@ void check(const Compiled &pattern, const PagedShape &shape) {
     CHECK(role.maxError <= role.allowedError);
 }
 
-PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads, int64_t pageSize) {
-  PagedShape shape;
-  shape.rows = std::move(rows), shape.keys = std::move(keys);
-  shape.heads = heads, shape.kvHeads = kvHeads, shape.pageSize = pageSize;
-  return shape;
-}
-
 PagedShape ragged(PagedShape shape) {
   shape.isRagged = true;
   return shape;

@@ -133,11 +133,9 @@ private:
   }
 };
 
-PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads, int64_t pageSize) {
-  PagedShape shape;
-  shape.rows = std::move(rows), shape.keys = std::move(keys);
-  shape.heads = heads, shape.kvHeads = kvHeads, shape.pageSize = pageSize, shape.headDim = shape.valueDim = 32;
-  shape.isRagged = true;
+PagedShape raggedOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads, int64_t pageSize) {
+  PagedShape shape = shapeOf(std::move(rows), std::move(keys), heads, kvHeads, pageSize, /*isRagged=*/true);
+  shape.headDim = shape.valueDim = 32;
   return shape;
 }
 
@@ -188,7 +186,7 @@ TEST_CASE("every pattern whose calls may be parts: ranks together are one call, 
     INFO(path);
     const Compiled whole(std::move(file)), part(fileOf(kernelOf(*text)));
     for (int ranks : {2, 4})
-      Ranks(whole, part, shapeOf({3, 1, 0, 9}, {150, 77, 20, 300}, 6, 2, ranks == 2 ? 16 : 1), ranks).check(onCpu);
+      Ranks(whole, part, raggedOf({3, 1, 0, 9}, {150, 77, 20, 300}, 6, 2, ranks == 2 ? 16 : 1), ranks).check(onCpu);
     ++swept;
   }
   CHECK(swept >= 30);
@@ -198,7 +196,7 @@ TEST_CASE("one to four ranks, groups of heads, odd pages, sequences of one key a
   const Compiled whole(fileOf(kernelOf("streaming"))), part(fileOf(kernelOf(partOf(*whole.file).value())));
   for (int ranks : {1, 2, 3, 4})
     for (int64_t pageSize : {1, 3, 48})
-      Ranks(whole, part, shapeOf({1, 70, 2, 1, 1}, {90, 170, 33, 1, 0}, 8, 1 << (ranks - 1), pageSize), ranks)
+      Ranks(whole, part, raggedOf({1, 70, 2, 1, 1}, {90, 170, 33, 1, 0}, 8, 1 << (ranks - 1), pageSize), ranks)
           .check(onCpu);
 }
 
@@ -206,7 +204,7 @@ TEST_CASE("relative scores and tensors of the pattern are those of positions in 
   for (const char *name : {"relative_bias", "block_csr", "document"}) {
     INFO(name);
     const Compiled whole(fileOf(kernelOf(name))), part(fileOf(kernelOf(partOf(*whole.file).value())));
-    PagedShape shape = shapeOf({3, 2}, {130, 130}, 4, 2, 16);
+    PagedShape shape = raggedOf({3, 2}, {130, 130}, 4, 2, 16);
     shape.hasRowsForKeys = true;
     Ranks(whole, part, shape, 3).check(onCpu);
   }
@@ -214,7 +212,7 @@ TEST_CASE("relative scores and tensors of the pattern are those of positions in 
 
 TEST_CASE("without where parts stand a pattern of parts is that of the whole, bit by bit") {
   const Compiled whole(fileOf(kernelOf("longformer"))), part(fileOf(kernelOf(partOf(*whole.file).value())));
-  const PagedShape shape = shapeOf({3, 1, 9}, {150, 77, 300}, 6, 2, 16);
+  const PagedShape shape = raggedOf({3, 1, 9}, {150, 77, 300}, 6, 2, 16);
   const PagedCall call(part, shape);
   const RoleTensors expected = PagedCall(whole, shape).onCpu(), results = call.onCpu();
   CHECK(results.out.data == expected.out.data);
@@ -223,7 +221,7 @@ TEST_CASE("without where parts stand a pattern of parts is that of the whole, bi
 
 TEST_CASE("types: e4m3 keys beside bf16, fp16") {
   const Compiled whole(fileOf(kernelOf("causal"))), part(fileOf(kernelOf(partOf(*whole.file).value())));
-  PagedShape shape = shapeOf({1, 40, 5}, {90, 170, 64}, 6, 3, 16);
+  PagedShape shape = raggedOf({1, 40, 5}, {90, 170, 64}, 6, 3, 16);
   shape.cached = DType::e4m3;
   Ranks(whole, part, shape, 3).check(onCpu);
   shape.cached = {}, shape.dtype = DType::fp16;
@@ -234,7 +232,7 @@ TEST_CASE("the kernel: out in fp32 of a call over all keys") {
   Kernel given = kernelOf("causal");
   const Compiled whole(fileOf(given));
   const std::unique_ptr<HostKernel> code = compiled(given, *whole.file);
-  PagedShape shape = shapeOf({3, 0, 1, 40}, {50, 70, 700, 129}, 6, 2, 16);
+  PagedShape shape = raggedOf({3, 0, 1, 40}, {50, 70, 700, 129}, 6, 2, 16);
   shape.headDim = shape.valueDim = 64, shape.out = DType::fp32;
   const PagedCall call(whole, shape);
   RoleTensors results = call.resultsBefore(DType::fp32);
@@ -248,9 +246,10 @@ TEST_CASE("the kernel: parts of sequences, of one and of many rows, on few and o
   given.headDim = given.valueDim = 32;
   const PartKernel causal("causal", given);
   for (int ranks : {1, 2, 4})
-    causal.check(shapeOf({3, 0, 1, 40, 1}, {150, 70, 700, 129, 0}, 6, 2, ranks == 2 ? 16 : 1), ranks, 3);
-  causal.check(shapeOf({1}, {1500}, 8, 1, 48), 2, 20);
-  causal.check(shapeOf(std::vector<int>(40, 1), std::vector<int>(40, 90), 4, 1, 16), 2, 3); // more than lanes of a warp
+    causal.check(raggedOf({3, 0, 1, 40, 1}, {150, 70, 700, 129, 0}, 6, 2, ranks == 2 ? 16 : 1), ranks, 3);
+  causal.check(raggedOf({1}, {1500}, 8, 1, 48), 2, 20);
+  causal.check(raggedOf(std::vector<int>(40, 1), std::vector<int>(40, 90), 4, 1, 16), 2,
+               3); // more than lanes of a warp
 }
 
 TEST_CASE("the kernel: windows, first keys, lattices, rows and columns from the end, scores") {
@@ -262,14 +261,14 @@ TEST_CASE("the kernel: windows, first keys, lattices, rows and columns from the 
   given.headDim = given.valueDim = 32;
   for (const std::string &name : names) {
     INFO(name);
-    PartKernel(name, given).check(shapeOf({3, 1, 9}, {150, 77, 300}, 6, 2, 16), 3, 3);
+    PartKernel(name, given).check(raggedOf({3, 1, 9}, {150, 77, 300}, 6, 2, 16), 3, 3);
   }
 }
 
 TEST_CASE("the kernel: e4m3 keys, with scales of the rank's own sequences") {
   Kernel given = kernelOf("");
   given.arch = "sm_89", given.keys = DType::e4m3, given.headDim = given.valueDim = 64;
-  PagedShape shape = shapeOf({1, 2, 40}, {100, 300, 129}, 8, 2, 16);
+  PagedShape shape = raggedOf({1, 2, 40}, {100, 300, 129}, 8, 2, 16);
   shape.cached = DType::e4m3, shape.headDim = shape.valueDim = 64;
   PartKernel("causal", given).check(shape, 2, 3);
 }
@@ -278,7 +277,7 @@ TEST_CASE("the kernel: a whole that ends before its part ends with it, and what 
   Kernel given = kernelOf("");
   given.headDim = given.valueDim = 32;
   const PartKernel causal("causal", given);
-  PagedShape shape = shapeOf({2, 2}, {90, 33}, 4, 2, 16);
+  PagedShape shape = raggedOf({2, 2}, {90, 33}, 4, 2, 16);
   shape.out = DType::fp32, shape.origins = {7, -5}, shape.wholes = {20, -1};
   const PagedCall odd(*causal.part, shape);
   shape.origins = {7, 0}, shape.wholes = {97, 33};
@@ -289,7 +288,7 @@ TEST_CASE("the kernel: a whole that ends before its part ends with it, and what 
 TEST_CASE("the kernel of clusters: parts of few sequences") {
   Kernel given = kernelOf("");
   given.arch = "sm_90";
-  PagedShape shape = shapeOf({2, 1}, {1500, 90}, 4, 2, 16);
+  PagedShape shape = raggedOf({2, 1}, {1500, 90}, 4, 2, 16);
   shape.headDim = shape.valueDim = 64;
   for (const char *name : {"causal", "streaming"})
     PartKernel(name, given).check(shape, 3, 64);

@@ -9,6 +9,7 @@
 #include "codegen/Target/GpuArch.h"
 #include "runtime/Core/TileReach.h"
 #include "tests/unit/support/PlanSlots.h"
+#include "tests/unit/support/SkeletonConfigs.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -209,14 +210,9 @@ TEST_CASE("defaults and fallback configurations are feasible for all that is ser
           request.valueDim = valueDim;
           request.hasScores = hasScores;
           CAPTURE(request.str());
-          REQUIRE(skeleton().appliesTo(request).isOk());
-          std::vector<KernelConfig> configs = skeleton().fallbackConfigs(request);
-          configs.push_back(skeleton().defaultConfig(request));
-          for (const KernelConfig &config : configs) {
-            const auto rejection = skeleton().whyInfeasible(request, config);
-            CHECK_MESSAGE(!rejection, rejection->str());
+          checkTriedConfigs(skeleton(), request, [&](const KernelConfig &config) {
             CHECK(skeleton().planSmem(request, config).totalBytes() <= portableSmemBytes());
-          }
+          });
         }
 }
 
@@ -231,13 +227,7 @@ TEST_CASE("defaults of fp32 are feasible for all that is served, on every archit
           request.hasScores = true;
           request.elements = CallElements(DType::fp32, DType::fp32, precision);
           CAPTURE(request.str());
-          REQUIRE(skeleton().appliesTo(request).isOk());
-          std::vector<KernelConfig> configs = skeleton().fallbackConfigs(request);
-          configs.push_back(skeleton().defaultConfig(request));
-          for (const KernelConfig &config : configs) {
-            const auto rejection = skeleton().whyInfeasible(request, config);
-            CHECK_MESSAGE(!rejection, rejection->str());
-          }
+          checkTriedConfigs(skeleton(), request, [](const KernelConfig &) {});
         }
   KernelRequest tooWide = requestOf(136);
   tooWide.elements = CallElements(DType::fp32);

@@ -5,10 +5,12 @@
 #include "codegen/Skeletons/Shared/Registry.h"
 #include "codegen/Target/FindArch.h"
 #include "runtime/Core/LaunchPlan.h"
+#include "tests/unit/support/SkeletonConfigs.h"
 
 #include <doctest/doctest.h>
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
 
@@ -38,15 +40,10 @@ TEST_CASE("every configuration of fp32 that is tried first or later is feasible,
           request.hasScores = request.balance.hasLongRows = request.isDetached = hasLists;
           request.kind.isDeterministic = hasLists && headDim % 16 == 0;
           CAPTURE(request.str());
-          REQUIRE(skeleton().appliesTo(request).isOk());
-          std::vector<KernelConfig> configs = skeleton().fallbackConfigs(request);
-          configs.push_back(skeleton().defaultConfig(request));
-          for (const KernelConfig &config : configs) {
-            const auto rejection = skeleton().whyInfeasible(request, config);
-            CHECK_MESSAGE(!rejection, rejection->str());
+          checkTriedConfigs(skeleton(), request, [&](const KernelConfig &config) {
             const Status status = skeleton().planLaunch(request, config).validate();
             CHECK_MESSAGE(status.isOk(), status.message());
-          }
+          });
         }
 }
 

@@ -21,6 +21,15 @@ DEV void copyColumns(const ParamsOf<K> &p, uint32_t to, uint32_t full, const Row
                  column * (kColumnRowBytes / K::kElementBytes), box.number, box.residue, box.head, box.batch);
 }
 
+// The rows of an item, which stay: of k or q, and by another map of v or d_out.
+template <class K> DEV void sendRowsOfItem(const ParamsOf<K> &p, RowBox box, int32_t mapOfValues) {
+  ptx::arriveExpecting(K::kKeysFull, K::kKeyTileBytes);
+  copyColumns<K, K::kHeadDim, K::kBlockN>(p, K::kKeyTile, K::kKeysFull, box);
+  box.map = mapOfValues;
+  ptx::arriveExpecting(K::kValuesFull, K::kValueTileBytes);
+  copyColumns<K, K::kValueDim, K::kBlockN>(p, K::kValueTile, K::kValuesFull, box);
+}
+
 template <class K> class Loader {
   using Params = ParamsOf<K>;
   using Maps = typename K::KeyWalkMaps;
@@ -58,12 +67,7 @@ private:
       return;
     const int32_t number = item.first / item.rate, residue = item.first - number * item.rate;
     const int32_t map = mapOfClass<K>(rateSlot<KeyRates<K>>(item.rate), item.rate, residue, p.seqlenK);
-    ptx::arriveExpecting(K::kKeysFull, K::kKeyTileBytes);
-    copyColumns<K, K::kHeadDim, K::kBlockN>(p, K::kKeyTile, K::kKeysFull,
-                                            {Maps::kKeyMaps + map, number, residue, item.kvHead, item.batch});
-    ptx::arriveExpecting(K::kValuesFull, K::kValueTileBytes);
-    copyColumns<K, K::kValueDim, K::kBlockN>(p, K::kValueTile, K::kValuesFull,
-                                             {Maps::kValueMaps + map, number, residue, item.kvHead, item.batch});
+    sendRowsOfItem<K>(p, {Maps::kKeyMaps + map, number, residue, item.kvHead, item.batch}, Maps::kValueMaps + map);
   }
 
   DEV void send(const ColumnWalk &walk, const QueryTileHeader &tile) {

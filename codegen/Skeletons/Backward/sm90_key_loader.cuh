@@ -58,12 +58,7 @@ private:
   DEV void sendQueries() const {
     const int32_t number = item.first / item.rate, residue = item.first - number * item.rate;
     const int32_t map = mapOfClass<K>(rateSlot<QueryRates<K>>(item.rate), item.rate, residue, p.seqlenQ);
-    ptx::arriveExpecting(K::kKeysFull, K::kKeyTileBytes);
-    copyColumns<K, K::kHeadDim, K::kBlockN>(p, K::kKeyTile, K::kKeysFull,
-                                            {Maps::kQueryMaps + map, number, residue, item.head, item.batch});
-    ptx::arriveExpecting(K::kValuesFull, K::kValueTileBytes);
-    copyColumns<K, K::kValueDim, K::kBlockN>(p, K::kValueTile, K::kValuesFull,
-                                             {Maps::kOutMaps + map, number, residue, item.head, item.batch});
+    sendRowsOfItem<K>(p, {Maps::kQueryMaps + map, number, residue, item.head, item.batch}, Maps::kOutMaps + map);
   }
 
   DEV void send(const QueryTileHeader &tile, const ClassTile &place) const {

@@ -173,10 +173,7 @@ public:
 private:
   // The slot becomes that of the tile behind all that are pending, and the next one is used.
   DEV void refill() {
-#pragma unroll
-    for (int i = 0; i + 1 < K::kStages; ++i)
-      pending[i] = pending[i + 1];
-    pending[K::kStages - 1] = coming;
+    followUp(pending, coming);
     if (coming.exists()) {
       if (!isLocated)
         rows.locate();

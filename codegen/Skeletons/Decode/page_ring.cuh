@@ -43,6 +43,14 @@ protected:
   }
 };
 
+// The first of those that are pending has been used, and another one comes behind the last.
+template <int Stages> DEV void followUp(KeyTile (&pending)[Stages], const KeyTile &coming) {
+#pragma unroll
+  for (int i = 0; i + 1 < Stages; ++i)
+    pending[i] = pending[i + 1];
+  pending[Stages - 1] = coming;
+}
+
 // The key tiles of a unit in the order in which they are used; the same in all lanes of all warps.
 template <class K> class UnitWalk : KeyWalk<K> {
   using Walk = KeyWalk<K>;
@@ -254,10 +262,7 @@ public:
 private:
   // The slot becomes that of the tile behind all that are pending, and the next one is used.
   DEV void refill() {
-#pragma unroll
-    for (int i = 0; i + 1 < K::kStages; ++i)
-      pending[i] = pending[i + 1];
-    pending[K::kStages - 1] = coming;
+    followUp(pending, coming);
     load(slot, ofComing, coming);
     slot = slot + 1 == K::kStages ? 0 : slot + 1;
     coming = next();

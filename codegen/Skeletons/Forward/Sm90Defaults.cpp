@@ -44,7 +44,7 @@ struct Asked {
   /// Long items fall into parts.
   bool wantsOwnKeys() const { return balance.hasOwnKeys && (balance.hasFewTiles || balance.hasLongRows); }
   /// Of larger heads a few tiles, too, unless they are blocks or all alike: a window of 1,024 keys gains nothing.
-  bool anchorsFloats() const {
+  bool anchorsRows() const {
     const bool mayOfFew = mayAnchor && dim > 64 && !hasShortRows && !isInBlocks && !balance.hasLists;
     return request.element().largestExponent() >= kFloatExponent && (keepsAnchors || mayOfFew);
   }
@@ -120,10 +120,10 @@ constexpr Rule kRules[] = {
     // Of many tiles few are masked. Small heads are bound by the softmax: 77.7% of the product instead of 72% on full
     // d=64, 67% instead of 63% on dilated segments. Larger ones are bound by power, which instructions take: 779 TFLOP/s
     // instead of 770 on full 8k, 727 instead of 714 on causal 128k, 604 instead of 582 on longnet 32k.
-    {128, [](const Asked &asked) { return asked.anchorsFloats(); }, {{{&C::softmax, kSoftmaxAnchored}}}},
+    {128, [](const Asked &asked) { return asked.anchorsRows(); }, {{{&C::softmax, kSoftmaxAnchored}}}},
     // Full rows without a search for maxima: wide tiles, 78.9% of the product, 76.5% with 256x64. Not in blocks, of
     // which 192 rows are no multiple: 532 TFLOP/s with 256x64 on every fourth block, 492 with 192x128.
-    {64, [](const Asked &asked) { return asked.anchorsFloats() && asked.balance.hasEqualTiles && !asked.isInBlocks; },
+    {64, [](const Asked &asked) { return asked.anchorsRows() && asked.balance.hasEqualTiles && !asked.isInBlocks; },
      Tiles{192, 128, 2, 2, 1, 32}},
     // Query tiles of few key tiles, all alike: consumers that take no turns drift apart, so that one stores its rows
     // while another multiplies, 77% of the product instead of 69% on a window of 1024 keys.

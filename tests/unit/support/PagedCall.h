@@ -51,6 +51,15 @@ struct PagedShape {
   }
 };
 
+inline PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t heads, int64_t kvHeads,
+                          int64_t pageSize, bool isRagged = false, Keys lie = Keys::pages) {
+  PagedShape shape;
+  shape.rows = std::move(rows), shape.keys = std::move(keys);
+  shape.heads = heads, shape.kvHeads = kvHeads, shape.pageSize = pageSize, shape.isRagged = isRagged;
+  shape.lie = lie;
+  return shape;
+}
+
 inline HostTensor integers(std::vector<int64_t> shape, const std::vector<int32_t> &values) {
   HostTensor tensor = HostTensor::zeros(DType::i32, std::move(shape));
   std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
