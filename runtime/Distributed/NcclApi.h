@@ -29,16 +29,21 @@ constexpr Code kInProgress = 7;
 
 constexpr DataType kUint8 = 1;
 
-// The configuration as NCCL 2.14 has it: later versions read as much of it as `size` says, take the rest, NVLink
-// multicast among it, from their defaults and the environment, and look at no more fields than `version` had.
+// The configuration as NCCL 2.17 has it: earlier versions read the front of it; later ones read as much as `size` says, take
+// the rest, NVLink multicast among it, from their defaults and the environment, and look at no more fields than `version` had.
+// What the environment says (NCCL_MAX_CTAS) comes before all of it.
 constexpr unsigned kConfigMagic = 0xcafebeef;
-constexpr unsigned kConfigVersion = 21400;
+constexpr unsigned kConfigVersion = 21700;
+constexpr int kNotGiven = INT_MIN;
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = kConfigMagic;
   unsigned version = kConfigVersion;
   int blocking = 1;
-  int padding = INT_MIN; // where later versions have a field; that is "not given"
+  int cgaClusterSize = kNotGiven;
+  int minCTAs = kNotGiven;
+  int maxCTAs = kNotGiven;
+  const char *netName = nullptr; // not given
 };
 
 // X(member, exported symbol, parameter types...); every function returns a Code. All of them are in NCCL 2.7.

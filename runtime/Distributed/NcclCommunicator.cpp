@@ -6,13 +6,17 @@
 #include "runtime/Distributed/RankWords.h"
 
 #include <algorithm>
-#include <thread>
 #include <vector>
 
 namespace heddle {
 namespace {
 
 constexpr const char *kJoin = "join ranks", *kBorrow = "use a communicator";
+// What a message takes from the kernels beside it. On two H200 NVLink is as fast with 16 processors as with all that NCCL takes
+// (docs/distributed.md). NCCL_MAX_CTAS says otherwise.
+constexpr int kMostProcessors = 16;
+// ncclCommAbort tells the GPU to go on before it does anything else; what it waits for later is nobody's concern.
+constexpr std::chrono::milliseconds kAbortLimit = std::chrono::seconds(2);
 
 // One group, on the thread that calls. The group is closed whatever happens in it.
 Status callGroup(const NcclLibrary &nccl, const DeviceState &state, nccl::Communicator handle, const char *operation,
@@ -84,6 +88,7 @@ Result<std::unique_ptr<NcclCommunicator>> NcclCommunicator::join(const Device &d
   made->rankCount = ranks;
   nccl::Config config;
   config.blocking = 0;
+  config.maxCTAs = kMostProcessors;
   const Status status = made->call(kJoin, "ncclCommInitRankConfig",
                                    [&] { return nccl->commInitRankConfig(&made->handle, ranks, id, rank, &config); });
   if (!status.isOk())
@@ -131,9 +136,25 @@ void NcclCommunicator::finish() {
   if (status.isOk())
     status = settle(kLeave, [] { return "all ranks"; });
   if (status.isOk())
-    status = call(kLeave, "ncclCommDestroy", [&] { return nccl.commDestroy(handle); });
-  if (!status.isOk())
+    endWithin(limit, nccl.commDestroy, std::exchange(handle, nullptr));
+  else
     (void)leave(status);
+}
+
+// NCCL ends a communicator when its peers have closed their connections to it, or were lost: a peer that is stopped keeps
+// them open, and NCCL knows no limit. So this is a thread's, which is left alone with it.
+void NcclCommunicator::endWithin(std::chrono::milliseconds most, End end, nccl::Communicator ended) const {
+  Patience patience(most);
+  auto isOver = [&] {
+    patience.pause();
+    return patience.isOver();
+  };
+  CallThread().run(
+      [end, ended, state = gpu.state()] {
+        ContextScope scope(*state);
+        end(ended);
+      },
+      isOver);
 }
 
 Status NcclCommunicator::state() const {
@@ -209,20 +230,10 @@ Status NcclCommunicator::leave(Status why) {
                                                            : "; this rank has left its communicator"));
   if (callThread || !handle || gpu.isAbandoned())
     return failure;
-  abort(std::exchange(handle, nullptr));
+  // NCCL waits for graphs first.
+  endWithin(graphs.isHeld() ? std::chrono::milliseconds(0) : std::min(limit, kAbortLimit), nccl.commAbort,
+            std::exchange(handle, nullptr));
   return failure;
-}
-
-// NCCL tells the GPU to go on, and waits for graphs then: that is a thread's, where there are some.
-void NcclCommunicator::abort(nccl::Communicator left) const {
-  auto run = [&nccl = nccl, state = gpu.state(), left] {
-    ContextScope scope(*state);
-    nccl.commAbort(left);
-  };
-  if (graphs.isHeld())
-    std::thread(run).detach();
-  else
-    run();
 }
 
 } // namespace heddle

@@ -1,6 +1,7 @@
 // Owns how NCCL is called: never for longer than others may take, never after the rank has left, and with one reason for
-// all failures. A communicator that is made here never blocks, and ends with the object; one of others is called from
-// a thread that may be given up, and is neither aborted nor destroyed. One that graphs of the driver hold is kept for them.
+// all failures. A communicator that is made here never blocks, and ends with the object, or on a thread that is left alone where NCCL
+// waits for others to end theirs; one of others is called from a thread that may be given up, and is neither aborted nor destroyed. One
+// that graphs of the driver hold is kept for them.
 #pragma once
 
 #include "runtime/Device/Device.h"
@@ -70,7 +71,8 @@ private:
   Status runGroup(const char *operation, const Calls &calls);
   Status runElsewhere(const char *operation, Calls calls, const Awaited &awaited);
   void finish();
-  void abort(nccl::Communicator left) const;
+  using End = nccl::Code (*)(nccl::Communicator);
+  void endWithin(std::chrono::milliseconds most, End end, nccl::Communicator ended) const;
 
   const NcclLibrary &nccl;
   Device gpu;

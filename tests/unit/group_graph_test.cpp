@@ -236,8 +236,7 @@ TEST_CASE("a rank leaves, and its group is closed, while graphs are there") {
   CHECK(fake::fakeNcclLive() == 2);
   for (cuda::Graph graph : pair.graphs)
     cuGraphDestroy(graph);
-  while (fake::fakeNcclLive() > 0)
-    std::this_thread::yield();
+  awaitLive(0);
 }
 
 TEST_CASE("a graph that cannot be told of is no call") {

@@ -21,6 +21,17 @@ inline void startNccl(const char *library = test::places().fakeNccl) {
   fake::fakeCudaSetDevices(8);
 }
 
+// NCCL is told to end communicators on threads of their own.
+inline void awaitCalls(const char *symbol, int calls) {
+  while (fake::fakeNcclCalls(symbol) < calls)
+    std::this_thread::yield();
+}
+
+inline void awaitLive(int communicators) {
+  while (fake::fakeNcclLive() > communicators)
+    std::this_thread::yield();
+}
+
 // `work` of each of these ranks, on a thread of its own; what it returned, by place in `ranks`.
 using RankWork = std::function<Status(int32_t rank)>;
 inline std::vector<Status> onRanks(const std::vector<int32_t> &ranks, const RankWork &work) {

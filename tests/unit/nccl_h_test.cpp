@@ -42,8 +42,13 @@ static_assert(offsetof(heddle::nccl::Config, size) == offsetof(ncclConfig_t, siz
 static_assert(offsetof(heddle::nccl::Config, magic) == offsetof(ncclConfig_t, magic));
 static_assert(offsetof(heddle::nccl::Config, version) == offsetof(ncclConfig_t, version));
 static_assert(offsetof(heddle::nccl::Config, blocking) == offsetof(ncclConfig_t, blocking));
+static_assert(offsetof(heddle::nccl::Config, cgaClusterSize) == offsetof(ncclConfig_t, cgaClusterSize));
+static_assert(offsetof(heddle::nccl::Config, minCTAs) == offsetof(ncclConfig_t, minCTAs));
+static_assert(offsetof(heddle::nccl::Config, maxCTAs) == offsetof(ncclConfig_t, maxCTAs));
+static_assert(offsetof(heddle::nccl::Config, netName) == offsetof(ncclConfig_t, netName));
 static_assert(sizeof(heddle::nccl::Config) <= sizeof(ncclConfig_t));
-HEDDLE_SAME(kConfigVersion, NCCL_VERSION(2, 14, 0));
+HEDDLE_SAME(kConfigVersion, NCCL_VERSION(2, 17, 0));
+HEDDLE_SAME(kNotGiven, NCCL_CONFIG_UNDEF_INT);
 constexpr ncclConfig_t kTheirs = NCCL_CONFIG_INITIALIZER;
 HEDDLE_SAME(kConfigMagic, kTheirs.magic);
 

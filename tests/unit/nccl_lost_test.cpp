@@ -29,6 +29,12 @@ Status hops(NcclTransport &transport, int count) {
   return {};
 }
 
+// Outlives the communicators of a test: NCCL ends them on threads, for which the clock here does not wait.
+struct AllEnd {
+  AllEnd() { startNccl(); }
+  ~AllEnd() { awaitLive(0); }
+};
+
 void checkLost(const Status &status, const std::string &words) {
   CHECK(status.code() == StatusCode::unavailable);
   CHECK_MESSAGE(says(status, words), status.str());
@@ -38,19 +44,19 @@ void checkLost(const Status &status, const std::string &words) {
 } // namespace
 
 TEST_CASE("a group that does not become complete is given up") {
-  startNccl();
+  const AllEnd end;
   const nccl::UniqueId id = require(NcclTransport::makeId());
   fake::fakeNcclAwait(2);
   for (const Status &status : onRanks({0, 1}, [&](int32_t rank) { return joinRank(id, rank, 3, kLimit).status(); }))
     checkLost(status, "join ranks: waited 2 s for all of 3 ranks to come");
+  awaitLive(0);
   CHECK(fake::fakeNcclCalls("ncclCommAbort") == 2);
-  CHECK(fake::fakeNcclLive() == 0);
 }
 
 TEST_CASE("a rank that dies at a step is named by who exchanges with it, where NCCL waits and where the stream does") {
   for (int isLate : {0, 1}) {
     CAPTURE(isLate);
-    startNccl();
+    const AllEnd end;
     Transports joined = joinAll(3, kLimit);
     fake::fakeNcclSetLate(isLate);
     fake::fakeNcclDie(2, 2); // its first operation found places, its first hop goes well
@@ -59,7 +65,7 @@ TEST_CASE("a rank that dies at a step is named by who exchanges with it, where N
     checkLost(statuses[0],
               isLate ? "wait: waited 2 s for ranks 1, 2 in step 2 of rank 0" : "exchange: waited 2 s for ranks 1, 2");
     checkLost(statuses[1], isLate ? "ranks 0, 2 in step 2 of rank 1" : "ranks 0, 2");
-    CHECK(fake::fakeNcclCalls("ncclCommAbort") == 3);
+    awaitCalls("ncclCommAbort", 3);
     CHECK(joined[0]->gather("").status().message() == statuses[0].message());
     CHECK(says(joined[1]->wait(nullptr), "this rank has left its communicator"));
   }
@@ -68,7 +74,7 @@ TEST_CASE("a rank that dies at a step is named by who exchanges with it, where N
 TEST_CASE("gathering names those of whom nothing has come") {
   for (int isLate : {0, 1}) {
     CAPTURE(isLate);
-    startNccl();
+    const AllEnd end;
     Transports joined = joinAll(4, kLimit);
     fake::fakeNcclSetLate(isLate);
     fake::fakeNcclAwait(3);
@@ -105,8 +111,25 @@ TEST_CASE("a communicator of others is called no more, and left to its owner") {
   CHECK(fake::fakeNcclLive() == 2);
 }
 
+TEST_CASE(
+    "a rank whose peer is stopped ends and leaves all the same, and what NCCL still holds ends when the peer goes on") {
+  for (bool isLeft : {false, true}) {
+    CAPTURE(isLeft);
+    const AllEnd end;
+    Transports joined = joinAll(2, kLimit);
+    fake::fakeNcclStop(1);
+    if (isLeft)
+      joined[0]->abort("the program ends");
+    joined[0].reset();
+    awaitCalls(isLeft ? "ncclCommAbort" : "ncclCommDestroy", 1);
+    CHECK(fake::fakeNcclLive() == 2);
+    fake::fakeNcclStop(-1);
+    awaitLive(1);
+  }
+}
+
 TEST_CASE("kernels of a rank may take longer than others may") {
-  startNccl();
+  const AllEnd end;
   Transports joined = joinAll(2, kLimit);
   fake::fakeNcclSetLate(1);
   void *kernel = fake::fakeCudaHold(nullptr);

@@ -77,6 +77,11 @@ void holdByGraph(Communicator communicator, cuda::Stream stream) {
   (void)cuGraphRetainUserObject(graph, object, 1, cuda::kGraphUserObjectMove);
 }
 
+// As NCCL waits for both, for ever.
+bool mayEnd(Communicator communicator) {
+  return *communicator->graphs == 0 && (state().stopped < 0 || state().stopped == communicator->rank);
+}
+
 bool isFinalizing(Communicator communicator) { return communicator->isFinalized && *communicator->graphs > 0; }
 
 Code addMessage(Communicator communicator, const Message &message, DataType type, cuda::Stream stream) {
@@ -149,7 +154,8 @@ Code ncclGetUniqueId(UniqueId *id) {
 Code ncclCommInitRankConfig(Communicator *made, int ranks, UniqueId id, int rank, Config *config) {
   FAKE_ENTER(ncclCommInitRankConfig);
   cuda::DeviceOrdinal device = 0;
-  const bool isKnown = config->size == sizeof *config && config->magic == kConfigMagic && config->blocking == 0;
+  const bool isKnown =
+      config->size == sizeof *config && config->magic == kConfigMagic && config->blocking == 0 && config->maxCTAs > 0;
   if (!isKnown || cuCtxGetDevice(&device) != cuda::kSuccess)
     return kInvalidArgument;
   *made = makeCommunicator(std::string(id.internal, sizeof id.internal), rank, ranks, device, false);
@@ -202,14 +208,14 @@ Code ncclCommGetAsyncError(Communicator communicator, Code *error) {
 
 Code ncclCommAbort(Communicator communicator) {
   FAKE_ENTER_LIVE(ncclCommAbort);
-  waitUntil(lock, [&] { return *communicator->graphs == 0; }); // as NCCL does, for ever
+  waitUntil(lock, [&] { return mayEnd(communicator); });
   end(communicator);
   return kSuccess;
 }
 
 Code ncclCommDestroy(Communicator communicator) {
   FAKE_ENTER_LIVE(ncclCommDestroy);
-  waitUntil(lock, [&] { return *communicator->graphs == 0; });
+  waitUntil(lock, [&] { return mayEnd(communicator); });
   end(communicator);
   return kSuccess;
 }

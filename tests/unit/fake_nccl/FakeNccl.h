@@ -20,6 +20,8 @@ int fakeNcclCalls(const char *symbol);
 void fakeNcclFail(const char *symbol, int code, int skip);
 // The rank takes part in no operation from this one on: what it enqueues never begins.
 void fakeNcclDie(int rank, int operation);
+// The rank's process is stopped: it closes no connection, so communicators of others do not end. -1: nobody's is.
+void fakeNcclStop(int rank);
 // What the rank is told of failures meanwhile, from now on.
 void fakeNcclAsyncError(int rank, int code);
 // Whether operations are done when the stream comes to them, rather than when they were enqueued; streams of the

@@ -212,6 +212,7 @@ void fakeNcclReset() {
   state().errors.clear();
   state().isLate = false;
   state().awaited = 0;
+  state().stopped = -1;
 }
 
 int fakeNcclCalls(const char *symbol) {
@@ -228,6 +229,11 @@ void fakeNcclFail(const char *symbol, int code, int skip) {
 void fakeNcclDie(int rank, int operation) {
   Lock lock(state().mutex);
   state().deaths[rank] = operation;
+}
+
+void fakeNcclStop(int rank) {
+  Lock lock(state().mutex);
+  state().stopped = rank;
 }
 
 void fakeNcclAsyncError(int rank, int code) {

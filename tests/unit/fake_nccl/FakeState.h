@@ -86,6 +86,7 @@ struct State {
   std::map<int, nccl::Code> errors;
   bool isLate = false;
   int awaited = 0;
+  int stopped = -1; // rank
   int ids = 0;
 };
 
