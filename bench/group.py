@@ -8,7 +8,7 @@ A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways a
 docs/distributed.md. Teams that exchange heads are mixes from 4 GPUs on: --nproc-per-node=4 and causal,32k,zigzag,form=ulysses2+ring. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
 turns. Predicted, where the program is given: what `heddle ring plan` says of the form at the rate of one GPU (forward, without documents);
-links are 150,10 and GPUs h100 unless said otherwise. Rank 0 prints a row of a table for each case; the largest differences of all ranks'
+links are 150,10 (`heddle ring links` measures them) and GPUs h100 unless said otherwise. Rank 0 prints a row of a table for each case; the largest differences of all ranks'
 results from those of one GPU are in the last column.
 """
 import json
