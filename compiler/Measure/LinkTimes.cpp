@@ -4,11 +4,14 @@
 #include "compiler/Measure/LinkRank.h"
 #include "runtime/Core/ReadFile.h"
 #include "runtime/Distributed/Patience.h"
+#include "runtime/Distributed/RankPlaces.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <set>
 
 namespace heddle {
 namespace {
@@ -18,11 +21,12 @@ constexpr const char *kMeasure = "measure links: ";
 /// What one rank measures; all have the same in the end.
 Status measureAs(LinkRank &rank, const std::vector<int64_t> &sizes, LinkTimes &times) {
   const DeviceInfo &own = rank.device().info();
-  HEDDLE_ASSIGN(const std::vector<std::string> gpus, rank.gather(own.pciBusId + " " + own.identity.deviceName));
-  for (const std::string &gpu : gpus) {
-    const size_t blank = std::min(gpu.find(' '), gpu.size() - 1);
-    times.gpus.push_back({gpu.substr(blank + 1), gpu.substr(0, blank)});
-  }
+  const auto ofAll = [&](const std::string &mine) { return rank.gather(mine); };
+  HEDDLE_ASSIGN(const std::vector<std::string> names, ofAll(own.identity.deviceName));
+  HEDDLE_ASSIGN(const std::vector<std::string> places, ofAll(own.pciBusId));
+  HEDDLE_ASSIGN(const std::vector<std::string> machines, ofAll(machineName()));
+  for (size_t gpu = 0; gpu < names.size(); ++gpu)
+    times.gpus.push_back({names[gpu], places[gpu], machines[gpu]});
   for (int64_t bytes : sizes) {
     HEDDLE_ASSIGN(const double us, rank.measure(bytes));
     times.samples.push_back({bytes, us});
@@ -139,6 +143,26 @@ void fitLinks(LinkTimes &times) {
     latency = 0; // larger messages took no longer than rounding and noise
   times.latencyUs = latency;
   times.gbps = xx / (xy - latency * x) * 1e-3;
+}
+
+LinkRecord recordOf(const LinkTimes &times) {
+  std::set<std::string> names, machines;
+  for (const LinkGpu &gpu : times.gpus)
+    names.insert(gpu.name), machines.insert(gpu.machine);
+  LinkRecord record;
+  for (const std::string &name : names)
+    record.deviceName += (record.deviceName.empty() ? "" : ", ") + name;
+  record.ranks = int64_t(times.gpus.size());
+  record.hosts = int64_t(machines.size());
+  record.gbps = times.gbps;
+  record.latencyUs = times.latencyUs;
+  for (const LinkSample &sample : times.samples) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%lld:%.1f", static_cast<long long>(sample.bytes), sample.us);
+    record.messages += (record.messages.empty() ? "" : " ") + std::string(text);
+  }
+  record.nccl = times.nccl;
+  return record;
 }
 
 Result<LinkTimes> measureLinks(const std::vector<int64_t> &sizes) {

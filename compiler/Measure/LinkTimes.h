@@ -3,6 +3,7 @@
 // anything is timed.
 #pragma once
 
+#include "runtime/Core/LinkRecord.h"
 #include "runtime/Core/Status.h"
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace heddle {
 
 struct LinkGpu {
-  std::string name, pci;
+  std::string name, pci, machine; ///< the same in all containers of a machine
 };
 
 struct LinkSample {
@@ -30,6 +31,9 @@ struct LinkTimes {
 /// The least sum of squares of relative errors; latency is not negative, and at most 15 sixteenths of the largest
 /// message's time, or there is none. One sample has none.
 void fitLinks(LinkTimes &times);
+
+/// As a store keeps them.
+LinkRecord recordOf(const LinkTimes &times);
 
 /// Messages of each of `sizes`, on all GPUs that the driver sees, a thread each. unavailable: fewer than two GPUs, no
 /// NCCL, no room; internal: what came is not what was sent.

@@ -34,6 +34,7 @@ Json countsJson(const StoreCounts &counts) {
   json["winners"] = counts.winners;
   json["trials"] = counts.trials;
   json["devices"] = counts.devices;
+  json["links"] = counts.links;
   json["names"] = counts.names;
   return json;
 }
@@ -41,7 +42,7 @@ Json countsJson(const StoreCounts &counts) {
 std::string countsText(const StoreCounts &counts) {
   return counted(counts.kernels, "kernel") + ", " + counted(counts.winners, "winner") + ", " +
          counted(counts.trials, "trial") + ", " + counted(counts.devices, "device") + ", " +
-         counted(counts.names, "name");
+         (counts.links ? counted(counts.links, "link") + ", " : "") + counted(counts.names, "name");
 }
 
 std::string padded(std::string text, size_t width) {

@@ -19,6 +19,7 @@ struct LinksOptions {
   int64_t mostMib = 1024;
   std::optional<int32_t> rank, ranks;
   std::string meet;
+  DatabaseOptions database;
   bool json = false;
 };
 
@@ -61,7 +62,12 @@ void printText(const LinkTimes &times) {
   for (const LinkSample &sample : times.samples)
     std::cout << std::setw(10) << sample.bytes / kMib << std::fixed << std::setprecision(1) << std::setw(14)
               << sample.us << std::setw(15) << sample.gbps() << '\n';
-  std::cout << "for heddle ring plan: --links=" << linksWord(times) << '\n';
+  std::cout << "for heddle ring plan, which finds them in the database: --links=" << linksWord(times) << '\n';
+}
+
+Status keep(const LinksOptions &options, const LinkTimes &times) {
+  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
+  return store.recordLinks(recordOf(times));
 }
 
 int runLinks(const LinksOptions &options) {
@@ -81,7 +87,7 @@ int runLinks(const LinksOptions &options) {
     printJson(linksJson(*times));
   else
     printText(*times);
-  return Ok;
+  return finish(keep(options, *times));
 }
 
 } // namespace
@@ -101,6 +107,7 @@ Action addRingLinks(CLI::App &command) {
   rank->needs(ranks)->needs(meet);
   ranks->needs(rank);
   meet->needs(rank);
+  options->database.add(command);
   addJsonOption(command, options->json);
   return [options] { return runLinks(*options); };
 }

@@ -1,11 +1,11 @@
 // Plans one attention call whose sequence lies on many ranks: the layout, what ranks send each other, predicted times.
 // Needs no GPU, but for the rates of links.
-#include "codegen/Target/GpuModel.h"
 #include "compiler/Tools/CountJson.h"
 #include "compiler/Tools/Messages.h"
 #include "compiler/Tools/Options.h"
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/RingLinks.h"
+#include "compiler/Tools/RingRateOptions.h"
 #include "compiler/Tools/Verb.h"
 #include "compiler/Views/RingPlan.h"
 #include "dialect/Geometry/NamedLayout.h"
@@ -27,55 +27,11 @@ struct RingOptions {
   SizeOptions sizes;
   OriginOption origin;
   int64_t ranks = 0, seqlen = 0, batch = 1, heads = 1, headDim = 128;
-  std::optional<int64_t> kvHeads, valueDim, stripe, limit, host;
-  std::string dtype = dtypeName(kDefaultDType), layout = "auto", links, hostLinks, gpu = kGpuOfRates, output;
-  std::optional<double> rate;
-  double efficiency = kKernelEfficiency, launchUs = kLaunchUs;
+  std::optional<int64_t> kvHeads, valueDim, stripe, limit;
+  std::string dtype = dtypeName(kDefaultDType), layout = "auto", output;
+  RingRateOptions rates;
   bool backward = false, allRanks = false, json = false;
 };
-
-/// "50" or "50,10": GB/s, and microseconds.
-std::optional<std::pair<double, double>> parseLinks(const std::string &text) {
-  char *end = nullptr;
-  const double rate = std::strtod(text.c_str(), &end);
-  double latency = 0;
-  if (*end == ',' && end[1])
-    latency = std::strtod(end + 1, &end);
-  const bool isRead = !text.empty() && *end == '\0' && rate >= 1e-3 && rate <= 1e6 && latency >= 0 && latency <= 1e6;
-  return isRead ? std::optional(std::pair(rate, latency)) : std::nullopt;
-}
-
-CLI::Validator linkRates() {
-  auto check = [](std::string &text) {
-    return parseLinks(text) ? std::string()
-                            : "expected GB/s each way from 0.001 to 1e6, and microseconds of a message behind a comma, "
-                              "such as 50,10, got '" +
-                                  text + "'";
-  };
-  return CLI::Validator(check, "", "GBPS[,US]");
-}
-
-Status setRates(const RingOptions &options, views::RingRequest &request) {
-  RingRates &rates = request.call.rates;
-  std::tie(rates.linkGBps, rates.latencyUs) = *parseLinks(options.links);
-  if (options.host) {
-    rates.hostRanks = *options.host;
-    std::tie(rates.hostGBps, rates.hostLatencyUs) = *parseLinks(options.hostLinks);
-  }
-  HEDDLE_ASSIGN(const GpuModel *gpu, findGpuModel(options.gpu));
-  rates.launchUs = options.launchUs;
-  const double sheet = gpu->matrixTflops(request.call.dtype), assumed = sheet * options.efficiency;
-  rates.setKernels(*gpu, options.rate.value_or(assumed), assumed);
-  if (options.rate) {
-    request.rateNote = "as given";
-    return {};
-  }
-  char note[96];
-  std::snprintf(note, sizeof note, "assumed: %.3g%% of the %.4g of %s", options.efficiency * 100, sheet,
-                std::string(gpu->fullName).c_str());
-  request.rateNote = note;
-  return {};
-}
 
 Result<views::RingRequest> requestOf(const RingOptions &options, const PatternFile &file) {
   views::RingRequest request;
@@ -101,7 +57,7 @@ Result<views::RingRequest> requestOf(const RingOptions &options, const PatternFi
   request.ranks = options.ranks;
   request.layout = options.layout;
   request.stripe = options.stripe;
-  HEDDLE_TRY(setRates(options, request));
+  HEDDLE_TRY(options.rates.set(file, request));
   return request;
 }
 
@@ -244,6 +200,8 @@ Json ringJson(const PatternFile &file, const views::RingRequest &request, const 
           {"balance", balance ? Json(*balance) : Json()},
           {"rates",
            {{"tflops", rates.tflops},
+            {"kernels_from", request.rateNote},
+            {"links_from", request.linkNote.empty() ? "as given" : request.linkNote},
             {"link_gbps", rates.linkGBps},
             {"latency_us", rates.latencyUs},
             {"host_ranks", rates.hostRanks},
@@ -322,31 +280,7 @@ Action addRingPlan(CLI::App &command) {
       ->check(oneOf("layout", layouts));
   addCount(command, "--stripe", options->stripe, "N", "Rows of a stripe of the striped layout [128 or more]")
       ->check(CLI::Range(int64_t(1), kFarthestPosition));
-  addValue(command, "--links", options->links, "GBPS[,US]",
-           "1e9 bytes per second that a rank sends, and receives, and microseconds of a message [0]")
-      ->required()
-      ->check(linkRates());
-  CLI::Option *host = addCount(command, "--host", options->host, "P",
-                               "Ranks of a host, consecutive ones, whose links are --host-links [all links are alike]");
-  host->check(CLI::Range(int64_t(1), kMostRanks));
-  CLI::Option *hostLinks = addValue(command, "--host-links", options->hostLinks, "GBPS[,US]",
-                                    "As --links, between ranks of a host; --links are those beyond it then");
-  hostLinks->check(linkRates())->needs(host);
-  host->needs(hostLinks);
-  addValue(command, "--rate", options->rate, "TFLOPS",
-           "Rate of kernels on kept pairs [--efficiency of the data sheet of --gpu]")
-      ->check(realBetween(1e-3, 1e6));
-  addValue(command, "--gpu", options->gpu, "NAME", "GPU of the rate, of memory and of the number of processors")
-      ->capture_default_str()
-      ->check(gpuName());
-  addValue(command, "--efficiency", options->efficiency, "SHARE",
-           "Share of its matrix rate that kernels are assumed to reach")
-      ->capture_default_str()
-      ->check(realBetween(0.01, 1));
-  addValue(command, "--launch", options->launchUs, "US",
-           "Microseconds that a launch of a plan takes behind a rank's first one, beside what it computes")
-      ->capture_default_str()
-      ->check(realBetween(0, 1e6));
+  options->rates.add(command, kMostRanks);
   addCount(command, "--limit", options->limit, "N",
            "Kept pairs of a layout are unknown beyond so many evaluations of closed forms [2^19]")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));

@@ -12,16 +12,11 @@ namespace {
 /// Pairs that are tried one by one for the rate of one winner.
 constexpr int64_t kMostTried = int64_t(1) << 26;
 
-bool isOnGpu(const Winner &winner, const std::string &gpu) {
-  const Result<const GpuModel *> model = findGpuModel(winner.deviceName);
-  return model && std::string((*model)->name) == gpu;
-}
-
 bool isAsked(const Winner &winner, const std::string &digest, const TunedQuestion &question) {
   const bool is16Bit = winner.dtype == DType::bf16 || winner.dtype == DType::fp16;
   return winner.isTuned && winner.medianUs > 0 && winner.pattern == digest && is16Bit &&
          winner.kind == (question.isBackward ? "backward" : "forward") && winner.headDim == question.headDim &&
-         winner.valueDim == question.valueDim && isOnGpu(winner, question.gpu);
+         winner.valueDim == question.valueDim && isOnGpu(winner.deviceName, question.gpu);
 }
 
 /// None: its masks read tensors, of which only a digest is stored.
@@ -53,6 +48,11 @@ std::optional<double> pairsOf(const PatternFile &file, const ProblemShape &shape
 }
 
 } // namespace
+
+bool isOnGpu(const std::string &deviceName, const std::string &gpu) {
+  const Result<const GpuModel *> model = findGpuModel(deviceName);
+  return model && std::string((*model)->name) == gpu;
+}
 
 std::optional<TunedRate> tunedRate(const TunedWinners &tuned, const TunedQuestion &question) {
   const Result<std::string> digest = question.file.digest();

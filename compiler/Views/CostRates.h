@@ -30,6 +30,9 @@ struct TunedQuestion {
   std::string gpu;      ///< GpuModel::name
 };
 
+/// Whether a driver's name of a GPU is that of a model (GpuModel::name).
+bool isOnGpu(const std::string &deviceName, const std::string &gpu);
+
 /// None: no tuned winner of 16-bit elements is of the pattern, the head dims and the GPU, or none whose pairs can be counted.
 std::optional<TunedRate> tunedRate(const TunedWinners &tuned, const TunedQuestion &question);
 

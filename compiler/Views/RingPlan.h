@@ -18,6 +18,7 @@ struct RingRequest {
       "auto"; ///< a name of namedLayout(), or auto: chooseLayout() of those of equal lengths by the time of their rings and mixes
   std::optional<int64_t> stripe; ///< rows; as defaultStripe()
   std::string rateNote = {};     ///< where the kernel rate is from
+  std::string linkNote = {};     ///< where rates of links are from; empty: as given
   std::function<void(double share)> progress = {};
 };
 

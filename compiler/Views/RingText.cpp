@@ -109,7 +109,8 @@ private:
                       linkWords(rates.linkGBps, rates.latencyUs) +
                       (rates.hostRanks ? ", within a host of " + counted(rates.hostRanks, "rank") + " " +
                                              linkWords(rates.hostGBps, rates.hostLatencyUs)
-                                       : ""));
+                                       : "") +
+                      (request.linkNote.empty() ? "" : " (" + request.linkNote + ")"));
     for (const RingScheme &scheme : ring.times.schemes)
       line("predicted", schemeWords(scheme));
     if (ring.times.best)

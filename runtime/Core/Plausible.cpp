@@ -68,4 +68,14 @@ std::string wrongNumbers(const Trial &trial) { return wrongNumbers(trial, trial.
 
 std::string wrongNumbers(const Winner &winner) { return inField("median_us", orTime(winner.medianUs)); }
 
+std::string wrongNumbers(const LinkRecord &links) {
+  auto within = [](const char *field, const char *expected, double number, double least, double most) {
+    return isWithin(number, least, most) ? std::string() : inField(field, got(expected, number));
+  };
+  return firstOf(within("gbps", "0.001 to 1e6", links.gbps, kLeastLinkGbps, kMostOfLinks),
+                 within("latency_us", "0 to 1e6", links.latencyUs, 0, kMostOfLinks),
+                 within("ranks", "2 or more", double(links.ranks), 2, kMostOfLinks),
+                 within("hosts", "1 to as many as ranks", double(links.hosts), 1, double(links.ranks)));
+}
+
 } // namespace heddle

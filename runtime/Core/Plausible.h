@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/LinkRecord.h"
 
 #include <string>
 #include <string_view>
@@ -10,7 +11,8 @@
 namespace heddle {
 
 inline constexpr double kLeastLaunchUs = 0.1; // two events of a GPU with nothing between them are further apart
-inline constexpr double kDaySeconds = 86400;  // no launch and no compilation is waited for so long
+inline constexpr double kLeastLinkGbps = 1e-3, kMostOfLinks = 1e6; // GB/s each way, and us of a message
+inline constexpr double kDaySeconds = 86400;                       // no launch and no compilation is waited for so long
 
 // The largest error that a result of the kind can have and still be right, whatever the sizes of the call: gradients of
 // arguments are sums over all pairs, other results over one row or column of them. An empty kind: of any.
@@ -27,5 +29,8 @@ std::string wrongNumbers(const TrialNumbers &numbers, std::string_view outcome, 
 std::string wrongNumbers(const Trial &trial);
 // A winner that was not measured has no time.
 std::string wrongNumbers(const Winner &winner);
+
+// Of 1e-3 to 1e6 GB/s, 0 to 1e6 us, two ranks or more.
+std::string wrongNumbers(const LinkRecord &links);
 
 } // namespace heddle

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 namespace heddle {
-namespace {
 
-std::string machine() {
+std::string machineName() {
   std::string bootId;
   if (std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), bootId) && !bootId.empty())
     return bootId;
@@ -19,9 +18,7 @@ std::string machine() {
   return name;
 }
 
-} // namespace
-
-std::string placeOf(const Device &device) { return device.info().pciBusId + " of " + machine(); }
+std::string placeOf(const Device &device) { return device.info().pciBusId + " of " + machineName(); }
 
 Status checkPlaces(Transport &transport, const std::string &place) {
   HEDDLE_ASSIGN(const std::vector<std::string> places, transport.gather(place));

@@ -7,6 +7,9 @@
 
 namespace heddle {
 
+// The machine's own: the same in all its containers, as long as it runs.
+std::string machineName();
+
 // Names the GPU among those of all machines: "00000000:1b:00.0 of <the machine>". The same in all containers of one
 // machine, as long as it runs.
 std::string placeOf(const Device &device);

@@ -10,12 +10,12 @@
 namespace heddle {
 
 struct StoreCounts {
-  int64_t kernels = 0, winners = 0, trials = 0, devices = 0, names = 0;
-  int64_t total() const { return kernels + winners + trials + devices + names; }
+  int64_t kernels = 0, winners = 0, trials = 0, devices = 0, links = 0, names = 0;
+  int64_t total() const { return kernels + winners + trials + devices + links + names; }
 };
 
 // Which rows an export takes. A list that is empty accepts everything; conditions combine with "and". Kernels
-// go with the winners that name them, names with their patterns, devices with the winners and trials of theirs.
+// go with the winners that name them, names with their patterns, devices with the winners and trials of theirs, links with their devices.
 struct RowFilter {
   std::vector<std::string> patterns; // digests
   std::vector<std::string> kinds, archs, deviceNames, generators;

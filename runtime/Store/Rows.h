@@ -4,6 +4,7 @@
 
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/LinkRecord.h"
 #include "runtime/Core/Plausible.h"
 #include "runtime/Store/Sqlite.h"
 
@@ -37,6 +38,10 @@ template <> struct Table<Trial> {
 template <> struct Table<DeviceRecord> {
   static constexpr const char *name = "devices";
   static std::vector<std::string> extras() { return {"device_key", "checksum"}; }
+};
+template <> struct Table<LinkRecord> {
+  static constexpr const char *name = "links";
+  static std::vector<std::string> extras() { return {"link_key", "checksum"}; }
 };
 template <> struct Table<NameRecord> {
   static constexpr const char *name = "names";
@@ -112,7 +117,7 @@ template <class T> std::string selectSql() {
 // What is wrong with the numbers of a row, behind the row's name in a message; empty if nothing is.
 template <class T> std::string wrongNumbersOf(const T &row) {
   std::string wrong;
-  if constexpr (std::is_same_v<T, Winner> || std::is_same_v<T, Trial>)
+  if constexpr (std::is_same_v<T, Winner> || std::is_same_v<T, Trial> || std::is_same_v<T, LinkRecord>)
     wrong = wrongNumbers(row);
   return wrong.empty() ? wrong : ": " + wrong;
 }

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/LinkRecord.h"
 #include "runtime/Core/Status.h"
 #include "runtime/Store/Exchange.h"
 #include "runtime/Store/StoreWait.h"
@@ -114,12 +115,15 @@ public:
   Result<std::vector<Trial>> trials(const std::string &sessionKey) const;
 
   Status recordDevice(const DeviceRecord &device);
+  // Replaces what was measured of as many ranks on as many hosts with such GPUs.
+  Status recordLinks(const LinkRecord &links);
 
   Result<std::vector<KernelSummary>> kernels() const;
   Result<std::vector<Winner>> winners() const;
   Result<std::vector<Trial>> allTrials() const;
   Result<std::vector<NameRecord>> names() const;
   Result<std::vector<DeviceRecord>> devices() const;
+  Result<std::vector<LinkRecord>> links() const; // by device, hosts, ranks
   Result<StoreCounts> counts() const;
 
   // SQLite's own check, every row of every table read whole, all checksums and keys, plans that parse, winners with
@@ -130,7 +134,7 @@ public:
   // Adds everything of the files at `paths` (opened read-only, with `options` otherwise) in one transaction: all
   // of them or, where one cannot be read whole, nothing; one report for each. Of two tuned winners of one key, so
   // of one problem, the faster stays, a tuned one before an untuned one; of two trials of one configuration, two
-  // devices and two names the newer. What the merged file holds depends neither on order nor on grouping, and merging
+  // devices, two links and two names the newer. What the merged file holds depends neither on order nor on grouping, and merging
   // again changes nothing. The other files stay as they are. invalidArgument if a file is given twice or is this one.
   Result<std::vector<MergeReport>> merge(const std::vector<std::string> &paths, const StoreOptions &options = {});
   // What merging each of the files by itself into the one at `into`, which need not exist, would do; the same

@@ -40,6 +40,11 @@ Result<std::vector<DeviceRecord>> Store::devices() const {
   return impl->readAll<DeviceRecord>("ORDER BY device_name, device_key");
 }
 
+Result<std::vector<LinkRecord>> Store::links() const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return impl->readAll<LinkRecord>("ORDER BY device_name, hosts, ranks, link_key");
+}
+
 Result<StoreCounts> Store::counts() const {
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction snapshot, impl->beginReading());

@@ -39,12 +39,13 @@ struct Store::Impl {
   Result<StoreCounts> readCounts();
 
   // What happens to the row of the same key. `publish` keeps a kernel, and a tuned winner against an untuned one;
-  // `replace` keeps nothing. Trials, devices and names are always replaced.
+  // `replace` keeps nothing. Trials, devices, links and names are always replaced.
   enum class OnConflict { publish, replace };
   Status addKernel(const KernelRecord &record, OnConflict rule);
   Status addWinner(const Winner &winner, OnConflict rule);
   Status addTrial(const Trial &trial);
   Status addDevice(const DeviceRecord &device);
+  Status addLinks(const LinkRecord &links);
   Status addName(const NameRecord &name);
 
   // The rows of T's table that `rest` of the statement asks for, each checked against its checksum (promise 4).
@@ -66,7 +67,7 @@ struct Store::Impl {
 // changed column of somebody else's would act where rows are written and read.
 
 // Goes up with every change of schema.sql.
-constexpr int64_t kStoreVersion = 4;
+constexpr int64_t kStoreVersion = 5;
 
 // Makes the schema in an empty file, in one transaction; does nothing if there is one. Many processes may do so at
 // once.

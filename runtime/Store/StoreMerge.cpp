@@ -50,6 +50,7 @@ Result<std::map<std::string, KernelFacts>> readKernelFacts(sqlite::Database &dat
 std::string keyOf(const Winner &winner) { return fieldDigest(static_cast<const WinnerKey &>(winner)); }
 std::string keyOf(const Trial &trial) { return Trial::sessionKey(trial) + trial.configDigest; }
 std::string keyOf(const DeviceRecord &device) { return fieldDigest(static_cast<const DeviceIdentity &>(device)); }
+std::string keyOf(const LinkRecord &links) { return fieldDigest(static_cast<const LinkKey &>(links)); }
 std::string keyOf(const NameRecord &name) { return name.name; }
 
 bool isSameFile(const std::string &a, const std::string &b) {
@@ -130,7 +131,7 @@ struct Store::Merger {
   bool writes;
   const RowFilter *filter; // null: everything
   MergeReport report;
-  std::set<std::string> devices = {}, patterns = {}; // of the winners and trials that are meant
+  std::set<std::string> devices = {}, deviceNames = {}, patterns = {}; // of the winners and trials that are meant
 
   Status run() {
     HEDDLE_ASSIGN(std::vector<Winner> winners,
@@ -143,6 +144,7 @@ struct Store::Merger {
     if (!filter || filter->hasTrials)
       HEDDLE_TRY(mergeTrials());
     HEDDLE_TRY(mergeDevices());
+    HEDDLE_TRY(mergeLinks());
     return mergeNames();
   }
 
@@ -151,6 +153,7 @@ private:
 
   void note(const WinnerKey &key) {
     devices.insert(fieldDigest(static_cast<const DeviceIdentity &>(key)));
+    deviceNames.insert(key.deviceName);
     patterns.insert(key.pattern);
   }
 
@@ -248,6 +251,16 @@ private:
       if ((!filter || devices.count(keyOf(device))) &&
           takes(device, find(ours, keyOf(device)), &StoreCounts::devices) && writes)
         HEDDLE_TRY(into->addDevice(device));
+    return {};
+  }
+
+  Status mergeLinks() {
+    HEDDLE_ASSIGN(std::vector<LinkRecord> all, from.readAll<LinkRecord>("ORDER BY link_key"));
+    HEDDLE_ASSIGN(auto ours, rowsOfTarget<LinkRecord>());
+    for (const LinkRecord &links : all)
+      if ((!filter || deviceNames.count(links.deviceName)) &&
+          takes(links, find(ours, keyOf(links)), &StoreCounts::links) && writes)
+        HEDDLE_TRY(into->addLinks(links));
     return {};
   }
 

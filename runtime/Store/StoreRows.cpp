@@ -78,6 +78,7 @@ Result<StoreCounts> Store::Impl::readCounts() {
   HEDDLE_ASSIGN(counts.winners, database.queryInteger("SELECT count(*) FROM winners"));
   HEDDLE_ASSIGN(counts.trials, database.queryInteger("SELECT count(*) FROM trials"));
   HEDDLE_ASSIGN(counts.devices, database.queryInteger("SELECT count(*) FROM devices"));
+  HEDDLE_ASSIGN(counts.links, database.queryInteger("SELECT count(*) FROM links"));
   HEDDLE_ASSIGN(counts.names, database.queryInteger("SELECT count(*) FROM names"));
   return counts;
 }
@@ -105,6 +106,12 @@ Status Store::Impl::addTrial(const Trial &given) {
 Status Store::Impl::addDevice(const DeviceRecord &device) {
   return insertRow(database, "(device_key) DO UPDATE SET " + sqlite::updateList<DeviceRecord>(),
                    fieldDigest(static_cast<const DeviceIdentity &>(device)), device);
+}
+
+Status Store::Impl::addLinks(const LinkRecord &given) {
+  const LinkRecord links = sqlite::asStored(given);
+  return insertRow(database, "(link_key) DO UPDATE SET " + sqlite::updateList<LinkRecord>(),
+                   fieldDigest(static_cast<const LinkKey &>(links)), links);
 }
 
 Status Store::Impl::addName(const NameRecord &name) {
@@ -187,6 +194,15 @@ Status Store::recordDevice(const DeviceRecord &device) {
   std::lock_guard<std::mutex> lock(impl->mutex);
   HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting(Impl::Commit::inLog));
   HEDDLE_TRY(impl->addDevice(stamped(device)));
+  return transaction.commit();
+}
+
+Status Store::recordLinks(const LinkRecord &links) {
+  if (const std::string wrong = wrongNumbers(links); !wrong.empty())
+    return Status::invalidArgument("record links of '" + links.deviceName + "': " + wrong);
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  HEDDLE_ASSIGN(sqlite::Transaction transaction, impl->beginWriting());
+  HEDDLE_TRY(impl->addLinks(stamped(links)));
   return transaction.commit();
 }
 

@@ -34,6 +34,11 @@ std::string wrongWith(const DeviceRecord &device, const std::string &key) {
   return otherKey("device_key", key, fieldDigest(static_cast<const DeviceIdentity &>(device)));
 }
 
+std::string wrongWith(const LinkRecord &links, const std::string &key) {
+  const std::string other = otherKey("link_key", key, fieldDigest(static_cast<const LinkKey &>(links)));
+  return other.empty() ? wrongNumbers(links) : other;
+}
+
 std::string wrongWith(const NameRecord &name, const std::string &) {
   return name.name.empty() || name.pattern.empty()
              ? "expected a name and a pattern digest, got '" + name.name + "' and '" + name.pattern + "'"
@@ -54,6 +59,7 @@ struct Store::Verifier {
     HEDDLE_TRY(checkKernels());
     HEDDLE_TRY(checkTable<Trial>());
     HEDDLE_TRY(checkTable<DeviceRecord>());
+    HEDDLE_TRY(checkTable<LinkRecord>());
     HEDDLE_TRY(checkTable<NameRecord>());
     return checkOrphans();
   }

@@ -113,6 +113,19 @@ CREATE TABLE devices (
   checksum TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE links (
+  link_key TEXT PRIMARY KEY NOT NULL, -- digest of the first three columns
+  device_name TEXT NOT NULL,
+  ranks INTEGER NOT NULL,
+  hosts INTEGER NOT NULL,
+  gbps REAL NOT NULL,
+  latency_us REAL NOT NULL,
+  messages TEXT NOT NULL,
+  nccl TEXT NOT NULL,
+  created_unix INTEGER NOT NULL,
+  checksum TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE names (
   name TEXT PRIMARY KEY NOT NULL,
   pattern TEXT NOT NULL,

@@ -1,5 +1,6 @@
 // Rates of attention from the winners of a database: which winner is taken, what its rate is, and what is said of what is missing.
 #include "compiler/Views/CostPlan.h"
+#include "compiler/Views/RingRates.h"
 
 #include <doctest/doctest.h>
 
@@ -121,4 +122,39 @@ TEST_CASE("a plan takes rates of the database, and marks what that lacks with wh
   CHECK(spec.rate.isGuess);
   CHECK(spec.rate.note.find("not in k.db, meanwhile assumed: no rate of heddle kernels") == 0);
   CHECK(spec.rate.advice.find("on a100 run heddle tune causal --heads=8") == 0);
+}
+
+TEST_CASE(
+    "kernels of a call over ranks are as fast as the winner whose rows keep most nearly as many keys as the whole") {
+  const auto file = load("causal");
+  const MeasuredRates measured = {{"k.db", {winnerOf(*file, 1024, 20), winnerOf(*file, 8192, 900)}}, {}};
+  RingRequest request;
+  request.call.heads = 4, request.call.kvHeads = 4;
+  request.sizes.heads = 4, request.sizes.seqlenQ = request.sizes.seqlenK = 8192;
+  const auto rate = kernelRate(measured, *file, request, "h200");
+  REQUIRE(rate);
+  CHECK(rate->tflops == doctest::Approx(rateOf(8192, 900)));
+  request.sizes.seqlenQ = request.sizes.seqlenK = 1024;
+  CHECK(kernelRate(measured, *file, request, "h200")->tflops == doctest::Approx(rateOf(1024, 20)));
+  CHECK(!kernelRate(measured, *file, request, "h100"));
+  request.call.dtype = DType::e4m3;
+  CHECK(!kernelRate(measured, *file, request, "h200"));
+}
+
+TEST_CASE("links are those of such GPUs, within a host or between hosts, of the number of ranks that is nearest") {
+  auto links = [](const char *name, int64_t ranks, int64_t hosts) {
+    LinkRecord record;
+    record.deviceName = name, record.ranks = ranks, record.hosts = hosts, record.nccl = "2.28.9";
+    return record;
+  };
+  const MeasuredRates measured = {{},
+                                  {links("NVIDIA H200", 2, 1), links("NVIDIA H200", 8, 1), links("NVIDIA H200", 16, 2),
+                                   links("NVIDIA A100-SXM4-80GB", 4, 1)}};
+  auto ranksOf = [&](LinkSpan span, int64_t ranks) { return nearestLinks(measured, "h200", span, ranks)->ranks; };
+  CHECK(ranksOf(LinkSpan::inHost, 3) == 2);
+  CHECK(ranksOf(LinkSpan::inHost, 64) == 8);
+  CHECK(ranksOf(LinkSpan::betweenHosts, 2) == 16);
+  CHECK(ranksOf(LinkSpan::any, 64) == 16);
+  CHECK(!nearestLinks(measured, "h100", LinkSpan::any, 2));
+  CHECK(wordsOf(measured.links[2]) == "16 x NVIDIA H200 on 2 hosts, NCCL 2.28.9");
 }

@@ -56,6 +56,14 @@ TEST_CASE("each GPU is a rank and every size is measured") {
   REQUIRE(times.samples.size() == 2);
   for (const LinkSample &sample : times.samples)
     CHECK(sample.us > 0);
+  const LinkRecord record = recordOf(times);
+  CHECK(record.deviceName == "Fake GPU");
+  CHECK(record.ranks == 3);
+  CHECK(record.hosts == 1);
+  CHECK(record.gbps == times.gbps);
+  CHECK(record.latencyUs == times.latencyUs);
+  CHECK(record.messages.find("1048576:") == 0);
+  CHECK(record.messages.find(" 20971520:") != std::string::npos);
   CHECK(fake::fakeCudaLiveAllocations() == 0);
   CHECK(fake::fakeNcclLive() == 0);
 }

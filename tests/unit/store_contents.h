@@ -37,7 +37,7 @@ inline std::string contentsOf(const Store &store, bool withUnreferencedKernels =
   std::string text;
   for (const auto &lines : {linesOf("kernel", kernels), linesOf("winner", require(store.winners())),
                             linesOf("trial", require(store.allTrials())), linesOf("device", require(store.devices())),
-                            linesOf("name", require(store.names()))})
+                            linesOf("links", require(store.links())), linesOf("name", require(store.names()))})
     for (const std::string &line : lines)
       text += line + "\n";
   return text;
@@ -89,6 +89,15 @@ public:
     record.createdUnix = 100 + below(2);
     return record;
   }
+  LinkRecord links() {
+    LinkRecord record;
+    record.deviceName = device().deviceName;
+    record.ranks = 2 + below(2), record.hosts = 1 + below(2);
+    record.gbps = double(100 + below(3)), record.latencyUs = double(below(20));
+    record.messages = "1048576:10.0", record.nccl = "2.28.9";
+    record.createdUnix = 100 + below(2);
+    return record;
+  }
   NameRecord name() {
     return {below(2) ? "causal" : "window", "pattern-" + std::to_string(below(2)), below(2) ? "left" : "",
             100 + below(2)};
@@ -110,6 +119,8 @@ inline void makeRandomStore(const std::string &path, uint32_t seed) {
     require(store.recordTrial(rows.trial()));
   for (int64_t i = rows.below(3); i > 0; --i)
     require(store.recordDevice(rows.deviceRecord()));
+  for (int64_t i = rows.below(3); i > 0; --i)
+    require(store.recordLinks(rows.links()));
   for (int64_t i = rows.below(3); i > 0; --i)
     require(store.setName(rows.name()));
   require(store.finalise());

@@ -74,7 +74,8 @@ std::vector<std::string> lookups(const Store &store) {
 }
 
 std::vector<std::string> listings(const Store &store) {
-  return {rowsText(store.winners()), rowsText(store.allTrials()), rowsText(store.devices()), rowsText(store.names())};
+  return {rowsText(store.winners()), rowsText(store.allTrials()), rowsText(store.devices()), rowsText(store.links()),
+          rowsText(store.names())};
 }
 
 bool isSilentlyOther(const std::vector<std::string> &now, const std::vector<std::string> &before) {

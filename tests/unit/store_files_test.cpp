@@ -192,6 +192,7 @@ TEST_CASE("verify reads every row of every table, and says which is wrong") {
     DeviceRecord device;
     static_cast<DeviceIdentity &>(device) = someDevice();
     REQUIRE(store.recordDevice(device).isOk());
+    REQUIRE(store.recordLinks(someLinks()).isOk());
     REQUIRE(store.setName({"first", "pattern-a", "", 1}).isOk());
     REQUIRE(store.setName({"second", "pattern-a", "", 1}).isOk());
     REQUIRE(store.finalise().isOk());
@@ -211,6 +212,9 @@ TEST_CASE("verify reads every row of every table, and says which is wrong") {
       {"UPDATE trials SET median_us = 1.0 WHERE rowid = 2", "trials, row 2: checksum is "},
       {"UPDATE trials SET config_digest = '" + no + "' WHERE rowid = 2", "trials, row 2: checksum is "},
       {"UPDATE devices SET l2_bytes = 7", "devices, row 1: checksum is "},
+      {"UPDATE links SET gbps = 7.0", "links, row 1: checksum is "},
+      {"UPDATE links SET gbps = 0.0", "links, row 1: gbps: expected 0.001 to 1e6, got 0"},
+      {"UPDATE links SET ranks = 4", "links, row 1: link_key is "},
       {"UPDATE names SET pattern = 'pattern-b' WHERE name = 'second'", "names, row 2: checksum is "},
       {"UPDATE kernels SET needs_checksum = '" + no + "'",
        "kernels, row 1: store '" + path + "': kernel k1 does not match its checksum"},

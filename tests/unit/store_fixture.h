@@ -34,6 +34,14 @@ inline KernelFamily someFamily(const std::string &pattern = "pattern-a") {
   return family;
 }
 
+inline LinkRecord someLinks() {
+  LinkRecord links;
+  links.deviceName = "Some GPU", links.ranks = 2, links.hosts = 1;
+  links.gbps = 311, links.latencyUs = 12.5;
+  links.messages = "1048576:15.9", links.nccl = "2.28.9";
+  links.createdUnix = 100;
+  return links;
+}
 inline DeviceIdentity someDevice() { return {"Some GPU", "sm_90", 132, 140}; }
 
 inline KernelRecord someKernel(const std::string &content, const std::string &pattern = "pattern-a",

@@ -88,7 +88,7 @@ TEST_CASE("[1] killed while a store is made: reading finds nothing, and whoever 
   ScratchFolder folder;
   const std::string path = folder / "a.db", other = folder / "b.db";
   makeStore(other);
-  const std::string sql = schemaOf(other) + "; PRAGMA application_id = 1751475300; PRAGMA user_version = 4";
+  const std::string sql = schemaOf(other) + "; PRAGMA application_id = 1751475300; PRAGMA user_version = 5";
   killWithin(path, sql);
   REQUIRE(std::filesystem::file_size(path) > 0);
   const Status empty = Store::open(path).status();

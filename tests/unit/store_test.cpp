@@ -68,6 +68,7 @@ TEST_CASE("the schema has exactly the columns of the field lists") {
   CHECK(tableColumns<Winner>(path) == sqlite::columnList<Winner>());
   CHECK(tableColumns<Trial>(path) == sqlite::columnList<Trial>());
   CHECK(tableColumns<DeviceRecord>(path) == sqlite::columnList<DeviceRecord>());
+  CHECK(tableColumns<LinkRecord>(path) == sqlite::columnList<LinkRecord>());
   CHECK(tableColumns<NameRecord>(path) == sqlite::columnList<NameRecord>());
 }
 
@@ -268,6 +269,34 @@ TEST_CASE("listings leave out the code and count the winners") {
   CHECK(kernels[0].winnerCount == 2);
   CHECK(store.winners()->size() == 2);
   CHECK(store.devices()->at(0).l2Bytes == 50 << 20);
+}
+
+TEST_CASE("links of as many ranks on as many hosts with such GPUs are those that were measured last") {
+  ScratchFolder folder;
+  Store store = openStore(folder / "a.db", writing());
+  LinkRecord links = someLinks();
+  require(store.recordLinks(links));
+  links.gbps = 300, links.createdUnix = 200;
+  require(store.recordLinks(links));
+  links.hosts = 2, links.gbps = 40;
+  require(store.recordLinks(links));
+  const std::vector<LinkRecord> all = *store.links();
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].gbps == 300);
+  CHECK(all[1].gbps == 40);
+  CHECK(store.counts()->links == 2);
+  CHECK(openStore(folder / "a.db", {}).verify()->problems.empty());
+  for (auto [ranks, hosts, gbps, latency, said] : {std::tuple(1, 1, 100.0, 5.0, "ranks: expected 2 or more, got 1"),
+                                                   {2, 3, 100.0, 5.0, "hosts: expected 1 to as many as ranks, got 3"},
+                                                   {2, 1, 0.0, 5.0, "gbps: expected 0.001 to 1e6, got 0"},
+                                                   {2, 1, std::nan(""), 5.0, "gbps: expected 0.001 to 1e6, got "},
+                                                   {2, 1, 100.0, -1.0, "latency_us: expected 0 to 1e6, got -1"}}) {
+    links.ranks = ranks, links.hosts = hosts, links.gbps = gbps, links.latencyUs = latency;
+    const Status refused = store.recordLinks(links);
+    CHECK(refused.code() == StatusCode::invalidArgument);
+    CHECK_MESSAGE(refused.message().find(said) != std::string::npos, refused.message());
+  }
+  CHECK(store.links()->size() == 2);
 }
 
 TEST_CASE("prune drops what is old, of other generators, or unreferenced, and only counts in a dry run") {

@@ -5,7 +5,7 @@
 // time of its own, in which every call takes a microsecond, so that what is measured does not depend on the machine.
 // Environment, for whole programs: HEDDLE_FAKE_CUDA_FAIL="cuInit=100,cuMemAlloc_v2=2@5" (after 5 good calls; in the
 // place of a code, crash takes the process down, hang never returns, scribble flips a bit amid every allocation), HEDDLE_FAKE_CUDA_HANGS (a file that is made by who hangs),
-// HEDDLE_FAKE_CUDA_DEVICES (default 2), HEDDLE_FAKE_CUDA_ARCH (default 90), HEDDLE_FAKE_CUDA_THREADS (of a block,
+// HEDDLE_FAKE_CUDA_DEVICES (default 2), HEDDLE_FAKE_CUDA_NAME (default Fake GPU), HEDDLE_FAKE_CUDA_ARCH (default 90), HEDDLE_FAKE_CUDA_THREADS (of a block,
 // default 512), HEDDLE_FAKE_CUDA_PARAMS (a file that gets the parameters of each launch in the place of those of the
 // last one).
 #ifndef HEDDLE_TESTS_UNIT_FAKE_CUDA_FAKECUDA_H

@@ -125,7 +125,8 @@ Code cuDeviceGetCount(int *count) {
 
 Code cuDeviceGetName(char *name, int bytes, DeviceOrdinal device) {
   FAKE_ENTER(cuDeviceGetName);
-  std::strncpy(name, "Fake GPU", size_t(bytes));
+  const char *given = std::getenv("HEDDLE_FAKE_CUDA_NAME");
+  std::strncpy(name, given ? given : "Fake GPU", size_t(bytes));
   return device < state().deviceCount ? kSuccess : kInvalidDevice;
 }
 

@@ -39,7 +39,7 @@ class Database:
             if os.path.exists(path + suffix):
                 os.remove(path + suffix)
         self.file = sqlite3.connect(path)
-        self.file.executescript(open(SCHEMA).read() + "PRAGMA application_id = 0x68656464; PRAGMA user_version = 4;")
+        self.file.executescript(open(SCHEMA).read() + "PRAGMA application_id = 0x68656464; PRAGMA user_version = 5;")
 
     def insert(self, table, row, extras={}):
         row = {**extras, **row, "checksum": digest(row)}
