@@ -8,6 +8,7 @@
 #include "Decode/decode_pieces.cuh"
 #include "Decode/page_ring.cuh"
 #include "Decode/row_states.cuh"
+#include "Decode/tall_sums.cuh"
 
 namespace heddle {
 
@@ -81,8 +82,11 @@ template <class K> struct SlotStates {
 
   DEV static int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalf + pair * decode::kPairBytes; }
   DEV static int32_t endOffset(int32_t half) {
-    return pairOffset(half, K::kValuePairs) + ptx::rereadThreadIndex() / 32 * decode::kEndBytes;
+    return ownEndOffset(half) + ptx::rereadThreadIndex() / 32 * decode::kEndBytes;
   }
+  DEV static int32_t ownEndOffset(int32_t half) {
+    return pairOffset(half, K::kValuePairs);
+  } // of the warp whose rows they are
   DEV char *at(int32_t state, int32_t offset) const { return first + (state * slotBytes + offset); }
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
     ptx::loadGlobal16(at(state, offset), values);
@@ -195,29 +199,34 @@ template <class K> DEV void storeRowsOfWarp(const SlotStates<K> &to, const RowSt
   storePairs(to, 0, rows, half);
 #pragma unroll
   for (int warp = 0; warp < K::kWarps; ++warp)
-    to.store8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + warp * decode::kEndBytes + lanePlace(8),
-              rows.rowMax[0][half], rows.sum[0][half]);
+    to.store8(0, SlotStates<K>::ownEndOffset(half) + warp * decode::kEndBytes + lanePlace(8), rows.rowMax[0][half],
+              rows.sum[0][half]);
+}
+template <class K> DEV void storeRowsOfWarp(const TallSums<K> &to, const RowState<K> &rows, int half) {
+  storePairs(to, 0, rows, half);
+  to.store8(0, lanePlace(8), rows.rowMax[0][half], rows.sum[0][half]);
 }
 
 // `rows` become the sum of the state before and them: what addNext makes of shares. A lane finds what it left there itself;
 // nothing is before the first.
-template <class K> DEV void addRowsBefore(RowState<K> &rows, int half, const SlotStates<K> &from, bool isFirst) {
+template <class States, class K> DEV void addRowsBefore(RowState<K> &rows, int half, const States &from, bool isFirst) {
   constexpr int kPairsAtOnce = 2;
-  float end[2], before[4];
-  from.load8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + lanePlace(8), end);
-  const float sum = isFirst ? 0.f : end[1];
-  const NextWeights weights(isFirst ? kNoRowMax : end[0], rows.rowMax[0][half]);
+  float end[2] = {kNoRowMax, 0.f}, before[4] = {};
+  if (!isFirst)
+    from.load8(0, States::ownEndOffset(half) + lanePlace(8), end);
+  const NextWeights weights(end[0], rows.rowMax[0][half]);
   rows.rowMax[0][half] = weights.whole;
-  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, sum * weights.before);
+  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, end[1] * weights.before);
 #pragma unroll
   for (int pair = 0; pair < K::kValuePairs; ++pair) {
     if (pair % kPairsAtOnce == 0)
       __syncwarp(); // more of them on their way would take registers that there are not
-    from.load16(0, SlotStates<K>::pairOffset(half, pair) + lanePlace(16), before);
+    if (!isFirst)
+      from.load16(0, States::pairOffset(half, pair) + lanePlace(16), before);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       float &value = rows.out[0][2 * pair + e / 2][2 * half + e % 2];
-      value = fmaf(value, weights.next, (isFirst ? 0.f : before[e]) * weights.before);
+      value = fmaf(value, weights.next, before[e] * weights.before);
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "Forward/key_products.cuh"
 #include "Decode/packed_rows.cuh"
+#include "Decode/tall_sums.cuh"
 #include "Forward/key_tile.cuh"
 #include "Ptx/async_copy.cuh"
 #include "Ptx/memory.cuh"
@@ -58,12 +59,13 @@ template <class K> class UnitWalk : KeyWalk<K> {
 
 public:
   DEV UnitWalk(const Context<K> &context, const Unit<K> &unit)
-      : Walk(context, unit.span()), share(unit), isTall(unit.isTall) {
+      : Walk(context, unit.span()), share(unit), areTall(unit.isTall) {
     this->enter(unit.variant);
     if (share.isGroup())
       range = share.range(), at.tile = range.begin;
   }
 
+  DEV bool isTall() const { return areTall; }
   // How many tiles are the work from `first` on, kNoTile: all that are left.
   DEV int32_t tilesOf(int32_t first, int32_t work) const {
     return work == kNoTile ? kNoTile : tilesBefore(first + work) - tilesBefore(first);
@@ -102,7 +104,7 @@ public:
 private:
   DEV int32_t tilesBefore(int32_t work) const {
     constexpr uint32_t kTallWork = decode::tallWork(K::kWarps);
-    return isTall ? (work + kTallWork - 1) / kTallWork : work;
+    return areTall ? (work + kTallWork - 1) / kTallWork : work;
   }
 
   // findRange() without tiles that others walk.
@@ -119,7 +121,7 @@ private:
   }
 
   const KeyShare<K> share;
-  const bool isTall;
+  const bool areTall; // the rows
 };
 
 // The upper 64 bits of a product.
@@ -219,8 +221,10 @@ private:
     ask(ofComing, coming);
     meanwhile();
     ptx::commitCopies();
+    if (kTallStages < K::kStages && walk.isTall())
+      ptx::commitCopies(); // that of a slot which is not there
 #pragma unroll 1
-    for (int i = 0; i + 1 < K::kStages; ++i)
+    for (int i = 0; i + 1 < stages(); ++i)
       refill();
   }
 
@@ -229,16 +233,17 @@ public:
   // all warps use a slot. Else a warp refills its own slices before it waits, so no slot is empty meanwhile.
   template <bool IsTall> DEV KeyTile advance() {
     if constexpr (IsTall) {
-      ptx::waitCopies<K::kStages - 2>();
+      ptx::waitCopies<kTallStages - 2>();
       __syncthreads();
       refill();
+      return pending[K::kStages - kTallStages];
     } else {
       __syncwarp();
       refill();
       ptx::waitCopies<K::kStages - 1>();
       __syncwarp();
+      return pending[0];
     }
-    return pending[0];
   }
 
   // Where all warps use all slices, but each waits for its own alone until another barrier: behind one after which nobody uses
@@ -264,10 +269,11 @@ private:
   DEV void refill() {
     followUp(pending, coming);
     load(slot, ofComing, coming);
-    slot = slot + 1 == K::kStages ? 0 : slot + 1;
+    slot = slot + 1 == stages() ? 0 : slot + 1;
     coming = next();
     ask(ofComing, coming);
   }
+  DEV int stages() const { return kTallStages < K::kStages && walk.isTall() ? kTallStages : K::kStages; }
   DEV KeyTile next() { return left-- > 0 ? walk.next() : KeyTile::none(); }
 
   // Which rows of a tile this lane copies parts of: page and place in it.
@@ -322,6 +328,8 @@ private:
     Keys::load(keySlots + into * K::kSmemStageBytesK + warp * K::kKeySliceBytes, key, isPresent);
     Values::load(valueSlots + into * K::kSmemStageBytesV + warp * K::kValueSliceBytes, value, isPresent);
   }
+
+  static constexpr int kTallStages = TallShape<K>::kStages;
 
   const Params &p;
   const int32_t *pages;

@@ -21,6 +21,7 @@ template <class K> class PartEnds {
 
   static constexpr bool kHasRoom = 2 * ThreadSums<K, true>::kHalfBytes <= SliceWords<K>::kOffset;
   using Sums = ThreadSums<K, kHasRoom>;
+  static constexpr bool kHasTallSums = TallShape<K>::kHasSums;
 
 public:
   DEV PartEnds(const ParamsOf<K> &p, const Unit<K> &unit, const Run &run, uint32_t shared)
@@ -73,7 +74,7 @@ public:
     const int32_t group = ptx::rereadThreadIndex() / 32, number = Run::teamOf(part);
     const Run run = parkedRun();
     const bool isOwn = run.hasTeam(number), endsTeam = run.endsTeam(part);
-    SlotStates<K> to = slots().ofSum(endsTeam && run.isWhole(), group);
+    SlotStates<K> to = slots().ofSum(endsTeam, group);
     if (!isOwn)
       to = partOf(run, part, group);
     else if (endsTeam && !run.isWhole())
@@ -83,8 +84,16 @@ public:
     for (int half = 0; half < 2; ++half) {
       if (half == 1 && !unit.hasUpperHalf(group))
         return;
+      if (kHasTallSums && isOwn) {
+        const TallSums<K> team(queries - K::kSmemQ, group, half);
+        addRowsBefore(rows, half, team, run.beginsTeam(part));
+        if (!endsTeam) {
+          storeRowsOfWarp(team, rows, half);
+          continue;
+        }
+      }
 #pragma unroll 1
-      for (int32_t level = 0; level < sums; ++level)
+      for (int32_t level = kHasTallSums; level < sums; ++level)
         addRowsBefore(rows, half, slots().ofSum(level, group), level == 0 ? run.beginsTeam(part) : number == 0);
       storeRowsOfWarp(to, rows, half);
     }
