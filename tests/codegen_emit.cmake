@@ -51,7 +51,7 @@ if(TARGET heddle_compiler AND TARGET heddle_oracle)
     target_sources(host_kernels_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/HostLaunch.cpp)
     heddle_use_pch(host_kernels_test pattern_test)
     set_tests_properties(unit.host_kernels PROPERTIES TIMEOUT 3600 COST 300) # it begins first: it takes longest
-    foreach(topic paged_cpu paged_kernel cluster_kernel paged_parts decode_invariant_kernel cascade_kernel quantize_kernel quantize_key_major)
+    foreach(topic paged_cpu paged_kernel cluster_kernel paged_parts decode_invariant_kernel team_kernel cascade_kernel quantize_kernel quantize_key_major)
       heddle_add_unit_test(${topic} heddle_pattern_test_support heddle_cpu_session heddle_oracle)
       target_sources(${topic}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/support/HostLaunch.cpp)
       heddle_use_pch(${topic}_test pattern_test)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Config/KernelRequest.h"
 #include "codegen/Skeletons/Decode/DecodeConfig.h"
+#include "codegen/Skeletons/Decode/TeamLaunch.h"
 #include "codegen/Skeletons/Decode/decode_layout.cuh"
 #include "codegen/Skeletons/Shared/Family.h"
 #include "codegen/Skeletons/Shared/Registry.h"
@@ -23,8 +24,18 @@ class PortableDecodeInvariant final : public Sibling<KindBase::decodeInvariant, 
 public:
   PortableDecodeInvariant() : Sibling("portable_decode_invariant") {}
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
+  std::string traits(const KernelRequest &request, const KernelConfig &config) const override {
+    return Sibling::traits(request, config) +
+           (hasTeamKernel(request) ? teamTraits(request, DecodeConfig(ofOther(config))) : "");
+  }
 
 protected:
+  std::vector<KernelEntry> entries(const KernelRequest &request) const override {
+    std::vector<KernelEntry> all = Sibling::entries(request);
+    if (hasTeamKernel(request))
+      all.push_back(teamEntry());
+    return all;
+  }
   Status checkRequest(const KernelRequest &request) const override;
 };
 
@@ -60,6 +71,8 @@ LaunchPlan PortableDecodeInvariant::planLaunch(const KernelRequest &request, con
   plan.regions.back().bytes = launch.grid[0] * slots * slotBytes;
   launch.appendI64(slots);
   launch.appendI64(slotBytes);
+  if (hasTeamKernel(request))
+    appendTeamLaunch(plan, request, config);
   return plan;
 }
 

@@ -6,16 +6,21 @@
 
 namespace heddle {
 
-// Every stride-th key tile of a unit.
-template <class K> class StridedWalk : KeyWalk<K> {
+// As steps of a walk: every stride-th tile.
+struct EvenSteps {
+  int32_t stride;
+
+  DEV int32_t next() const { return stride; }
+};
+
+// Some of the key tiles of a unit: steps.next() says how many there are until the next one.
+template <class K, class Steps = EvenSteps> class StridedWalk : KeyWalk<K> {
   using Walk = KeyWalk<K>;
   using Columns = KeyColumns<typename K::Pattern, K::kBlockN>;
   using Walk::at, Walk::range, Walk::context, Walk::describe;
 
 public:
-  DEV StridedWalk(const Context<K> &context, RowSpan rows) : Walk(context, rows), ahead(0), stride(1) {
-    this->enter(0);
-  }
+  DEV StridedWalk(const Context<K> &context, RowSpan rows) : Walk(context, rows), ahead(0) { this->enter(0); }
 
   // All tiles. Call first.
   DEV int32_t count() {
@@ -33,7 +38,13 @@ public:
     } while (from < end);
     return tiles;
   }
-  DEV void take(int32_t first, int32_t every) { ahead = first, stride = every; }
+  // Of the unit, behind count() where there are any.
+  DEV int32_t firstTile() const { return at.tile; }
+  DEV void take(int32_t first, int32_t every) { ahead = first, steps = {every}; }
+  DEV void take(const Steps &own) {
+    steps = own;
+    ahead = steps.next();
+  }
 
   DEV KeyTile next() {
 #pragma unroll 1
@@ -41,7 +52,7 @@ public:
       const int32_t left = range.end - at.tile;
       if (ahead < left) {
         at.tile += ahead;
-        ahead = stride;
+        ahead = steps.next();
         return describe(at.tile);
       }
       ahead -= left;
@@ -52,7 +63,8 @@ public:
   }
 
 private:
-  int32_t ahead, stride; // tiles until the next one, and from then on
+  int32_t ahead; // tiles until the next one
+  Steps steps;
 };
 
 // Where the rows lie that a warp copies of a tile: a lane finds one key of the slice, and tells the lanes that copy its row.
@@ -116,18 +128,18 @@ template <class K> struct GuessedTile {
   SliceRows<K> rows;
   int32_t firstKey; // negative: there is none
 
-  DEV GuessedTile(const ParamsOf<K> &p, int32_t sequence, int32_t kvHead) : rows(p, sequence, kvHead) {
+  DEV GuessedTile(const ParamsOf<K> &p, int32_t sequence, int32_t kvHead, int32_t tile = blockIdx.x)
+      : rows(p, sequence, kvHead) {
     const bool isKnown = !K::kCheckPages && !p.kvIndptr; // behind the length there may be no entries that may be read
-    firstKey = isKnown ? static_cast<int32_t>(blockIdx.x) * K::kBlockN : -1;
+    firstKey = isKnown ? tile * K::kBlockN : -1;
     rows.ask(max(firstKey, 0), isKnown ? p.pageSize * p.maxPages : 0);
   }
 };
 
-template <class K> class ClusterRing {
+template <class K, class Walk = StridedWalk<K>> class ClusterRing {
 public:
   // `arePassing`: keys leave the L2 before what else is there. `guess` is located.
-  DEV ClusterRing(const GuessedTile<K> &guess, int32_t keys, const StridedWalk<K> &walk, bool arePassing,
-                  uint32_t shared)
+  DEV ClusterRing(const GuessedTile<K> &guess, int32_t keys, const Walk &walk, bool arePassing, uint32_t shared)
       : keys(keys), walk(walk), rows(guess.rows), arePassing(arePassing), slot(0) {
     keySlots = shared + K::kSmemK + SliceRows<K>::warp() * K::kKeySliceBytes;
     valueSlots = shared + K::kSmemV + SliceRows<K>::warp() * K::kValueSliceBytes;
@@ -216,7 +228,7 @@ private:
 
   const int32_t keys;
   uint32_t keySlots, valueSlots; // of the warp
-  StridedWalk<K> walk;
+  Walk walk;
   KeyTile pending[K::kStages], coming;
   SliceRows<K> rows; // of the tile that comes
   bool isLocated;

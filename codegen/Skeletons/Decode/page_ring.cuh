@@ -14,6 +14,11 @@
 
 namespace heddle {
 
+// Nothing is waited for.
+struct AllThere {
+  DEV void operator()() const {}
+};
+
 // What a warp copies of a tile.
 template <class Traits> struct KeySlices : Traits {
   static constexpr int kSliceKeys = Traits::kChunkN;

@@ -10,8 +10,12 @@
 #include "Decode/invariant_parts.cuh"
 #include "Decode/portable_decode.cuh"
 #include "Decode/slice_rows.cuh"
+#include "Decode/team_decode.cuh"
 
 namespace heddle {
+
+// What warps tell each other of a tile lies in the last bytes of where rows of q of other groups would be.
+template <class K> constexpr int kWordsOffset = K::kWarps * decode::kRows * K::kSmemRowBytesQK - SliceWords<K>::kBytes;
 
 // What becomes of the parts of one unit that a block has. All threads of the block call everything together. Which parts these
 // are is parked, behind a barrier, where the block's second words were, which nobody looks at any more.
@@ -19,7 +23,8 @@ template <class K> class PartEnds {
   using Run = BlockParts<K>;
   static_assert(K::kWarps * 8 + sizeof(Run) <= kParkedWord * 8, "before what else is parked");
 
-  static constexpr bool kHasRoom = 2 * ThreadSums<K, true>::kHalfBytes <= SliceWords<K>::kOffset;
+  static_assert(kWordsOffset<K> >= decode::kRows * K::kSmemRowBytesQK, "behind the rows that the warps read last");
+  static constexpr bool kHasRoom = 2 * ThreadSums<K, true>::kHalfBytes <= kWordsOffset<K>;
   using Sums = ThreadSums<K, kHasRoom>;
   static constexpr bool kHasTallSums = TallShape<K>::kHasSums;
 
@@ -84,6 +89,7 @@ public:
     for (int half = 0; half < 2; ++half) {
       if (half == 1 && !unit.hasUpperHalf(group))
         return;
+      rows.sum[0][half] = sumInFirstLane(rows.sum[0][half]);
       if (kHasTallSums && isOwn) {
         const TallSums<K> team(queries - K::kSmemQ, group, half);
         addRowsBefore(rows, half, team, run.beginsTeam(part));
@@ -169,7 +175,7 @@ private:
   DEV void addSink(ColumnShare<K> &share, int32_t group, int32_t half) const {
     if constexpr (K::Pattern::kHasSink) {
       float rowMax, sum;
-      findSink(rowMax, sum, p, unit, group, half);
+      findSink(rowMax, sum, p, unit, group * decode::kRows + rowOfLane(half));
       const float none[K::kPairsOfWarp][4] = {};
       addNext(share, rowMax, sum, none);
     }
@@ -252,7 +258,7 @@ DEV void computeParts(const ParamsOf<K> &p, const Line<K> &line, int32_t number,
           clearRows(rows);
         });
   } else {
-    const SliceWords<K> words(shared);
+    const SliceWords<K> words(shared + K::kSmemQ + kWordsOffset<K>);
     SharedRows<K> rows;
     ColumnShare<K> team[2];
     rows.clear();

@@ -80,6 +80,12 @@ DEV void addSliceInOrder(RowState<K> &rows, const PageRing<K> &ring, const typen
                                    ring.valuesOfSlice(slice) + laneOffsetRowsFirst(K::kSmemRowBytesV));
 }
 
+// Where a part ends, the first lane of a row has its sum.
+DEV float sumInFirstLane(float lanePart) {
+  const float sum = quadSum(lanePart);
+  return ptx::rereadThreadIndex() % 4 == 0 ? sum : 0.f;
+}
+
 // 16 rows that all warps have: the warp's columns of them, and of each row what all know.
 template <class K> struct SharedRows {
   float out[K::kPairsOfWarp][2][4]; // as products leave them
@@ -97,7 +103,7 @@ template <class K> struct SharedRows {
   }
   // Rows 8 half and on.
   DEV void give(ColumnShare<K> &share, int half) const {
-    share.rowMax = rowMax[half], share.sum = sum[half];
+    share.rowMax = rowMax[half], share.sum = sumInFirstLane(sum[half]);
 #pragma unroll
     for (int i = 0; i < K::kPairsOfWarp; ++i)
 #pragma unroll
@@ -106,20 +112,17 @@ template <class K> struct SharedRows {
   }
 };
 
-// What warps tell each other of their slices of a tile, in the last bytes of where rows of q of other groups would be: the
+// What warps tell each other of their slices of a tile: the
 // largest score of each row, then weights and their sums. A barrier lies between what is stored and what is loaded of it.
 template <class K> class SliceWords {
   static constexpr int kWeightBytes = K::kChunkSteps * 16 * 32, kSliceBytes = kWeightBytes + 8 * 32;
   static constexpr int kLargestBytes = decode::kRows * K::kWarps * 4;
-  static constexpr int kGroupBytes = decode::kRows * K::kSmemRowBytesQK;
   const uint32_t largest, slices;
 
 public:
-  static constexpr int kOffset = K::kWarps * kGroupBytes - kLargestBytes - K::kWarps * kSliceBytes;
-  static_assert(kOffset >= kGroupBytes, "behind the rows that the warps read last");
+  static constexpr int kBytes = kLargestBytes + K::kWarps * kSliceBytes;
 
-  DEV explicit SliceWords(uint32_t shared)
-      : largest(shared + K::kSmemQ + kOffset), slices(shared + K::kSmemQ + kOffset + kLargestBytes) {}
+  DEV explicit SliceWords(uint32_t address) : largest(address), slices(address + kLargestBytes) {}
 
   DEV void storeLargest(int32_t slice, const float (&ofRow)[2]) const {
     if (ptx::rereadThreadIndex() % 4 == 0)
@@ -170,10 +173,12 @@ private:
   }
 };
 
-// A tile that exists, for rows that all warps have. All threads of the block call together.
-template <class K>
-DEV void addTileOfAll(SharedRows<K> &rows, const PageRing<K> &ring, const typename KeyProducts<K>::Query &query,
-                      const LaneScope<K> &lane, const KeyTile &tile, const SliceWords<K> &words, float dotScale) {
+// A tile that exists, for rows that all warps have. Values of the warp's slice are there behind beforeValues(). All threads of
+// the block call together.
+template <class K, class Ring, class BeforeValues = AllThere>
+DEV void addTileOfAll(SharedRows<K> &rows, const Ring &ring, const typename KeyProducts<K>::Query &query,
+                      const LaneScope<K> &lane, const KeyTile &tile, const SliceWords<K> &words, float dotScale,
+                      const BeforeValues &beforeValues = BeforeValues()) {
   const float scaleLog2 = K::Pattern::kHasScore ? kLog2OfE : dotScale;
   const int32_t warp = ptx::rereadThreadIndex() / 32;
   Scores<K> scores;
@@ -203,6 +208,7 @@ DEV void addTileOfAll(SharedRows<K> &rows, const PageRing<K> &ring, const typena
   moves = __any_sync(kWholeWarp, moves);
   sliceWeights<K>(probabilities, sum, scores, own, scaleLog2);
   words.storeWeights(warp, probabilities, sum);
+  beforeValues();
   __syncthreads();
 #pragma unroll
   for (int slice = 0; slice < K::kWarps; ++slice) {

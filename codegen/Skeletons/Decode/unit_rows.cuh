@@ -32,9 +32,8 @@ template <class K> constexpr float kSinkHeadroom = K::kLargestExponent >= 127 ? 
 
 // A key of this score without a value, -inf: none, as the state of a row.
 template <class K>
-DEV void findSink(float &rowMax, float &sum, const ParamsOf<K> &p, const Unit<K> &unit, int32_t group, int32_t half) {
-  const float sink =
-      K::Pattern::sink(unit.sequence.context(p, PackedRow(unit, group * decode::kRows + rowOfLane(half)).head));
+DEV void findSink(float &rowMax, float &sum, const ParamsOf<K> &p, const Unit<K> &unit, int32_t row) {
+  const float sink = K::Pattern::sink(unit.sequence.context(p, PackedRow(unit, row).head));
   const bool isKey = sink != -INFINITY;
   rowMax = isKey ? sink * kLog2OfE - kSinkHeadroom<K> : kNoRowMax;
   sum = isKey && threadIdx.x % 4 == 0 ? exp2f(kSinkHeadroom<K>) : 0.f;
@@ -47,7 +46,7 @@ DEV void startFromSinks(RowState<K> &rows, const ParamsOf<K> &p, const Unit<K> &
     return;
 #pragma unroll
   for (int half = 0; half < 2; ++half)
-    findSink(rows.rowMax[0][half], rows.sum[0][half], p, unit, group, half);
+    findSink(rows.rowMax[0][half], rows.sum[0][half], p, unit, group * decode::kRows + rowOfLane(half));
 }
 
 // The warp's columns of 8 rows, each of which begins at `to` in its lanes; `scale` is that of values.

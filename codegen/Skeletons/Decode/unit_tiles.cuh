@@ -7,10 +7,6 @@
 
 namespace heddle {
 
-struct AllThere {
-  DEV void operator()() const {}
-};
-
 // One slice of a tile for the 16 rows of this warp. Its values are there behind beforeValues().
 template <class K, class Ring, class BeforeValues = AllThere>
 DEV void addSlice(RowState<K> &rows, const Ring &ring, const typename KeyProducts<K>::Query &query,

@@ -13,8 +13,9 @@ template <int Registers> DEV void shrinkRegisters() {
 // The object stays in memory from here on.
 template <class T> DEV void keepInMemory(T &object) { asm volatile("" ::"l"(&object) : "memory"); }
 
-// The pointer is computed by here, not where it is used.
+// It is computed by here, not where it is used.
 template <class T> DEV void keepHere(T *&pointer) { asm volatile("" : "+l"(pointer)); }
+DEV void keepHere(float &number) { asm volatile("" : "+f"(number)); }
 
 // Waits until the block has that many free registers.
 template <int Registers> DEV void growRegisters() {

@@ -44,7 +44,7 @@ public:
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override {
     return of().planLaunch(request, ofOther(config));
   }
-  std::string traits(const KernelRequest &request, const KernelConfig &config) const final {
+  std::string traits(const KernelRequest &request, const KernelConfig &config) const override {
     return of().traits(request, ofOther(config));
   }
 

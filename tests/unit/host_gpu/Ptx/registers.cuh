@@ -6,6 +6,7 @@ namespace ptx {
 
 template <class T> void keepInMemory(T &) {}
 template <class T> void keepHere(T *&) {}
+inline void keepHere(float &) {}
 template <int Registers> void shrinkRegisters() {}
 template <int Registers> void growRegisters() {}
 
