@@ -19,6 +19,7 @@ template <class K> struct BlockParts {
   using Places = PartPlaces<K>;
 
   int32_t first, end, begin, parts; // of the unit: the first one, and behind the last one
+  int32_t ownBegin, ownEnd;         // of teams that the block has all of
   int32_t base, origin;             // number of the unit's first tile, and of the part that numbers count from
   int32_t tileWork;                 // what a tile counts as
   int32_t blockOfUnit, blockOfFirstTeam, blockOfLastTeam;
@@ -30,6 +31,11 @@ template <class K> struct BlockParts {
   DEV int32_t firstOfTeam(int32_t team) const { return max(team * decode::kFanIn, begin); }
   DEV int32_t endOfTeam(int32_t team) const { return min((team + 1) * decode::kFanIn, parts); }
   DEV bool hasTeam(int32_t team) const { return firstOfTeam(team) >= first && endOfTeam(team) <= end; }
+  DEV bool isOwn(int32_t part) const { return part >= ownBegin && part < ownEnd; }
+  // The block has all of its team, and the part behind it.
+  DEV bool goesOn(int32_t part) const {
+    return part >= ownBegin && part + 1 < ownEnd && (part + 1) % decode::kFanIn != 0;
+  }
   DEV bool beginsTeam(int32_t part) const { return part % decode::kFanIn == 0 || part == begin; }
   DEV bool endsTeam(int32_t part) const { return part + 1 == endOfTeam(teamOf(part)); }
   // Of a team that the block has some parts of.
@@ -45,6 +51,8 @@ template <class K> struct BlockParts {
     parts = Places::partOf(base + line.visited - 1) + 1 - origin;
     first = partsBefore(dealt.first);
     end = dealt.end == dealt.tiles ? parts : min(parts, partsBefore(dealt.end));
+    ownBegin = hasTeam(teamOf(first)) ? first : (teamOf(first) + 1) * decode::kFanIn;
+    ownEnd = hasTeam(teamOf(end - 1)) ? end : teamOf(end - 1) * decode::kFanIn;
   }
   // The unit begins at `unitFirst` where work is dealt out. Of what is cut, whose first part is not the last one.
   DEV void findBlocks(int64_t unitFirst, int64_t quota) {
@@ -60,6 +68,11 @@ template <class K> struct BlockParts {
   }
   // In the walk of the unit.
   DEV int32_t tilesBefore(int32_t part) const { return max(Places::firstTile(origin + part) - base, 0); }
+  DEV int32_t tilesOf(int32_t part) const {
+    if (TallShape<K>::kHasSums && part > begin && origin + part < decode::kFirstParts)
+      return Places::kTiles;
+    return tilesBefore(part + 1) - tilesBefore(part);
+  }
   DEV int32_t workBefore(int32_t part) const { return tilesBefore(part) * tileWork; }
   DEV BlockWork work() const {
     if (isEmpty())
@@ -82,11 +95,8 @@ template <class K> struct SlotStates {
 
   DEV static int32_t pairOffset(int32_t half, int32_t pair) { return half * kHalf + pair * decode::kPairBytes; }
   DEV static int32_t endOffset(int32_t half) {
-    return ownEndOffset(half) + ptx::rereadThreadIndex() / 32 * decode::kEndBytes;
+    return pairOffset(half, K::kValuePairs) + ptx::rereadThreadIndex() / 32 * decode::kEndBytes;
   }
-  DEV static int32_t ownEndOffset(int32_t half) {
-    return pairOffset(half, K::kValuePairs);
-  } // of the warp whose rows they are
   DEV char *at(int32_t state, int32_t offset) const { return first + (state * slotBytes + offset); }
   DEV void load16(int32_t state, int32_t offset, float (&values)[4]) const {
     ptx::loadGlobal16(at(state, offset), values);
@@ -199,36 +209,68 @@ template <class K> DEV void storeRowsOfWarp(const SlotStates<K> &to, const RowSt
   storePairs(to, 0, rows, half);
 #pragma unroll
   for (int warp = 0; warp < K::kWarps; ++warp)
-    to.store8(0, SlotStates<K>::ownEndOffset(half) + warp * decode::kEndBytes + lanePlace(8), rows.rowMax[0][half],
-              rows.sum[0][half]);
-}
-template <class K> DEV void storeRowsOfWarp(const TallSums<K> &to, const RowState<K> &rows, int half) {
-  storePairs(to, 0, rows, half);
-  to.store8(0, lanePlace(8), rows.rowMax[0][half], rows.sum[0][half]);
+    to.store8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + warp * decode::kEndBytes + lanePlace(8),
+              rows.rowMax[0][half], rows.sum[0][half]);
 }
 
 // `rows` become the sum of the state before and them: what addNext makes of shares. A lane finds what it left there itself;
 // nothing is before the first.
-template <class States, class K> DEV void addRowsBefore(RowState<K> &rows, int half, const States &from, bool isFirst) {
-  constexpr int kPairsAtOnce = 2;
-  float end[2] = {kNoRowMax, 0.f}, before[4] = {};
-  if (!isFirst)
-    from.load8(0, States::ownEndOffset(half) + lanePlace(8), end);
-  const NextWeights weights(end[0], rows.rowMax[0][half]);
+template <class K> DEV void addRowsBefore(RowState<K> &rows, int half, const SlotStates<K> &from, bool isFirst) {
+  constexpr int kPairsAtOnce =
+      TallShape<K>::kHasSums ? 4 : 2; // on their way; patterns of several lattices lack registers
+  const bool skips = isFirst;
+  float end[2] = {}, before[4] = {};
+  if (!skips)
+    from.load8(0, SlotStates<K>::pairOffset(half, K::kValuePairs) + lanePlace(8), end);
+  const float sum = isFirst ? 0.f : end[1];
+  const NextWeights weights(isFirst ? kNoRowMax : end[0], rows.rowMax[0][half]);
   rows.rowMax[0][half] = weights.whole;
-  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, end[1] * weights.before);
+  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, sum * weights.before);
 #pragma unroll
   for (int pair = 0; pair < K::kValuePairs; ++pair) {
     if (pair % kPairsAtOnce == 0)
-      __syncwarp(); // more of them on their way would take registers that there are not
-    if (!isFirst)
-      from.load16(0, States::pairOffset(half, pair) + lanePlace(16), before);
+      __syncwarp();
+    if (!skips)
+      from.load16(0, SlotStates<K>::pairOffset(half, pair) + lanePlace(16), before);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       float &value = rows.out[0][2 * pair + e / 2][2 * half + e % 2];
-      value = fmaf(value, weights.next, before[e] * weights.before);
+      value = fmaf(value, weights.next, (isFirst ? 0.f : before[e]) * weights.before);
     }
   }
+}
+
+// The same with the sum of parts of the team before.
+template <class K> DEV void addTeamBefore(RowState<K> &rows, int half, const TallSums<K> &team, bool isFirst) {
+  float end[2] = {kNoRowMax, 0.f};
+  if (!isFirst)
+    team.loadEnd(end);
+  const NextWeights weights(end[0], rows.rowMax[0][half]);
+  rows.rowMax[0][half] = weights.whole;
+  rows.sum[0][half] = fmaf(rows.sum[0][half], weights.next, end[1] * weights.before);
+  const auto addPairs = [&](const auto &beforeOf) {
+#pragma unroll
+    for (int pair = 0; pair < K::kValuePairs; ++pair) {
+      float before[4];
+      beforeOf(pair, before);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float &value = rows.out[0][2 * pair + e / 2][2 * half + e % 2];
+        value = fmaf(value, weights.next, before[e]);
+      }
+    }
+  };
+  if (isFirst)
+    addPairs([](int, float (&before)[4]) { before[0] = before[1] = before[2] = before[3] = 0.f; });
+  else if (__all_sync(kWholeWarp, weights.before == 1.f))
+    addPairs([&](int pair, float (&before)[4]) { team.load(pair, before); });
+  else
+    addPairs([&](int pair, float (&before)[4]) {
+      team.load(pair, before);
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        before[e] *= weights.before;
+    });
 }
 
 } // namespace heddle

@@ -38,7 +38,7 @@ public:
   // How many of the block's tiles the part has; of the last one, kNoTile: whatever is left.
   DEV int32_t tilesOf(int32_t part) const {
     const Run run = parkedRun();
-    return part + 1 == run.end ? kNoTile : run.tilesBefore(part + 1) - run.tilesBefore(part);
+    return part + 1 == run.end ? kNoTile : run.tilesOf(part);
   }
 
   // Of a unit whose rows all warps have; `team`, `all`: sums of the parts before this one. A warp has its columns to the end.
@@ -76,33 +76,23 @@ public:
 
   // Of a tall unit, of which each warp has rows, which are of no further use.
   DEV void finishTall(int32_t part, RowState<K> &rows) const {
-    const int32_t group = ptx::rereadThreadIndex() / 32, number = Run::teamOf(part);
+    const int32_t group = ptx::rereadThreadIndex() / 32;
     const Run run = parkedRun();
-    const bool isOwn = run.hasTeam(number), endsTeam = run.endsTeam(part);
-    SlotStates<K> to = slots().ofSum(endsTeam, group);
-    if (!isOwn)
-      to = partOf(run, part, group);
-    else if (endsTeam && !run.isWhole())
-      to = slots().ofTeam(run.blockOfUnit, number, group);
-    const int32_t sums = !isOwn ? 0 : endsTeam && run.isWhole() ? 2 : 1; // that the part is added to
+    if (kHasTallSums && run.isOwn(part)) {
+      const bool goesOn = run.goesOn(part);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (half == 1 && !unit.hasUpperHalf(group))
-        return;
-      rows.sum[0][half] = sumInFirstLane(rows.sum[0][half]);
-      if (kHasTallSums && isOwn) {
-        const TallSums<K> team(queries - K::kSmemQ, group, half);
-        addRowsBefore(rows, half, team, run.beginsTeam(part));
-        if (!endsTeam) {
-          storeRowsOfWarp(team, rows, half);
-          continue;
+      for (int half = 0; half < 2; ++half)
+        if (half == 0 || unit.hasUpperHalf(group)) {
+          const TallSums<K> team(queries - K::kSmemQ, group, half);
+          rows.sum[0][half] = sumInFirstLane(rows.sum[0][half]);
+          addTeamBefore(rows, half, team, run.beginsTeam(part));
+          if (goesOn)
+            team.store(rows.out[0], rows.rowMax[0][half], rows.sum[0][half], half);
         }
-      }
-#pragma unroll 1
-      for (int32_t level = kHasTallSums; level < sums; ++level)
-        addRowsBefore(rows, half, slots().ofSum(level, group), level == 0 ? run.beginsTeam(part) : number == 0);
-      storeRowsOfWarp(to, rows, half);
+      if (goesOn)
+        return;
     }
+    leaveTall(run, part, group, rows);
   }
 
   // Behind the last part: says what is there, and writes results if nothing is missing. Each warp has columns of its own.
@@ -155,6 +145,28 @@ public:
   }
 
 private:
+  // In the workspace.
+  DEV void leaveTall(const Run &run, int32_t part, int32_t group, RowState<K> &rows) const {
+    const int32_t number = Run::teamOf(part);
+    const bool isOwn = run.hasTeam(number), endsTeam = run.endsTeam(part);
+    SlotStates<K> to = slots().ofSum(endsTeam, group);
+    if (!isOwn)
+      to = partOf(run, part, group);
+    else if (endsTeam && !run.isWhole())
+      to = slots().ofTeam(run.blockOfUnit, number, group);
+    const int32_t sums = !isOwn ? 0 : endsTeam && run.isWhole() ? 2 : 1; // that the part is added to
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (half == 1 && !unit.hasUpperHalf(group))
+        return;
+      rows.sum[0][half] = sumInFirstLane(rows.sum[0][half]);
+#pragma unroll 1
+      for (int32_t level = kHasTallSums; level < sums; ++level)
+        addRowsBefore(rows, half, slots().ofSum(level, group), level == 0 ? run.beginsTeam(part) : number == 0);
+      storeRowsOfWarp(to, rows, half);
+    }
+  }
+
   DEV Run parkedRun() const {
     Run run;
     unpark(parked, run);
@@ -247,9 +259,9 @@ DEV void computeParts(const ParamsOf<K> &p, const Line<K> &line, int32_t number,
         [&] {
           const KeyTile tile = ring.template advance<true>();
           if (tile.exists() && hasRows)
-#pragma unroll 1
-            for (int32_t slice = 0; slice < K::kWarps; ++slice)
-              addSliceInOrder(rows, ring, query, lane, tile, slice, p.scaleLog2);
+            addAllSlices(ring, query, lane, tile, p.scaleLog2, [&](const Scores<K> &scores, uint32_t values) {
+              addScoredInOrder(rows, scores, values, K::Pattern::kHasScore ? kLog2OfE : p.scaleLog2);
+            });
           return tile.exists();
         },
         [&](int32_t part) {

@@ -1,26 +1,16 @@
 // Slices of key tiles in the order of the keys, for rows whose bits must not depend on who shares a unit with them. A row's
 // maximum moves by its own scores alone, slice by slice; weights of a slice are summed before they are added to the row's. Two
-// ways to the same bits: a warp takes all slices for 16 rows of its own (addSliceInOrder), or each warp scores a slice for
+// ways to the same bits: a warp takes all slices for 16 rows of its own (addScoredInOrder), or each warp scores a slice for
 // 16 rows that all warps have, and all warps sum all slices, each for columns of its own (addTileOfAll).
 #pragma once
 
 #include "Decode/packed_mask.cuh"
 #include "Decode/page_ring.cuh"
 #include "Decode/row_states.cuh"
+#include "Decode/unit_tiles.cuh"
 #include "Forward/warp_weights.cuh"
 
 namespace heddle {
-
-// From the scores of a slice to what the pattern makes of them. `keys`: the slice.
-template <class K>
-DEV void scoreSlice(Scores<K> &scores, uint32_t keys, const typename KeyProducts<K>::Query &query,
-                    const LaneScope<K> &lane, const KeyTile &tile, int32_t slice, float dotScale) {
-  KeyProducts<K>::queryKey(scores, query, keys + laneOffsetColumnsFirst(K::kKeyRowBytes));
-  if constexpr (K::Pattern::kHasScore)
-    applyScores(scores, lane, tile, slice, dotScale);
-  if (tile.isMasked)
-    maskScores(scores, lane, tile, slice);
-}
 
 // Rounded by itself, whatever it is added to.
 DEV float product(float a, float b) { return fmaf(a, b, 0.f); }
@@ -52,32 +42,31 @@ DEV void sliceWeights(Probabilities<K> &probabilities, float (&sum)[2], const Sc
     }
 }
 
+// Of a slice of the warp's rows; slices follow each other.
 template <class K>
-DEV void addSliceInOrder(RowState<K> &rows, const PageRing<K> &ring, const typename KeyProducts<K>::Query &query,
-                         const LaneScope<K> &lane, const KeyTile &tile, int32_t slice, float dotScale) {
-  const float scaleLog2 = K::Pattern::kHasScore ? kLog2OfE : dotScale; // from scores to log2 units
-  Scores<K> scores;
+DEV void addScoredInOrder(RowState<K> &rows, const Scores<K> &scores, uint32_t values, float scaleLog2) {
   RowValues<K> largest, factor;
   Probabilities<K> probabilities;
   float sum[2];
-  scoreSlice(scores, ring.keysOfSlice(slice), query, lane, tile, slice, dotScale);
   laneMax(largest, scores);
   if (__any_sync(kWholeWarp, exceedsRowMax(rows, largest, scaleLog2))) {
+    bool moves = false; // a sum of weights has to be scaled
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float raised = raisedMax<K>(rows.rowMax[0][half], quadMax(largest[0][half]), scaleLog2);
+      moves |= raised != rows.rowMax[0][half] && rows.rowMax[0][half] != kNoRowMax;
       factor[0][half] = ptx::exp2Approx(rows.rowMax[0][half] - raised);
       rows.rowMax[0][half] = raised;
       rows.sum[0][half] = product(rows.sum[0][half], factor[0][half]);
     }
-    scaleOutput(rows, factor);
+    if (!hasOneLattice<K>() || __any_sync(kWholeWarp, moves))
+      scaleOutput(rows, factor);
   }
   sliceWeights<K>(probabilities, sum, scores, rows.rowMax[0], scaleLog2);
 #pragma unroll
   for (int half = 0; half < 2; ++half)
     rows.sum[0][half] += sum[half];
-  KeyProducts<K>::probabilityValue(rows.out, probabilities,
-                                   ring.valuesOfSlice(slice) + laneOffsetRowsFirst(K::kSmemRowBytesV));
+  KeyProducts<K>::probabilityValue(rows.out, probabilities, values + laneOffsetRowsFirst(K::kSmemRowBytesV));
 }
 
 // Where a part ends, the first lane of a row has its sum.

@@ -9,6 +9,10 @@
 
 namespace heddle {
 
+template <class K> constexpr bool hasOneLattice() {
+  return K::Pattern::kVariantCount == 1 && K::Pattern::kBranchCount == 1;
+}
+
 template <class K, bool IsInvariant = K::kIsInvariant> struct TallShape {
   static constexpr int kPairBytes = K::kValuePairs * decode::kPairBytes; // of 8 rows
   static constexpr int kQueryBytes = decode::kRows * K::kSmemRowBytesQK, kSumBytes = K::kWarps * kPairBytes,
@@ -16,8 +20,7 @@ template <class K, bool IsInvariant = K::kIsInvariant> struct TallShape {
   static constexpr bool kFits =
       kPairBytes <= kQueryBytes && kSumBytes <= K::kSmemStageBytesK && kEndBytes <= K::kSmemStageBytesV;
   // Patterns of several lattices have no registers for it.
-  static constexpr bool kHasSums =
-      kFits && K::kStages > 2 && K::Pattern::kVariantCount == 1 && K::Pattern::kBranchCount == 1;
+  static constexpr bool kHasSums = kFits && K::kStages > 2 && hasOneLattice<K>();
   static constexpr int kStages = K::kStages - kHasSums; // slots of the ring that a tall unit uses
 };
 template <class K> struct TallShape<K, false> {
@@ -25,31 +28,34 @@ template <class K> struct TallShape<K, false> {
   static constexpr int kStages = K::kStages;
 };
 
-// Of 8 rows of a warp, as the states of row_states.cuh. Nobody else looks at them.
-template <class K> struct TallSums {
+// Of 8 rows of a warp what a lane has of them; nobody else looks at it.
+template <class K> class TallSums {
   using Shape = TallShape<K>;
   uint32_t values, ends;
 
+public:
   DEV TallSums(uint32_t shared, int32_t warp, int half) {
-    const uint32_t ofQueries = shared + K::kSmemQ + warp * (decode::kRows * K::kSmemRowBytesQK);
+    const uint32_t lane = ptx::rereadThreadIndex() % 32;
+    const uint32_t ofQueries = shared + K::kSmemQ + warp * Shape::kQueryBytes;
     const uint32_t ofKeys = shared + K::kSmemK + Shape::kStages * K::kSmemStageBytesK + warp * Shape::kPairBytes;
-    values = half == 0 ? ofQueries : ofKeys;
-    ends = shared + K::kSmemV + Shape::kStages * K::kSmemStageBytesV + (2 * warp + half) * decode::kEndBytes;
+    values = (half == 0 ? ofQueries : ofKeys) + lane * 16;
+    ends = shared + K::kSmemV + Shape::kStages * K::kSmemStageBytesV + (2 * warp + half) * decode::kEndBytes + lane * 8;
   }
 
-  DEV static int32_t pairOffset(int32_t, int32_t pair) { return pair * decode::kPairBytes; }
-  DEV static int32_t ownEndOffset(int32_t) { return 0; }
-  DEV void load16(int32_t, int32_t offset, float (&out)[4]) const { ptx::loadShared16(values + offset, out); }
-  DEV void load8(int32_t, int32_t offset, float (&end)[2]) const {
+  DEV void load(int pair, float (&out)[4]) const { ptx::loadShared16(values + pair * decode::kPairBytes, out); }
+  DEV void loadEnd(float (&end)[2]) const {
     int32_t words[2];
-    ptx::loadShared8(ends + offset, words);
+    ptx::loadShared8(ends, words);
     end[0] = __int_as_float(words[0]), end[1] = __int_as_float(words[1]);
   }
-  DEV void store16(int32_t, int32_t offset, float a, float b, float c, float d) const {
-    ptx::storeShared16(values + offset, __float_as_int(a), __float_as_int(b), __float_as_int(c), __float_as_int(d));
-  }
-  DEV void store8(int32_t, int32_t offset, float a, float b) const {
-    ptx::storeShared8(ends + offset, __float_as_int(a), __float_as_int(b));
+  // `out`: tiles of 8 columns, of which the half has two elements each.
+  template <int Tiles> DEV void store(const float (&out)[Tiles][4], float rowMax, float sum, int half) const {
+#pragma unroll
+    for (int pair = 0; pair < K::kValuePairs; ++pair)
+      ptx::storeShared16(values + pair * decode::kPairBytes, __float_as_int(out[2 * pair][2 * half]),
+                         __float_as_int(out[2 * pair][2 * half + 1]), __float_as_int(out[2 * pair + 1][2 * half]),
+                         __float_as_int(out[2 * pair + 1][2 * half + 1]));
+    ptx::storeShared8(ends, __float_as_int(rowMax), __float_as_int(sum));
   }
 };
 
