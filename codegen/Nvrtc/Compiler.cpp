@@ -195,6 +195,9 @@ Status checkVariant(const Cubin &cubin) {
     return Status::unsupported("spills: ptxas stores " + std::to_string(cubin.usage.spillStoreBytes) + " B and loads " +
                                std::to_string(cubin.usage.spillLoadBytes) + " B at " +
                                std::to_string(cubin.registers()) + " registers for " + cubin.arch);
+  for (const EntrySpills &spills : parseSpills(cubin.log))
+    return Status::unsupported("spills: ptxas stores and loads " + std::to_string(spills.bytes) + " B in " +
+                               spills.entry + " for " + cubin.arch);
   for (const CompilerNote &note : parseNotes(cubin.log))
     if (note.isLoss)
       return Status::unsupported("ptxas note " + note.code + ": " + note.text);

@@ -49,7 +49,7 @@ Result<Cubin> compile(const NvrtcLibrary &nvrtc, const KernelSource &source, std
 /// The same with the process-wide NVRTC; unavailable if there is none.
 Result<Cubin> compile(const KernelSource &source, std::string_view arch);
 
-/// Ok when the compiler did what the skeleton planned: no spill and no "Potential Performance
+/// Ok when the compiler did what the skeleton planned: no spill in any entry function and no "Potential Performance
 /// Loss" note. Otherwise unsupported, with the reason; such a variant must not be offered.
 Status checkVariant(const Cubin &cubin);
 

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -30,13 +31,14 @@ struct Target {
   const GpuArch *arch;
   int64_t headDim;
   int64_t valueDim;
-  DType dtype = kDefaultDType;
+  CallElements elements = CallElements(kDefaultDType);
 };
 
 struct Job {
   const PreparedPattern *pattern;
   Target target;
   std::string changes = {}; // of the configuration
+  const char *kind = "forward";
 };
 
 constexpr size_t kSampling = 29;
@@ -54,7 +56,7 @@ std::vector<Target> targets() {
   for (const std::string &name : gpuArchNames())
     for (int64_t headDim : {64, 96, 128, 192})
       if (sm90ForwardSkeleton().servesArch(**findGpuArch(name)))
-        list.push_back({*findGpuArch(name), headDim, headDim, DType::e4m3});
+        list.push_back({*findGpuArch(name), headDim, headDim, CallElements(DType::e4m3)});
   return list;
 }
 
@@ -91,9 +93,11 @@ std::string assemble(const Job &job) {
   shape.arch = job.target.arch;
   shape.headDim = job.target.headDim;
   shape.valueDim = job.target.valueDim;
-  shape.elements = CallElements(job.target.dtype);
-  const std::string where = job.pattern->name + " " + archName(*shape.arch) + " d=" + std::to_string(shape.headDim) +
-                            "/" + std::to_string(shape.valueDim) + " " + job.changes + ": ";
+  shape.elements = job.target.elements;
+  shape.kind = *Kind::parse(job.kind);
+  const std::string where = job.pattern->name + " " + job.kind + " " + archName(*shape.arch) +
+                            " d=" + std::to_string(shape.headDim) + "/" + std::to_string(shape.valueDim) + " " +
+                            job.changes + ": ";
   auto variant = compileVariant(*job.pattern, shape, job.changes); // refuses spills and lost performance
   if (!variant)
     return where + variant.status().message();
@@ -163,6 +167,28 @@ TEST_CASE("chained passes assemble without spills for the oldest architecture an
                             {arch, headDim, headDim},
                             arch == &baselineGpuArch() ? kChained : kChained + std::string(",softmax=0")});
   CHECK(jobs.size() >= 4);
+  for (const std::string &failure : assembleAll(jobs))
+    CHECK_MESSAGE(false, failure);
+}
+
+TEST_CASE("gradients of floats assemble for Hopper without spills, in walks of their own, too") {
+  if (!hasNvrtc())
+    return;
+  std::vector<PreparedPattern> prepared = preparedPatterns();
+  const bool takesAll = std::getenv("HEDDLE_TEST_ALL") != nullptr;
+  // Ranges of many pieces, head groups, deltas of branches, rows in parts.
+  const std::set<std::pair<std::string, int64_t>> hardest = {
+      {"hierarchical", 64}, {"hierarchical", 128}, {"dilated_compare", 128}, {"longnet", 128}, {"longformer", 64}};
+  std::vector<Job> jobs;
+  for (const PreparedPattern &pattern : prepared)
+    for (int64_t headDim : {64, 128})
+      for (Precision precision : {Precision::exact, Precision::tf32})
+        if (takesAll || (precision == Precision::exact && hardest.count({pattern.name, headDim})))
+          jobs.push_back({&pattern,
+                          {*findGpuArch("sm_90a"), headDim, headDim, CallElements(DType::fp32, DType::fp32, precision)},
+                          "",
+                          "backward"});
+  CHECK(jobs.size() >= hardest.size());
   for (const std::string &failure : assembleAll(jobs))
     CHECK_MESSAGE(false, failure);
 }

@@ -260,6 +260,18 @@ TEST_CASE("a variant that spills is refused with the numbers") {
   CHECK(status.message().find("spills: ptxas stores " + std::to_string(result->usage.spillStoreBytes)) == 0);
 }
 
+TEST_CASE("a variant is refused if any of its kernels spills") {
+  Cubin cubin;
+  cubin.arch = "sm_90a";
+  const std::string quiet = "ptxas info    : Compiling entry function 'heddle_kernel' for 'sm_90a'\n"
+                            "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n";
+  cubin.log = quiet;
+  CHECK(checkVariant(cubin).isOk());
+  cubin.log += "ptxas info    : Compiling entry function 'heddle_query_walk' for 'sm_90a'\n"
+               "    8 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n";
+  CHECK(checkVariant(cubin).message() == "spills: ptxas stores and loads 20 B in heddle_query_walk for sm_90a");
+}
+
 TEST_CASE("a performance note of ptxas fails the variant") {
   Cubin cubin;
   cubin.log =

@@ -113,6 +113,8 @@ public:
     const int64_t columns = sumColumns(request, config);
     TraitsPrinter printer(request, given, backwardProduct(request));
     printer.constant("kConsumerRegisters", consumerRegisters(request, config));
+    printer.constant("kWalkProducerRegisters", walkRegisters(request, config).producer);
+    printer.constant("kWalkConsumerRegisters", walkRegisters(request, config).consumer);
     printer.constant("kPassesWeights", passesWeights(request, config));
     TileGrain(request, config.blockM, config.blockN).print(printer);
     printer.constant("kSumColumns", columns);

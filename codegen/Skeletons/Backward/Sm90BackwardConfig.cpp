@@ -10,6 +10,8 @@ namespace {
 using namespace sm90;
 
 constexpr int64_t kTileColumnElements = 64;
+// Of ranges of many pieces; consumers of wide heads do with 208, as they hold no products for the next tile.
+constexpr int64_t kRaisedWalkRegisters = 72, kWideWalkRegisters = 88;
 
 } // namespace
 
@@ -31,10 +33,25 @@ int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &conf
   return isWide(request, config) ? 2 : config.blockN / kConsumerRows;
 }
 
-int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
+namespace {
+
+/// What those who copy leave for a consumer.
+int64_t registersBeside(const KernelRequest &request, const Sm90BackwardConfig &config, int64_t producerRegisters) {
   const int64_t pool = config.hasReducer() ? kBlockRegisters - kReducerRegisters : kPoolRegisters;
-  const int64_t left = (pool - config.producerRegisters) / 2 / kRegisterStep * kRegisterStep;
+  const int64_t left = (pool - producerRegisters) / 2 / kRegisterStep * kRegisterStep;
   return consumersOf(request, config) == 1 ? kMostRegisters : std::min(left, kMostRegisters);
+}
+
+} // namespace
+
+int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  return registersBeside(request, config, config.producerRegisters);
+}
+
+WalkRegisters walkRegisters(const KernelRequest &request, const Sm90BackwardConfig &config) {
+  const int64_t ofRaised = isWide(request, config) ? kWideWalkRegisters : kRaisedWalkRegisters;
+  const int64_t producer = isRaised(request) ? std::max(config.producerRegisters, ofRaised) : config.producerRegisters;
+  return {producer, registersBeside(request, config, producer)};
 }
 
 int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config) {

@@ -69,6 +69,12 @@ bool passesWeights(const KernelRequest &request, const Sm90BackwardConfig &confi
 int64_t consumersOf(const KernelRequest &request, const Sm90BackwardConfig &config);
 int64_t consumerRegisters(const KernelRequest &request, const Sm90BackwardConfig &config);
 
+/// Of a thread in walks over key tiles (sm90_query_walk.cuh), whose consumers hold fewer sums.
+struct WalkRegisters {
+  int64_t producer, consumer;
+};
+WalkRegisters walkRegisters(const KernelRequest &request, const Sm90BackwardConfig &config);
+
 /// Columns that a consumer computes at a time of the query gradient: all, or a part that begins and ends in one column
 /// of 64 elements of the tile of keys, or at its borders.
 int64_t sumColumns(const KernelRequest &request, const Sm90BackwardConfig &config);

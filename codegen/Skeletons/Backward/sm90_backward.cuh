@@ -17,6 +17,7 @@
 //   kLongSplit           blocks that share an item of many tiles (sm90_cta_teams.cuh); 1: none do
 //   kRasterReversed      1: last key tile first
 //   kProducerRegisters, kConsumerRegisters   registers of a thread after launch
+//   kWalkProducerRegisters, kWalkConsumerRegisters   likewise, in walks over key tiles
 //   kHeadDim, kValueDim  multiples of 8, up to 256
 //   Element              of all tensors, or of floats of the workspace, FloatPair or RaisedFloat (elements.cuh);
 //                        kElementBytes, kMmaStep are the numbers of what products are of
@@ -85,15 +86,17 @@ public:
     Share share{-1, 0};
     if (!(Walk::kHasTeams ? decodeShare(p, blockIdx.x, item, share) : decodeItem(p, blockIdx.x, item)))
       return;
+    if constexpr (K::Pattern::kVariantCount > 1)
+      ptx::keepHere(item.variant); // not what follows from it, over both roles
     const int32_t warpgroup = warpgroupOfThread();
     if (warpgroup == K::kConsumers) {
-      ptx::shrinkRegisters<K::kProducerRegisters>();
+      ptx::shrinkRegisters<K::kWalkProducerRegisters>();
       if (threadIdx.x - K::kConsumerThreads < 32)
         KeyLoader<K>(p, item).run(share);
     } else if (K::kHasReducer && warpgroup > K::kConsumers) {
       ptx::shrinkRegisters<kReducerRegisters>(); // of no use here, but the consumers wait for what it leaves
     } else {
-      ptx::growRegisters<K::kConsumerRegisters>();
+      ptx::growRegisters<K::kWalkConsumerRegisters>();
       Walk(p, item, warpgroup).run(share);
     }
   }

@@ -84,11 +84,11 @@ public:
   static constexpr bool kHasTeams = true;
 
   DEV QueryConsumer(const Params &p, const QueryItem<K> &item, int32_t consumer)
-      : p(p), item(item), turn(consumer), rows(p, item, K::kIsWide ? 0 : consumer), keys(kReads) {}
+      : p(p), item(item), rows(p, item, K::kIsWide ? 0 : consumer), keys(kReads) {}
 
   DEV void run(const CtaTeamShare<K> &share) {
     clearSums(queryGradient);
-    if (K::kIsWide && turn != 0)
+    if (K::kIsWide && !takesFirst())
       keys.next();
     rows.readStatistics();
     readDelta(0);
@@ -99,7 +99,7 @@ public:
     ptx::pin(queryGradient);
     if constexpr (K::kIsWide) {
       joinSums();
-      if (turn != 0)
+      if (!takesFirst())
         return;
     }
     if (share.isAlone() || joinTeam(share))
@@ -145,20 +145,23 @@ private:
     }
   }
 
+  // Of wide heads the first consumer, which takes the first tile. Asked anew: a number would be spilled over all tiles.
+  DEV static bool takesFirst() { return ptx::rereadThreadIndex() < kWarpgroupThreads; }
+
   // Sums of the second consumer reach the first by way of the rings, which nobody reads any more.
   DEV void joinSums() {
     constexpr uint32_t kPieceStep = kWarpgroupThreads * kPieceBytes;
     static_assert(K::kHeadDim / 8 * kPieceStep <= K::kStages * K::kQueryTileBytes, "sums fit the ring");
     const uint32_t place = K::kQueryTile + threadIdx.x % kWarpgroupThreads * kPieceBytes;
     ptx::syncNamed(kWalkEnded, K::kConsumerThreads);
-    if (turn != 0) {
+    if (!takesFirst()) {
 #pragma unroll
       for (int n = 0; n < K::kHeadDim / 8; ++n)
         ptx::storeShared16(place + n * kPieceStep, queryGradient[n][0], queryGradient[n][1], queryGradient[n][2],
                            queryGradient[n][3]);
     }
     ptx::syncNamed(kWalkEnded, K::kConsumerThreads);
-    if (turn == 0) {
+    if (takesFirst()) {
 #pragma unroll
       for (int n = 0; n < K::kHeadDim / 8; ++n) {
         int32_t others[4];
@@ -303,7 +306,6 @@ private:
 
   const Params &p;
   const QueryItem<K> &item;
-  int32_t turn; // of wide heads: the first tile that it takes
   QueryRows<K> rows;
   Pipeline<K::kStages, typename K::QueryRing> keys;
   float delta[2]; // of the rows

@@ -16,6 +16,7 @@ template <class T> DEV void keepInMemory(T &object) { asm volatile("" ::"l"(&obj
 // It is computed by here, not where it is used.
 template <class T> DEV void keepHere(T *&pointer) { asm volatile("" : "+l"(pointer)); }
 DEV void keepHere(float &number) { asm volatile("" : "+f"(number)); }
+DEV void keepHere(int32_t &number) { asm volatile("" : "+r"(number)); }
 
 // Waits until the block has that many free registers.
 template <int Registers> DEV void growRegisters() {
