@@ -16,6 +16,7 @@ constexpr int64_t kGainTimes = 4;
 
 constexpr int64_t kLargeRows = 256, kPartRows = 64;
 constexpr double kOwnShare = 0.8; // own keys: the parts of a large tile need at most this share of its visits
+constexpr double kLeastWhole = 6; // whole tiles: so many of a part (H200, d = 128: 3 lose 1%, 7 gain 3%)
 
 /// Evaluations that all guesses may take together: tens of milliseconds. They take some hundred, unless segments of a
 /// few tokens lie in others.
@@ -28,6 +29,17 @@ struct Guess {
 
   /// What it says then means nothing.
   bool isCutShort() const { return left < 0; }
+};
+
+int64_t tilesOf(const std::vector<attn::TileRun> &runs) {
+  int64_t tiles = 0;
+  for (const attn::TileRun &run : runs)
+    tiles += run.end - run.begin;
+  return tiles;
+}
+
+struct VisitCounts {
+  int64_t visited = 0, whole = 0; ///< of the visited tiles all pairs are kept
 };
 
 /// Counts the key tiles of query tiles of one head group. Made once for many: that takes longer than a count.
@@ -50,17 +62,19 @@ public:
   }
 
   /// Counts what one query tile visits in all branches together.
-  int64_t count(int64_t head, attn::RowTile tile, int64_t columns) const {
-    int64_t visited = 0;
+  int64_t count(int64_t head, attn::RowTile tile, int64_t columns) const { return counts(head, tile, columns).visited; }
+
+  VisitCounts counts(int64_t head, attn::RowTile tile, int64_t columns) const {
+    VisitCounts counts;
     for (const attn::TileVisitor &branch : branches) {
       if (guess.isCutShort())
-        return 0;
+        return {};
       const attn::TileVisit visit = branch.visit(head, tile, columns, guess.left);
       guess.left -= std::max<int64_t>(visit.evaluations, 1);
-      for (const attn::TileRun &run : visit.visited)
-        visited += run.end - run.begin;
+      counts.visited += tilesOf(visit.visited);
+      counts.whole += tilesOf(visit.full);
     }
-    return visited;
+    return counts;
   }
 
 private:
@@ -75,13 +89,18 @@ struct AlikeHeads {
 /// Key tiles of large query tiles, and those of them that the parts of these need, a part each.
 struct LargeTiles {
   int64_t visits = 0, needs = 0;
+  int64_t whole = 0, parts = 0; ///< whole key tiles of all parts
 
   /// Counts as many heads as visit alike.
   void add(const VisitCounter &counter, const AlikeHeads &heads, int64_t index) {
     constexpr int64_t kParts = kLargeRows / kPartRows;
     visits += heads.count * kParts * counter.count(heads.first, {0, index, kLargeRows}, kPartRows);
-    for (int64_t part = 0; part < kParts; ++part)
-      needs += heads.count * counter.count(heads.first, {0, index * kParts + part, kPartRows}, kPartRows);
+    for (int64_t part = 0; part < kParts; ++part) {
+      const VisitCounts counts = counter.counts(heads.first, {0, index * kParts + part, kPartRows}, kPartRows);
+      needs += heads.count * counts.visited;
+      whole += heads.count * counts.whole;
+    }
+    parts += heads.count * kParts;
   }
 };
 
@@ -189,6 +208,7 @@ void guessFromTiles(TileBalance &balance, const AnalysedPattern &analysed, Guess
   balance.hasEqualTiles = most <= least + std::max<int64_t>(1, least / 20);
   balance.hasFewTiles = most * kFewOf <= kSeqlen / kTile;
   balance.hasOwnKeys = double(large.needs) < kOwnShare * double(large.visits);
+  balance.hasWholeTiles = double(large.whole) >= kLeastWhole * double(large.parts);
   balance.hasLongRows = most > kLongTimes * mostInside;
   balance.longRowsAreLast = balance.hasLongRows && mostAtEnd > mostAtStart;
 }
@@ -199,6 +219,7 @@ TileBalance tileBalance(const AnalysedPattern &analysed) {
   TileBalance unknown;
   unknown.queries = fewQueries(analysed.pattern);
   unknown.hasLists = hasLists(analysed.analysis);
+  unknown.hasWholeTiles = !unknown.hasLists;
   if (!analysed.defaults)
     return unknown;
   Guess guess;

@@ -30,8 +30,9 @@ struct PassRates {
 struct TileBalance {
   /// query tiles visit about as many key tiles as each other, but for shorter ones at the ends
   bool hasEqualTiles = false;
-  bool hasFewTiles = false; ///< every query tile visits at most one key tile in eight
-  bool hasLongRows = false; ///< the first or the last query tile visits many times as many key tiles as those inside
+  bool hasFewTiles = false;  ///< every query tile visits at most one key tile in eight
+  bool hasWholeTiles = true; ///< 64 queries keep some tiles of 64 keys whole
+  bool hasLongRows = false;  ///< the first or the last query tile visits many times as many key tiles as those inside
   bool longRowsAreLast = false;  ///< if hasLongRows: the last query tile visits more than the first
   bool firstKeysAreLong = false; ///< the first key tile is visited by many times as many query tiles as those inside
   bool hasOwnKeys = false;       ///< of what large query tiles visit, their parts need much less than all

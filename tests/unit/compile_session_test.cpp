@@ -193,6 +193,30 @@ TEST_CASE("patterns whose query tiles are short are known") {
     CHECK_MESSAGE(!prepared(name).rates->balance.hasFewTiles, name);
 }
 
+TEST_CASE("patterns whose query tiles keep some key tiles whole are known") {
+  for (const char *name : {"full", "causal", "sliding_window", "dilated", "block_dilated", "random_blocks", "document"})
+    CHECK_MESSAGE(prepared(name).rates->balance.hasWholeTiles, name);
+  for (const char *name : {"dilated_tiny", "block_thinned", "bigbird_causal", "block_csr", "longnet_tiny"})
+    CHECK_MESSAGE(!prepared(name).rates->balance.hasWholeTiles, name);
+}
+
+TEST_CASE("rows of large heads are anchored where tiles are whole and consumers take turns") {
+  const auto softmaxOf = [](const char *name) {
+    KernelShape shape;
+    shape.arch = *findGpuArch("sm_90a");
+    shape.headDim = shape.valueDim = 128;
+    auto config = configFor(prepared(name), shape, "");
+    REQUIRE_MESSAGE(config.isOk(), config.status().message());
+    return config->text.substr(config->text.find("softmax="), 9);
+  };
+  for (const char *name :
+       {"full", "dilated", "dilated_guide", "block_dilated", "random_blocks", "random_blocks_causal"})
+    CHECK_MESSAGE(softmaxOf(name) == "softmax=1", name);
+  for (const char *name :
+       {"sliding_window", "dilated_window", "block_local", "block_thinned", "bigbird_causal", "softcap"})
+    CHECK_MESSAGE(softmaxOf(name) == "softmax=0", name);
+}
+
 TEST_CASE("patterns with rows many times longer than the others are known") {
   CHECK(prepared("longformer").rates->balance.hasLongRows);
   for (const char *name : {"longformer", "bigbird", "bigbird_causal", "block_global", "streaming"})

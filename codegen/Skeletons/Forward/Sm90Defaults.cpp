@@ -43,11 +43,15 @@ struct Asked {
   bool isListed() const { return request.searchesLists; }
   /// Long items fall into parts.
   bool wantsOwnKeys() const { return balance.hasOwnKeys && (balance.hasFewTiles || balance.hasLongRows); }
-  /// Of larger heads a few tiles, too, unless they are blocks or all alike: a window of 1,024 keys gains nothing.
+  /// Larger heads wherever some tiles are whole and consumers take turns, which wait for each other's maxima. Small ones have
+  /// tiles of their own for few blocks.
   bool anchorsRows() const {
-    const bool mayOfFew = mayAnchor && dim > 64 && !hasShortRows && !isInBlocks && !balance.hasLists;
-    return request.element().largestExponent() >= kFloatExponent && (keepsAnchors || mayOfFew);
+    const bool gains = dim > 64 ? takesTurns() && balance.hasWholeTiles : !balance.hasFewTiles;
+    return request.element().largestExponent() >= kFloatExponent && mayAnchor && gains;
   }
+  bool takesTurns() const { return !hasShortRows || hasWideTiles(); }
+  /// Large heads that share no keys with their neighbours.
+  bool hasWideTiles() const { return dim > 64 && wantsOwnKeys() && fitsBand(kMaxKeys); }
   /// Of bytes, a few tiles, too, unless masks need the registers: those of several lattices, of a band across blocks.
   bool anchorsBytes() const {
     const bool areBlocks = request.keepsWholeTiles(kMaxKeys, kMaxKeys);
@@ -133,8 +137,13 @@ constexpr Rule kRules[] = {
     // wide tiles are the best of five: 512 TFLOP/s at 8k, 387 of 192x64. Small heads have two blocks per SM, so that
     // one begins while another ends: 391 TFLOP/s on random blocks of 128 at 32k, 288 of one block with 128 keys a tile,
     // 199 of 192x64.
-    {128, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.dim > 64 && asked.fitsBand(128); },
-     Tiles{128, 128, 2, 1, 1, 56}},
+    {128, [](const Asked &asked) { return asked.hasWideTiles(); }, Tiles{128, 128, 2, 1, 1, 56}},
+    // Words of listed blocks and those of a band beside anchors: 20 B spilled with 56.
+    {128,
+     [](const Asked &asked) {
+       return asked.hasWideTiles() && asked.anchorsRows() && asked.balance.hasLists && !asked.isInBlocks;
+     },
+     {{{&C::producerRegisters, 64}}}},
     {64, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.fitsBand(32); }, Tiles{128, 32, 4, 1, 1, 56, 2}},
     // At most 64 queries: one warpgroup, and wide key tiles, of which there are few to wait for. Parts of two blocks on
     // an SM cost more to join than they gain: 64 queries, 8k and 32k keys, 12 heads take 28 and 53 us, 25 and 48 us
