@@ -71,7 +71,7 @@ std::vector<Job> jobsOf(const std::vector<PreparedPattern> &patterns) {
   return jobs;
 }
 
-std::vector<PreparedPattern> preparedPatterns() {
+std::vector<PreparedPattern> preparedPatterns(const char *kind = "forward") {
   std::vector<PreparedPattern> prepared;
   std::vector<std::string> paths;
   for (const auto &entry : std::filesystem::directory_iterator(test::places().patterns))
@@ -80,7 +80,7 @@ std::vector<PreparedPattern> preparedPatterns() {
   for (const std::string &path : paths) {
     auto file = PatternFile::load(path);
     REQUIRE_MESSAGE(file.isOk(), file.status().message());
-    auto pattern = preparePattern(**file);
+    auto pattern = preparePattern(**file, PassFunctions::ofAll, Kind::parse(kind)->walk());
     REQUIRE_MESSAGE(pattern.isOk(), pattern.status().message());
     prepared.push_back(pattern.take());
   }
@@ -174,7 +174,7 @@ TEST_CASE("chained passes assemble without spills for the oldest architecture an
 TEST_CASE("gradients of floats assemble for Hopper without spills, in walks of their own, too") {
   if (!hasNvrtc())
     return;
-  std::vector<PreparedPattern> prepared = preparedPatterns();
+  std::vector<PreparedPattern> prepared = preparedPatterns("backward");
   const bool takesAll = std::getenv("HEDDLE_TEST_ALL") != nullptr;
   // Ranges of many pieces, head groups, deltas of branches, rows in parts.
   const std::set<std::pair<std::string, int64_t>> hardest = {
