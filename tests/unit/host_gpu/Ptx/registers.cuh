@@ -7,6 +7,7 @@ namespace ptx {
 template <class T> void keepInMemory(T &) {}
 template <class T> void keepHere(T *&) {}
 inline void keepHere(float &) {}
+inline void keepHere(int32_t &) {}
 template <int Registers> void shrinkRegisters() {}
 template <int Registers> void growRegisters() {}
 
