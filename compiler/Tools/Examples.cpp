@@ -57,6 +57,7 @@ static const Example kExamples[] = {
     {"heddle cache merge all.db kernels.db causal.db", "into all.db"},
     {"heddle cache diff kernels.db causal.db", ""},
     {"heddle cache names --db=kernels.db", ""},
+    {"heddle cache links --db=kernels.db", ""},
     {"heddle report --db=kernels.db -o report.html", ""},
     {"heddle help compile", ""},
     {"heddle help cache ls", ""},

@@ -112,6 +112,24 @@ Status listNames(const CacheOptions &options) {
   return {};
 }
 
+Status listLinks(const CacheOptions &options) {
+  HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readOnly));
+  HEDDLE_ASSIGN(std::vector<LinkRecord> links, store.links());
+  Json json{{"database", store.path()}, {"links", Json::array()}};
+  for (const LinkRecord &link : links) {
+    json["links"].push_back(rowJson(link));
+    if (options.json)
+      continue;
+    char rates[64];
+    std::snprintf(rates, sizeof rates, "%.3g GB/s each way, %.3g us", link.gbps, link.latencyUs);
+    std::cout << padded(link.deviceName, 20) << padded(counted(link.ranks, "rank"), 8)
+              << padded(counted(link.hosts, "host"), 7) << padded(rates, 32) << "NCCL " << inOneLine(link.nccl) << '\n';
+  }
+  if (options.json)
+    printJson(json);
+  return {};
+}
+
 /// An operation on one database that needs no more than CacheOptions.
 template <Status (*operation)(const CacheOptions &)> Action addPlain(CLI::App &command) {
   auto options = std::make_shared<CacheOptions>();
@@ -140,6 +158,7 @@ constexpr Verb kOperations[] = {
     {"merge", "Add everything of other databases to one; the better winner stays", addCacheMerge},
     {"diff", "Say how two databases differ", addCacheDiff},
     {"names", "List the patterns by name", addPlain<listNames>},
+    {"links", "List what ring links measured of messages between GPUs", addPlain<listLinks>},
 };
 
 } // namespace
