@@ -8,7 +8,7 @@ A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways a
 docs/distributed.md. Teams that exchange heads are mixes from 4 GPUs on: --nproc-per-node=4 and causal,32k,zigzag,form=ulysses2+ring. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
 turns. Predicted, where the program is given: what `heddle ring plan` says of the form at the rate of one GPU (forward, without documents);
-links are 150,10 (`heddle ring links` measures them) and GPUs h100 unless said otherwise. Rank 0 prints a row of a table for each case; the largest differences of all ranks'
+links are what `heddle ring links` measures before, GPUs h200, unless said otherwise. Rank 0 prints a row of a table for each case; the largest differences of all ranks'
 results from those of one GPU are in the last column.
 """
 import json
@@ -51,13 +51,20 @@ def predicted(options, text, form, ranks, alone):
 
     def plan(rate):
         command = [options["heddle"], "ring", "plan", name, f"--ranks={ranks}", f"--seqlen={tokens * ranks}", f"--heads={HEADS}", f"--kv-heads={KV_HEADS}",
-                   f"--head-dim={DIM}", f"--layout={layout}", f"--links={options.get('links', '150,10')}", f"--gpu={options.get('gpu', 'h100')}",
+                   f"--head-dim={DIM}", f"--layout={layout}", f"--links={options['links']}", f"--gpu={options.get('gpu', 'h200')}",
                    f"--rate={rate}", "--json", *(f"--set={size}={value}" for size, value in sizes.items())]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     kept = int(plan(1)["kept_pairs"])
     times = {each["form"]: each["ms"] for each in plan(kept * 4 * DIM / alone / 1e9)["of_plans"]}
     return f"{min(filter(None, times.values())) if asked == 'auto' else times[form]:.2f}"
+
+
+def measured_links(heddle_program):
+    """As the program measures them, before anybody else uses the GPUs."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [heddle_program, "ring", "links", "--json", f"--db={folder}/links.db"]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["links"]
 
 
 def most_of_ranks(values):
@@ -140,6 +147,8 @@ def main():
     options = dict(word[2:].split("=", 1) for word in sys.argv[1:] if word.startswith("--"))
     cases = [word for word in sys.argv[1:] if not word.startswith("--")]
     rank = int(os.environ["LOCAL_RANK"])
+    if rank == 0 and "heddle" in options:
+        options["links"] = options.get("links") or measured_links(options["heddle"])
     torch.cuda.set_device(rank)
     distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
     with tempfile.TemporaryDirectory() as folder:

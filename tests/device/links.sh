@@ -2,6 +2,7 @@
 # Messages between the GPUs of this machine over NCCL, whose bytes are compared before they are timed: ranks as threads of one
 # process, then two as processes. Each GPU has two messages of the largest size in memory.
 set -uo pipefail
+export HEDDLE_DB=$HEDDLE_SCRATCH/links.db
 failed=0
 
 # report <case> <exit code> <output> <errors>
