@@ -219,14 +219,15 @@ Status checkOnlyName(const std::string &path, const std::string &operation) {
                         path + "` lists them), or make a copy (cp) and write to that");
 }
 
-Status checkSchemaVersion(const std::string &shownPath, int64_t found, int64_t version) {
+Status checkSchemaVersion(const std::string &shownPath, int64_t found, StoreVersions versions) {
   const std::string text =
       "open store '" + shownPath + "': its schema has version " + std::to_string(found) + ", this program ";
-  if (found > version)
-    return Status::newer(text + "knows up to " + std::to_string(version) +
+  if (found > versions.newest)
+    return Status::newer(text + "knows up to " + std::to_string(versions.newest) +
                          "; update the program, the file was left as it is");
-  if (found < version)
-    return Status::unsupported(text + "reads version " + std::to_string(version) +
+  if (found < versions.oldest)
+    return Status::unsupported(text + "reads versions " + std::to_string(versions.oldest) + " to " +
+                               std::to_string(versions.newest) +
                                " only; compile or tune into a new file, this one was left as it is");
   return {};
 }
@@ -243,7 +244,7 @@ bool hasEmptyLog(const StorePlace &place) {
 
 bool hasJournal(const StorePlace &place) { return hasBytes(place.path + "-journal"); }
 
-Status checkStoreHeader(const StorePlace &place, int64_t version) {
+Status checkStoreHeader(const StorePlace &place, StoreVersions versions) {
   unsigned char header[kHeaderBytes] = {};
   HEDDLE_ASSIGN(size_t count, readHeader(place, header));
   // Pages reach the disk in any order: where the journal of its making is left, the first may be missing.
@@ -258,7 +259,7 @@ Status checkStoreHeader(const StorePlace &place, int64_t version) {
   if (!isStoreHeader(header))
     return Status::corrupt("open store '" + place.shown +
                            "': this SQLite file belongs to another application; it was left as it is");
-  return checkSchemaVersion(place.shown, bigEndian(header + 60), version);
+  return checkSchemaVersion(place.shown, bigEndian(header + 60), versions);
 }
 
 std::string recoveryAdvice(const StorePlace &place) {

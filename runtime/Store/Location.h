@@ -35,11 +35,16 @@ Result<bool> othersMayAddFiles(const StorePlace &place);
 // does not see its rows. `operation` begins the message: "write to store 'a.db'".
 Status checkOnlyName(const std::string &path, const std::string &operation);
 
+// Versions of the schema that a program reads.
+struct StoreVersions {
+  int64_t oldest, newest;
+};
+
 // The header of an existing file: corrupt (not SQLite, too short), notFound (empty), corrupt (another
 // application's), newer or unsupported (a schema of another version).
-Status checkStoreHeader(const StorePlace &place, int64_t version);
+Status checkStoreHeader(const StorePlace &place, StoreVersions versions);
 // Of a file that is ours.
-Status checkSchemaVersion(const std::string &shownPath, int64_t found, int64_t version);
+Status checkSchemaVersion(const std::string &shownPath, int64_t found, StoreVersions versions);
 
 // Whether a log is there that holds nothing: what a connection leaves that only reads.
 bool hasEmptyLog(const StorePlace &place);

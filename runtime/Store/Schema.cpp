@@ -3,6 +3,7 @@
 #include "runtime/Store/Location.h"
 
 #include <algorithm>
+#include <iterator>
 #include <sqlite3.h>
 #include <tuple>
 #include <vector>
@@ -78,7 +79,27 @@ Status checkOwner(const sqlite::Database &database, const Identity &identity) {
   if (identity.application != kStoreApplicationId)
     return Status::corrupt("open store '" + database.path() +
                            "': this SQLite file belongs to another application; it was left as it is");
-  return checkSchemaVersion(database.path(), identity.version, kStoreVersion);
+  return checkSchemaVersion(database.path(), identity.version, kStoreVersions);
+}
+
+bool isOfLinks(const SchemaObject &object) { return object.table == sqlite::Table<LinkRecord>::name; }
+
+Objects withoutLinks(const Objects &whole) {
+  Objects objects;
+  std::remove_copy_if(whole.begin(), whole.end(), std::back_inserter(objects), isOfLinks);
+  return objects;
+}
+
+// A store of the version before, and nothing else.
+bool lacksLinks(const Identity &identity, const Objects &whole) {
+  return identity.application == kStoreApplicationId && identity.version == kVersionWithoutLinks &&
+         identity.objects == withoutLinks(whole);
+}
+
+std::string linksSql(const Objects &whole) {
+  return std::find_if(whole.begin(), whole.end(),
+                      [](const SchemaObject &object) { return isOfLinks(object) && object.type == "table"; })
+      ->sql;
 }
 
 // "the trigger x" where `found` and `expected` part.
@@ -92,15 +113,17 @@ std::string firstDifference(const Objects &found, const Objects &expected) {
 } // namespace
 
 Status createSchema(sqlite::Database &database) {
+  static const Result<Objects> whole = makeExpected();
+  HEDDLE_TRY(whole.status());
   HEDDLE_ASSIGN(Identity before, readIdentityAtOnce(database));
-  if (!before.isEmpty())
+  if (!before.isEmpty() && !lacksLinks(before, *whole))
     return checkOwner(database, before);
   HEDDLE_ASSIGN(sqlite::Transaction transaction,
                 sqlite::Transaction::begin(database, sqlite::Transaction::Kind::writing));
   HEDDLE_ASSIGN(Identity now, readIdentity(database)); // another process may have been faster
-  if (!now.isEmpty())
+  if (!now.isEmpty() && !lacksLinks(now, *whole))
     return checkOwner(database, now);
-  HEDDLE_TRY(database.execute(kSchemaSql));
+  HEDDLE_TRY(database.execute(now.isEmpty() ? kSchemaSql : linksSql(*whole).c_str()));
   HEDDLE_TRY(database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str()));
   HEDDLE_TRY(database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str()));
   return transaction.commit();
@@ -113,9 +136,11 @@ Status checkSchema(sqlite::Database &database) {
   if (identity.isEmpty())
     return Status::notFound("open store '" + database.path() + "': the file is empty; publishing or tuning fills it");
   HEDDLE_TRY(checkOwner(database, identity));
-  if (identity.objects != *expected)
+  const bool isBefore = identity.version == kVersionWithoutLinks;
+  const Objects objects = isBefore ? withoutLinks(*expected) : *expected;
+  if (identity.objects != objects)
     return Status::corrupt("open store '" + database.path() +
-                           "': its schema is not that of a store: " + firstDifference(identity.objects, *expected) +
+                           "': its schema is not that of a store: " + firstDifference(identity.objects, objects) +
                            "; the file was left as it is, restore it from a copy or tune into a new one");
   return {};
 }

@@ -1,6 +1,7 @@
 // Owns the connection and the row operations that several members share. Internal to runtime/Store.
 #pragma once
 
+#include "runtime/Store/Location.h"
 #include "runtime/Store/Sqlite.h"
 #include "runtime/Store/Rows.h"
 #include "runtime/Store/Store.h"
@@ -37,6 +38,8 @@ struct Store::Impl {
   // Reads and checks one kernel (promise 4).
   Result<KernelRecord> readKernel(const std::string &contentKey);
   Result<StoreCounts> readCounts();
+  // Files of the version before lack one.
+  Result<bool> hasTable(const std::string &name);
 
   // What happens to the row of the same key. `publish` keeps a kernel, and a tuned winner against an untuned one;
   // `replace` keeps nothing. Trials, devices, links and names are always replaced.
@@ -50,6 +53,9 @@ struct Store::Impl {
 
   // The rows of T's table that `rest` of the statement asks for, each checked against its checksum (promise 4).
   template <class T> Result<std::vector<T>> readAll(const std::string &rest, const std::string &value = "") {
+    HEDDLE_ASSIGN(const bool hasRows, hasTable(sqlite::Table<T>::name));
+    if (!hasRows)
+      return std::vector<T>();
     HEDDLE_ASSIGN(sqlite::Statement statement, database.prepare(sqlite::selectSql<T>() + rest));
     if (!value.empty())
       statement.bind(value);
@@ -68,9 +74,12 @@ struct Store::Impl {
 
 // Goes up with every change of schema.sql.
 constexpr int64_t kStoreVersion = 5;
+constexpr int64_t kVersionWithoutLinks =
+    4; // the same, but for a table that such a file gets when it is opened to be written
+constexpr StoreVersions kStoreVersions = {kVersionWithoutLinks, kStoreVersion};
 
-// Makes the schema in an empty file, in one transaction; does nothing if there is one. Many processes may do so at
-// once.
+// Makes the schema in an empty file, or what it lacks in one of the version before, in one transaction; does nothing if there is
+// one. Many processes may do so at once.
 Status createSchema(sqlite::Database &database);
 
 // Whether the connection sees a store of this version and nothing else, at one moment. notFound: the file is empty;

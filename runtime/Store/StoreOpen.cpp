@@ -129,7 +129,7 @@ Result<bool> checkBeforeOpening(const StorePlace &place, const StoreOptions &opt
           "choose a folder that is yours alone, or allow foreign writers explicitly");
     isImmutable |= mayAdd;
   }
-  const Status header = place.exists ? checkStoreHeader(place, kStoreVersion) : Status();
+  const Status header = place.exists ? checkStoreHeader(place, kStoreVersions) : Status();
   const bool isFresh = header.code() == StatusCode::notFound && options.mode == StoreMode::readWrite;
   if (!isFresh)
     HEDDLE_TRY(header);

@@ -72,13 +72,23 @@ Result<KernelRecord> Store::Impl::readKernel(const std::string &contentKey) {
   return record;
 }
 
+Result<bool> Store::Impl::hasTable(const std::string &name) {
+  if (name != sqlite::Table<LinkRecord>::name)
+    return true;
+  HEDDLE_ASSIGN(const int64_t version, database.queryInteger("PRAGMA user_version"));
+  return version > kVersionWithoutLinks;
+}
+
 Result<StoreCounts> Store::Impl::readCounts() {
   StoreCounts counts;
   HEDDLE_ASSIGN(counts.kernels, database.queryInteger("SELECT count(*) FROM kernels"));
   HEDDLE_ASSIGN(counts.winners, database.queryInteger("SELECT count(*) FROM winners"));
   HEDDLE_ASSIGN(counts.trials, database.queryInteger("SELECT count(*) FROM trials"));
   HEDDLE_ASSIGN(counts.devices, database.queryInteger("SELECT count(*) FROM devices"));
-  HEDDLE_ASSIGN(counts.links, database.queryInteger("SELECT count(*) FROM links"));
+  HEDDLE_ASSIGN(const bool hasLinks, hasTable(sqlite::Table<LinkRecord>::name));
+  if (hasLinks) {
+    HEDDLE_ASSIGN(counts.links, database.queryInteger("SELECT count(*) FROM links"));
+  }
   HEDDLE_ASSIGN(counts.names, database.queryInteger("SELECT count(*) FROM names"));
   return counts;
 }

@@ -94,6 +94,9 @@ private:
 
   // Reads every row whole.
   template <class T> Status checkTable() {
+    HEDDLE_ASSIGN(const bool hasRows, impl.hasTable(sqlite::Table<T>::name));
+    if (!hasRows)
+      return {};
     const std::vector<std::string> extras = sqlite::Table<T>::extras();
     const std::string key = extras.size() > 1 ? extras.front() : "''";
     const std::string sql = "SELECT rowid, " + key + ", checksum, " + sqlite::columnList<T>() + " FROM " +

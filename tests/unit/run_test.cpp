@@ -44,8 +44,8 @@ public:
   std::string path(const std::string &name) const { return (folder / name).string(); }
 
   Finished heddle(const std::string &arguments, const std::string &environment = "") const {
-    std::string command =
-        environment + " '" + test::places().heddle + "' " + arguments + " >" + path("stdout") + " 2>" + path("stderr");
+    std::string command = environment + " HEDDLE_DB='" + path("none.db") + "' '" + test::places().heddle + "' " +
+                          arguments + " >" + path("stdout") + " 2>" + path("stderr");
     int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, contents(folder / "stdout"), contents(folder / "stderr")};
   }

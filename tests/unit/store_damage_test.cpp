@@ -136,6 +136,7 @@ TEST_CASE("[3] a store whose schema is not exactly ours is refused, and nothing 
       {"CREATE INDEX i ON winners (generator)", "the index i is not one of a store's"},
       {"DROP INDEX winners_by_kernel", "the index winners_by_kernel is missing or changed"},
       {"DROP TABLE devices", "the index sqlite_autoindex_devices_1 is missing or changed"},
+      {"DROP TABLE links", "the index sqlite_autoindex_links_1 is missing or changed"},
       {"ALTER TABLE names ADD COLUMN extra TEXT", "the table names is"},
       {"ALTER TABLE winners RENAME COLUMN median_us TO median", "the table winners is"},
       {"ANALYZE", "the table sqlite_stat1 is not one of a store's"}};

@@ -341,10 +341,58 @@ TEST_CASE("a store of an older version is refused with what to do, and stays as 
     options.mode = mode;
     const Status refused = Store::open(path, options).status();
     CHECK(refused.code() == StatusCode::unsupported);
-    CHECK_MESSAGE(refused.message().find("its schema has version 2, this program reads version " +
+    CHECK_MESSAGE(refused.message().find("its schema has version 2, this program reads versions 4 to " +
                                          std::to_string(kStoreVersion) + " only; compile or tune into a new file") !=
                       std::string::npos,
                   refused.message());
+  }
+  CHECK(readFile(path) == before);
+}
+
+TEST_CASE("a store of the version before is read as it is, and gets what it lacks when it is opened to be written") {
+  ScratchFolder folder;
+  const std::string path = folder / "old.db";
+  const KernelRecord kernel = someKernel("k");
+  {
+    Store store = openStore(path, writing());
+    require(store.publish(kernel, someWinner(kernel)));
+    require(store.finalise());
+  }
+  runSql(path, "DROP TABLE links; PRAGMA user_version = 4");
+  const std::string before = readFile(path);
+  {
+    Store old = openStore(path, {});
+    CHECK(old.winners()->size() == 1);
+    CHECK(find(old, keyOf()).match == MatchKind::exact);
+    CHECK(old.links()->empty());
+    CHECK(old.counts()->total() == 2);
+    CHECK(old.verify()->problems.empty());
+    Store other = openStore(folder / "other.db", writing());
+    require(other.recordLinks(someLinks()));
+    CHECK(Store::previewMerge(path, {folder / "other.db"})->at(0).added.links == 1);
+    CHECK(other.merge({path})->at(0).added.winners == 1);
+  }
+  CHECK(readFile(path) == before);
+  Store now = openStore(path, writing());
+  require(now.recordLinks(someLinks()));
+  CHECK(now.links()->size() == 1);
+  CHECK(now.winners()->size() == 1);
+  CHECK(now.verify()->problems.empty());
+  require(now.finalise());
+  sqlite::Database database = sqlite::Database::open(path, path, SQLITE_OPEN_READONLY, {}).take();
+  CHECK(*database.queryInteger("PRAGMA user_version") == kStoreVersion);
+}
+
+TEST_CASE("a store of the version before that holds something else is damage") {
+  ScratchFolder folder;
+  const std::string path = folder / "old.db";
+  require(openStore(path, writing()).finalise());
+  runSql(path, "DROP TABLE links; CREATE TABLE more (a); PRAGMA user_version = 4");
+  const std::string before = readFile(path);
+  for (StoreMode mode : {StoreMode::readOnly, StoreMode::readWrite}) {
+    StoreOptions options;
+    options.mode = mode;
+    CHECK(Store::open(path, options).status().code() == StatusCode::corrupt);
   }
   CHECK(readFile(path) == before);
 }
