@@ -1,57 +1,16 @@
 // Decode by clusters of blocks without a GPU, as paged_kernel_test.cpp has the kernel beside it: results against the
 // definition, whatever the order of blocks, and which calls launch it.
-#include "codegen/Skeletons/Decode/cluster_layout.cuh"
-#include "support/PagedCall.h"
+#include "support/ClusterCalls.h"
 
 using namespace heddle;
 using namespace heddle::test;
 
 namespace {
 
-constexpr int64_t kProcessors = 64; // 14 clusters
-
-struct ClusterKernel {
+struct ClusterKernel : ClusterCalls {
   explicit ClusterKernel(const std::string &name, const std::string &changes = "", DType dtype = DType::bf16,
                          int64_t headDim = 64, int64_t valueDim = 64, std::optional<DType> cached = {})
-      : kernel{name, headDim, valueDim, dtype, changes, "sm_90", kDecode, false, Precision::exact, cached},
-        pattern(fileOf(kernel)), code(compiled(kernel, *pattern.file)) {}
-
-  PagedCall callOf(PagedShape shape) const {
-    shape.dtype = kernel.dtype, shape.cached = kernel.keys, shape.headDim = kernel.headDim,
-    shape.valueDim = kernel.valueDim;
-    return PagedCall(pattern, shape);
-  }
-
-  /// Blocks of the kernel for other calls, and of that of clusters.
-  std::pair<int64_t, int64_t> blocksOf(const PagedShape &shape) const {
-    const PagedCall call = callOf(shape);
-    RoleTensors results = call.resultsBefore(kernel.dtype);
-    const HostCall host = call.hostCall(results, kProcessors);
-    const std::vector<KernelLaunch> &launches = code->plan().launches;
-    REQUIRE(launches.size() == 2);
-    const auto blocks = [&host](const KernelLaunch &launch) {
-      const Result<LaunchGeometry> geometry = evaluateGeometry(launch, host.symbols);
-      REQUIRE(geometry.isOk());
-      return geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
-    };
-    return {blocks(launches[0]), blocks(launches[1])};
-  }
-
-  void check(const PagedShape &shape) const {
-    INFO(kernel.pattern << kernel.changes << ", page size " << shape.pageSize);
-    const auto [others, clusters] = blocksOf(shape);
-    CHECK(others == 0);
-    CHECK(clusters > 0);
-    checkPaged(callOf(shape), 40, [&](const PagedCall &of, BlockOrder order) {
-      RoleTensors results = of.resultsBefore(kernel.dtype);
-      code->run(of.hostCall(results, kProcessors), order);
-      return results;
-    });
-  }
-
-  Kernel kernel;
-  Compiled pattern;
-  std::unique_ptr<HostKernel> code;
+      : ClusterCalls({name, headDim, valueDim, dtype, changes, "sm_90", kDecode, false, Precision::exact, cached}) {}
 };
 
 } // namespace
@@ -85,15 +44,10 @@ TEST_CASE("clusters: patterns of two ranges, scores, sinks; types and head dims"
 
 TEST_CASE("clusters compute calls of few units, rows and keys; blocks of their own all others") {
   const ClusterKernel kernel("causal");
-  const auto isOfClusters = [&kernel](const PagedShape &shape) {
-    const auto [others, clusters] = kernel.blocksOf(shape);
-    CHECK((others == 0) != (clusters == 0));
-    return clusters > 0;
-  };
-  CHECK(isOfClusters(shapeOf({1}, {100}, 8, 1, 16)));
-  CHECK(!isOfClusters(shapeOf({1}, {100}, 9, 1, 16)));                                        // rows
-  CHECK(!isOfClusters(shapeOf({3}, {100}, 3, 1, 16)));                                        // of several queries
-  CHECK(isOfClusters(shapeOf(std::vector<int>(14, 1), std::vector<int>(14, 20), 1, 1, 16)));  // units
-  CHECK(!isOfClusters(shapeOf(std::vector<int>(15, 1), std::vector<int>(15, 20), 1, 1, 16))); // one too many
-  CHECK(!isOfClusters(shapeOf({1}, {140000}, 1, 1, 256)));                                    // keys
+  CHECK(kernel.areOfClusters(shapeOf({1}, {100}, 8, 1, 16)));
+  CHECK(!kernel.areOfClusters(shapeOf({1}, {100}, 9, 1, 16))); // rows
+  CHECK(!kernel.areOfClusters(shapeOf({3}, {100}, 3, 1, 16))); // of several queries
+  CHECK(kernel.areOfClusters(shapeOf(std::vector<int>(14, 1), std::vector<int>(14, 20), 1, 1, 16)));  // units
+  CHECK(!kernel.areOfClusters(shapeOf(std::vector<int>(15, 1), std::vector<int>(15, 20), 1, 1, 16))); // one too many
+  CHECK(!kernel.areOfClusters(shapeOf({1}, {140000}, 1, 1, 256)));                                    // keys
 }

@@ -1,68 +1,34 @@
 // Batch-invariant decode by clusters of blocks without a GPU, as cluster_kernel_test.cpp has the default: results against the
 // definition, bits that are those of the kernel for other calls, and which calls launch it.
-#include "support/PagedCall.h"
+#include "support/ClusterCalls.h"
 
 using namespace heddle;
 using namespace heddle::test;
 
 namespace {
 
-constexpr int64_t kProcessors = 64; // 14 clusters
-
-struct TeamKernel {
+struct TeamKernel : ClusterCalls {
   explicit TeamKernel(const std::string &name, const std::string &changes = "", DType dtype = DType::bf16,
                       int64_t headDim = 64, int64_t valueDim = 64, std::optional<DType> cached = {})
-      : kernel{name, headDim, valueDim, dtype, changes, "sm_90", kDecodeInvariant, false, Precision::exact, cached},
-        pattern(fileOf(kernel)), code(compiled(kernel, *pattern.file)) {
+      : ClusterCalls(
+            {name, headDim, valueDim, dtype, changes, "sm_90", kDecodeInvariant, false, Precision::exact, cached}) {
     Kernel portable = kernel; // of which no call has clusters
     portable.arch = cached ? "sm_89" : "sm_80";
     others = compiled(portable, *pattern.file);
     CHECK(others->plan().launches.size() == 1);
   }
 
-  PagedCall callOf(PagedShape shape) const {
-    shape.dtype = kernel.dtype, shape.cached = kernel.keys, shape.headDim = kernel.headDim,
-    shape.valueDim = kernel.valueDim, shape.isInvariant = true;
-    return PagedCall(pattern, shape);
-  }
-
-  /// Blocks of the kernel for other calls, and of that of clusters.
-  std::pair<int64_t, int64_t> blocksOf(const PagedShape &shape) const {
-    const PagedCall call = callOf(shape);
-    RoleTensors results = call.resultsBefore(kernel.dtype);
-    const HostCall host = call.hostCall(results, kProcessors);
-    const std::vector<KernelLaunch> &launches = code->plan().launches;
-    REQUIRE(launches.size() == 2);
-    const auto blocks = [&host](const KernelLaunch &launch) {
-      const Result<LaunchGeometry> geometry = evaluateGeometry(launch, host.symbols);
-      REQUIRE(geometry.isOk());
-      return geometry->grid[0] * geometry->grid[1] * geometry->grid[2];
-    };
-    return {blocks(launches[0]), blocks(launches[1])};
-  }
-
-  static RoleTensors run(const HostKernel &by, const PagedCall &call, DType out, BlockOrder order) {
-    RoleTensors results = call.resultsBefore(out);
-    by.run(call.hostCall(results, kProcessors), order);
-    return results;
-  }
-
+  /// And the bits of the kernel for other calls.
   void check(const PagedShape &shape) const {
-    INFO(kernel.pattern << kernel.changes << ", page size " << shape.pageSize << ", keys " << shape.keys.front());
-    const auto [rest, clusters] = blocksOf(shape);
-    CHECK(rest == 0);
-    CHECK(clusters > 0);
+    ClusterCalls::check(shape);
     const PagedCall call = callOf(shape);
-    checkPaged(call, 40, [&](const PagedCall &of, BlockOrder order) { return run(*code, of, kernel.dtype, order); });
-    const RoleTensors found = run(*code, call, kernel.dtype, BlockOrder::ascending);
-    const RoleTensors expected = run(*others, call, kernel.dtype, BlockOrder::ascending);
+    const RoleTensors found = run(*code, call, BlockOrder::ascending);
+    const RoleTensors expected = run(*others, call, BlockOrder::ascending);
     CHECK(found.out.data == expected.out.data);
     CHECK(found.lse.data == expected.lse.data);
   }
 
-  Kernel kernel;
-  Compiled pattern;
-  std::unique_ptr<HostKernel> code, others;
+  std::unique_ptr<HostKernel> others;
 };
 
 } // namespace
@@ -109,18 +75,13 @@ TEST_CASE("teams: patterns of two ranges, scores, sinks; types and head dims") {
 
 TEST_CASE("clusters compute batch-invariant calls of few units, rows and keys by configurations with their parts") {
   const TeamKernel kernel("causal");
-  const auto isOfClusters = [](const TeamKernel &kernel, const PagedShape &shape) {
-    const auto [rest, clusters] = kernel.blocksOf(shape);
-    CHECK((rest == 0) != (clusters == 0));
-    return clusters > 0;
-  };
-  CHECK(isOfClusters(kernel, shapeOf({1}, {100}, 8, 1, 16)));
-  CHECK(isOfClusters(TeamKernel("causal", ",warps=8,min_blocks=1,piece_tiles=1"), shapeOf({1}, {100}, 8, 1, 16)));
-  CHECK(!isOfClusters(kernel, shapeOf({1}, {100}, 9, 1, 16))); // rows
-  CHECK(!isOfClusters(kernel, shapeOf({3}, {100}, 3, 1, 16))); // of several queries
-  CHECK(isOfClusters(kernel, shapeOf(std::vector<int>(14, 1), std::vector<int>(14, 20), 1, 1, 16)));  // units
-  CHECK(!isOfClusters(kernel, shapeOf(std::vector<int>(15, 1), std::vector<int>(15, 20), 1, 1, 16))); // one too many
-  CHECK(!isOfClusters(kernel, shapeOf({1}, {140000}, 1, 1, 256)));                                    // keys
+  CHECK(kernel.areOfClusters(shapeOf({1}, {100}, 8, 1, 16)));
+  CHECK(TeamKernel("causal", ",warps=8,min_blocks=1,piece_tiles=1").areOfClusters(shapeOf({1}, {100}, 8, 1, 16)));
+  CHECK(!kernel.areOfClusters(shapeOf({1}, {100}, 9, 1, 16))); // rows
+  CHECK(!kernel.areOfClusters(shapeOf({3}, {100}, 3, 1, 16))); // of several queries
+  CHECK(kernel.areOfClusters(shapeOf(std::vector<int>(14, 1), std::vector<int>(14, 20), 1, 1, 16)));  // units
+  CHECK(!kernel.areOfClusters(shapeOf(std::vector<int>(15, 1), std::vector<int>(15, 20), 1, 1, 16))); // one too many
+  CHECK(!kernel.areOfClusters(shapeOf({1}, {140000}, 1, 1, 256)));                                    // keys
   const Kernel wide = {"causal", 64, 64, DType::bf16, ",chunk_n=32,stages=2", "sm_90", kDecodeInvariant};
   CHECK(compiled(wide, *Compiled(fileOf(wide)).file)->plan().launches.size() == 1); // other slices
 }

@@ -10,9 +10,6 @@ namespace heddle {
 struct KernelRequest;
 struct LaunchPlan;
 
-/// The heads that share keys keep the same pairs.
-bool packsHeads(const KernelRequest &request);
-
 /// The pattern has one lattice, and the architecture clusters with room for two tiles.
 bool hasClusterKernel(const KernelRequest &request);
 

@@ -7,6 +7,7 @@
 #include "codegen/Config/ForwardLaunch.h"
 #include "codegen/Config/TraitsPrinter.h"
 #include "codegen/Skeletons/Decode/ClusterLaunch.h"
+#include "codegen/Skeletons/Decode/FewUnits.h"
 #include "codegen/Skeletons/Decode/DecodeConfig.h"
 #include "codegen/Skeletons/Decode/decode_layout.cuh"
 #include "codegen/Skeletons/Shared/BlockLimits.h"
