@@ -6,8 +6,8 @@
 
 Patterns: sliding_window (left = 4095), longnet_base of one head, both without others; causal. Inputs are made in pieces, each from its number alone, so
 that any rank can make any row; rows that are drawn, the first and the last of each range of a rank among them, are held against the definition in fp64, in
-the first and the last head. Rank 0 prints a row of a table for each pattern: time of a call (median of the turns, slowest rank), what the plan predicted,
-most memory of a GPU, the largest error of a row over its bound. Two H200, or so many GPUs that 70 GB of each are enough for 2^28; without GPUs, over gloo,
+the first and the last head. Rank 0 prints a row of a table for each pattern: time of a call (median of the turns, slowest rank), what the plan predicted
+at the rate of a shorter call on one GPU, most memory of a GPU, the largest error of a row over its bound. Two H200, or so many GPUs that 70 GB of each are enough for 2^28; without GPUs, over gloo,
 for few tokens. Exit code 1: a row is wrong.
 """
 import argparse
@@ -15,11 +15,13 @@ import os
 import sys
 import time
 
+import heddle
 import torch
 from heddle import distributed as hd
 from torch import distributed
 
 PIECE, LEFT = 1 << 16, 4095
+SHORTER, SECONDS = 1 << 28, 2.0  # elements of q of the call whose rate predicts, and how long it is made again, so that clocks are those of long calls
 BRANCHES = ((2048, 1), (4096, 2), (8192, 4), (16384, 6), (32768, 12))  # of longnet_base: segments, and rates; one head keeps class 0
 
 
@@ -80,10 +82,26 @@ def seconds(call, group, device):
     return most(time.perf_counter() - begin, device)
 
 
+def tflops_of_shorter(pattern, options, inputs, sizes, device):
+    """Of one GPU, the slowest: a plan of one rank says what the call would take at 1 TFLOP/s."""
+    tokens = min(options.tokens, SHORTER // (options.heads * options.dim))
+    plan = hd.plan(pattern, seqlen=tokens, heads=options.heads, kv_heads=options.kv_heads, ranks=1, calls=hd.Calls(head_dim=options.dim, kernel_tflops=1), **sizes)
+    q, k, v = (inputs.rows(which, 0, tokens)[None] for which in range(3))
+    times, begin = [], time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - begin < SECONDS:
+        at = time.perf_counter()
+        heddle.attention(q, k, v, pattern, **sizes)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - at)
+    return plan.milliseconds / 1000 / most(sorted(times[len(times) // 2:])[len(times) // 4], device)
+
+
 def measure(pattern, options, group, device):
     sizes, inputs = dict(left=LEFT) if pattern == "sliding_window" else {}, Inputs(options, device)
+    tflops = tflops_of_shorter(pattern, options, inputs, sizes, device)
     plan = hd.plan(pattern, seqlen=options.tokens, heads=options.heads, kv_heads=options.kv_heads, ranks=group.ranks, layout=options.layout,
-                   calls=hd.Calls(head_dim=options.dim), **sizes)
+                   calls=hd.Calls(head_dim=options.dim, kernel_tflops=tflops), **sizes)
     ranges = plan.layout[group.rank]
     q, k, v = (torch.cat([inputs.rows(which, *each) for each in ranges])[None] for which in range(3))
     out, places = hd.attention(q, k, v, plan, group), [row for first, last in ranges for row in (first, last - 1)]
