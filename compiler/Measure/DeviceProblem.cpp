@@ -24,7 +24,7 @@ oracle::KindCall definitionOf(const DeviceCall &call) {
   attn::ProblemSizes sizes = sizesOf(call.file, call.shape);
   const oracle::Problem problem{sizes.heads,   sizes.seqlenQ,    sizes.seqlenK,      sizes.qOrigin,
                                 sizes.kOrigin, sizes.parameters, call.shape.operands};
-  return {call.file.pattern(), problem, call.inputs, call.scale, call.outDType};
+  return {call.file.pattern(), problem, call.inputs, call.scale, call.outDType, true};
 }
 
 Result<RoleTensors> launchOnce(const Device &device, const DeviceCall &call, const KernelRecord &record) {

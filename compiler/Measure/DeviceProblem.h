@@ -44,7 +44,7 @@ struct DeviceCall {
   std::optional<DType> outDType = {};
 };
 
-/// The call as the definition takes it; refers to the call's inputs and pattern.
+/// The call as the definition takes it, to judge a GPU's result; refers to the call's inputs and pattern.
 oracle::KindCall definitionOf(const DeviceCall &call);
 
 /// What one launch of the kernel writes.

@@ -1,5 +1,6 @@
 #include "compiler/Oracle/AttentionOracle.h"
 #include "compiler/Io/RandomTensor.h"
+#include "compiler/Oracle/TensorCoreSum.h"
 #include "runtime/Core/ParallelFor.h"
 
 #include <cmath>
@@ -33,10 +34,8 @@ InputRows inputRowsOf(const AttentionInputs &inputs) {
               loadElements(tensor.dtype, tensor.data.data(), first, int(dim), values);
             for (int64_t c = 0; isTurned && c < dim; ++c)
               values[c] = float(tensor.get(first + c * shape[2] * shape[3] + id.row));
-            const float descale = inputs.descaleOf(role, id.batch, id.head, id.row);
-            for (int64_t c = 0; c < dim; ++c)
-              values[c] *= descale;
           },
+          [&inputs](Role role, const RowId &id) { return inputs.descaleOf(role, id.batch, id.head, id.row); },
           {},
           inputs.precision};
 }
@@ -116,8 +115,17 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   const AttentionSizes &sizes = inputs.sizes;
   int64_t kvHead = id.head / (sizes.heads / sizes.kvHeads);
   std::vector<float> query(sizes.headDim), row(std::max(sizes.headDim, sizes.valueDim));
+  auto descaleOf = [&](Role role, const RowId &of) {
+    return inputs.descale ? Number(inputs.descale(role, of)) : Number(1);
+  };
   inputs.read(Role::q, id, query.data());
-  auto readKey = [&](Role role, const Key &key) { inputs.read(role, {id.batch, kvHead, key.index}, row.data()); };
+  const Number queryScale = Number(scale) * descaleOf(Role::q, id);
+  auto readKey = [&](Role role, const Key &key) {
+    const RowId of{id.batch, kvHead, key.index};
+    inputs.read(role, of, row.data());
+    return descaleOf(role, of);
+  };
+  const bool sumsAsTensorCores = roundTo && hasTensorCoreSums();
   const Precision precision = roundTo ? inputs.precision : Precision::exact;
   const auto operand = [precision](float value) { return Number(AttentionOracle::operand(value, precision)); };
   const Number nothing = -std::numeric_limits<Number>::infinity();
@@ -130,15 +138,17 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   Number largest = sink;
   for (const Key &key : keys) {
     Number product = 0, squares = 0;
-    readKey(Role::k, key);
+    const Number keyScale = queryScale * readKey(Role::k, key);
     for (int64_t c = 0; c < sizes.headDim; ++c) {
       const Number term = operand(query[c]) * operand(row[c]);
       product += term;
       squares += term * term;
     }
+    if (sumsAsTensorCores)
+      product = Number(tensorCoreSum(query.data(), row.data(), sizes.headDim));
     const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + key.index};
-    scores.push_back(chain.score(at, product * Number(scale)));
-    sizesOfScores.push_back(std::abs(double(scores.back())) + scale * std::sqrt(double(squares)));
+    scores.push_back(chain.score(at, product * keyScale));
+    sizesOfScores.push_back(std::abs(double(scores.back())) + double(keyScale) * std::sqrt(double(squares)));
     largest = std::max(largest, scores.back());
   }
   if (largest == nothing)
@@ -153,9 +163,9 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
     Number weight = weightOf(i);
     if (roundTo)
       weight = operand(Number(roundedWeight(weight, weightOfOne * keys[i].copies, *roundTo)));
-    readKey(Role::v, keys[i]);
+    const Number valueScale = readKey(Role::v, keys[i]);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
-      out[c] += weight * operand(row[c]);
+      out[c] += weight * (valueScale * operand(row[c]));
   }
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], CallElements::outOf(*roundTo)) : double(out[c]);
@@ -167,9 +177,9 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
     return result;
   std::vector<Fp32Unit> units(result.out.begin(), result.out.end());
   for (size_t i = 0; i < keys.size(); ++i) {
-    readKey(Role::v, keys[i]);
+    const Number valueScale = readKey(Role::v, keys[i]);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
-      units[c].add(double(scores[i]), double(weightOf(i)), double(row[c]));
+      units[c].add(double(scores[i]), double(weightOf(i)), double(valueScale * row[c]));
   }
   for (Fp32Unit &unit : units) {
     unit.add(double(sink), double(std::exp(sink - largest) / sum), 0);
@@ -205,7 +215,7 @@ ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<Row
     AttentionOracle::Rows both = oracle.bothRows(rows[i]);
     reference.exact[i] = std::move(both.exact);
     reference.plain[i] = std::move(both.plain);
-    if (oracle.precision() != Precision::exact)
+    if (oracle.hasCoarseScores())
       reference.exact[i].lseUnit =
           std::max(reference.exact[i].lseUnit, distance(reference.plain[i].lse, reference.exact[i].lse));
   });

@@ -30,9 +30,12 @@ struct InputRows {
   DType dtype;
   /// The elements of one head of a row of q, k or v, as fp32.
   std::function<void(Role role, const RowId &id, float *values)> read;
+  /// What all of them are multiplied by; nothing: by none.
+  std::function<float(Role role, const RowId &id)> descale = {};
   /// Keys that a row may keep, ascending; the definition is asked of these alone. Nothing: of all.
   std::function<std::vector<int64_t>(const RowId &id)> candidates = {};
   Precision precision = Precision::exact; ///< that the call has of products
+  bool isOfTensorCores = false;           ///< what the rows are compared with; plain attention sums as they do
 };
 /// The rows of tensors, which outlive it.
 InputRows inputRowsOf(const AttentionInputs &inputs);
@@ -49,7 +52,8 @@ public:
     /// Everything in fp64.
     RowResult exact;
     /// As plain attention computes it in the inputs' precision: products accumulated in fp32, softmax in fp32, weights
-    /// and output rounded to the inputs' type; of calls in tf32, operands of products to that.
+    /// and output rounded to the inputs' type; of calls in tf32, operands of products to that; scores of e4m3 on a GPU summed
+    /// as its tensor cores do (TensorCoreSum.h).
     RowResult plain;
   };
   /// Of one branch as if there were no other, and no sink.
@@ -57,7 +61,8 @@ public:
 
   const AttentionSizes &sizes() const { return inputs.sizes; }
   bool keeps(const RowId &id, int64_t key) const;
-  Precision precision() const { return inputs.precision; }
+  /// Scores of plain attention are those of coarser products than fp32's.
+  bool hasCoarseScores() const { return inputs.precision != Precision::exact || hasTensorCoreSums(); }
   bool isThreadSafe() const { return pairs.isThreadSafe(); }
 
   /// `value` as a number of that type.
@@ -77,6 +82,7 @@ private:
     double sink;
   };
   Kept keptBy(RowId id, std::optional<unsigned> branch = {}) const;
+  bool hasTensorCoreSums() const { return inputs.isOfTensorCores && traitsOf(inputs.dtype).isScaled(); }
   /// Rounds weights and output to `roundTo`, if that is given.
   template <class Number> RowResult attend(RowId id, const Kept &kept, std::optional<DType> roundTo) const;
 

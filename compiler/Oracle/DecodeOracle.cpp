@@ -73,7 +73,7 @@ public:
       for (int64_t c = 0; c < span.count; ++c)
         values[c] *= descale;
     };
-    return {sizes, inputs.dtype(), read, {}, inputs.precision};
+    return {sizes, inputs.dtype(), read, {}, {}, inputs.precision};
   }
 
 private:

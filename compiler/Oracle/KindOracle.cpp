@@ -97,7 +97,9 @@ std::unique_ptr<const KindReference> forwardReference(const AttentionOracle &def
 }
 
 std::unique_ptr<const KindReference> forwardOracle(const KindCall &call, int64_t rows) {
-  const AttentionOracle definition(call.pattern, call.problem, call.inputs, call.scale);
+  InputRows inputs = inputRowsOf(call.inputs);
+  inputs.isOfTensorCores = call.isOfTensorCores;
+  const AttentionOracle definition(call.pattern, call.problem, inputs, call.scale);
   return forwardReference(definition, sampleRows(call.inputs.sizes, rows),
                           call.outDType.value_or(call.inputs.outDType()));
 }

@@ -49,6 +49,7 @@ struct KindCall {
   const AttentionInputs &inputs;
   double scale;
   std::optional<DType> outDType = {}; ///< of out; nothing: that of the inputs
+  bool isOfTensorCores = false;       ///< what is compared (InputRows)
 };
 
 /// What a call gave: rows of its roles, and the gradient of an argument by its place among the call's.

@@ -107,7 +107,7 @@ Result<CheckedReport> CheckedRows::compare() const {
     }
   Status failure;
   std::mutex mutex;
-  oracle::InputRows inputs{source.sizes, source.dtype, {}, {}};
+  oracle::InputRows inputs{source.sizes, source.dtype, {}};
   inputs.read = [&](Role role, const oracle::RowId &id, float *values) {
     const RowBlock block{role, id.batch, 1, {id.row, 1, 1}, id.head, 1};
     std::vector<char> bytes(static_cast<size_t>(source.bytesOf(block)));

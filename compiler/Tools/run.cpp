@@ -72,9 +72,10 @@ Status checkDeviceOptions(const PatternFile &file, const RunOptions &options, in
   return {};
 }
 
-oracle::KindReport verify(const RunCall &call, const RunResult &result, int64_t rows) {
-  return oracle::verifyCall(definitionOf({call.file, call.shape, call.inputs, call.scale, call.outDType()}), result,
-                            rows, result.argumentGradients);
+oracle::KindReport verify(const RunOptions &options, const RunCall &call, const RunResult &result) {
+  oracle::KindCall definition = definitionOf({call.file, call.shape, call.inputs, call.scale, call.outDType()});
+  definition.isOfTensorCores = options.target == "cuda";
+  return oracle::verifyCall(definition, result, options.rows, result.argumentGradients);
 }
 
 /// "out [1, 8, 2, 64] and lse"
@@ -152,7 +153,7 @@ int execute(const RunOptions &options, const RunCall &call) {
     return fail(written);
   std::optional<oracle::KindReport> verified;
   if (options.verifies)
-    verified = verify(call, *result, options.rows);
+    verified = verify(options, call, *result);
   report(options, call, *result, verified);
   if (!verified)
     return Ok;

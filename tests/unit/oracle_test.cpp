@@ -6,6 +6,7 @@
 #include "codegen/Emit/PatternInfo.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Oracle/AttentionOracle.h"
+#include "compiler/Oracle/TensorCoreSum.h"
 #include "support/PatternFiles.h"
 #include "support/VerifyRows.h"
 #include "dialect/Geometry/TileVisitor.h"
@@ -349,5 +350,46 @@ TEST_CASE("the rounding of fp32 is counted for fp32 alone, and vanishes where on
     } else {
       CHECK(unit(0.25) == 0);
     }
+  }
+}
+
+TEST_CASE(
+    "tensor cores sum 32 products of e4m3 at a time, cut to 13 bits below the largest of them and the sum so far") {
+  std::vector<float> ones(64, 1.0f), other(64, 0.0f);
+  auto sum = [&] { return oracle::tensorCoreSum(other.data(), ones.data(), 64); };
+  other[0] = 8192, other[1] = 1, other[2] = 0.5f, other[32] = 0.9375f, other[33] = 1.9375f;
+  CHECK(sum() == 8192 + 1 + 0 + 0 + 1);
+  for (float &value : other)
+    value = -value;
+  CHECK(sum() == -8194);
+  other.assign(64, 0.0f);
+  other[3] = 4096, other[4] = -4096, other[5] = 0.25f, other[40] = 0.25f;
+  CHECK(sum() == 0.25); // nothing large is left when the second 32 come
+  other[63] = std::nanf("");
+  CHECK(std::isnan(sum()));
+}
+
+TEST_CASE("wide scores of e4m3 may be off by what tensor cores cut where these summed them, and nowhere else") {
+  auto file = parsed(unionText("%m = attn.causal"));
+  AttentionInputs inputs = randomInputs({1, 40, 40, 2, 1, 64, 64}, DType::e4m3);
+  const oracle::Problem problem{2, 40, 40, 0, 0, {}};
+  for (const double scale : {0.125, 30.0}) {
+    CAPTURE(scale);
+    auto oracleOf = [&](bool isOfTensorCores) {
+      oracle::InputRows rows = oracle::inputRowsOf(inputs);
+      rows.isOfTensorCores = isOfTensorCores;
+      return oracle::AttentionOracle(file->pattern(), problem, rows, scale);
+    };
+    const oracle::AttentionOracle ofTensorCores = oracleOf(true), others = oracleOf(false);
+    const std::vector<oracle::RowId> rows = oracle::sampleRows(inputs.sizes, 80);
+    auto isRight = [&](const oracle::AttentionOracle &judge, const oracle::AttentionOracle &made) {
+      return oracle::compareRows(oracle::referenceRows(judge, rows, DType::bf16),
+                                 [&](const oracle::RowId &id) { return made.bothRows(id).plain; })
+          .ok;
+    };
+    CHECK(isRight(ofTensorCores, ofTensorCores));
+    CHECK(isRight(ofTensorCores, others));
+    CHECK(isRight(others, others));
+    CHECK(isRight(others, ofTensorCores) == (scale < 1));
   }
 }
