@@ -81,16 +81,17 @@ AttentionOracle::Kept AttentionOracle::keptBy(RowId id, std::optional<unsigned> 
 
 namespace {
 
-/// Sums up what rounding the result and every score once in fp32 changes in one channel: the derivative of the result
+constexpr double kSpacing = std::numeric_limits<float>::epsilon();
+
+/// Sums up what rounding the result once in fp32, and every score once, changes in one channel: the derivative of the result
 /// by a score is the weight of its key times (value - result). No score, however large, changes more than its whole
 /// weight.
-class Fp32Unit {
+class RoundingUnit {
 public:
-  static constexpr double kSpacing = std::numeric_limits<float>::epsilon();
-  explicit Fp32Unit(double result) : result(result), change(kSpacing * std::abs(result)) {}
-  void add(double score, double weight, double value) {
+  explicit RoundingUnit(double result) : result(result), change(kSpacing * std::abs(result)) {}
+  void add(double scoreUnit, double weight, double value) {
     if (weight > 0)
-      change += std::min(kSpacing * std::abs(score), 1.0) * weight * std::abs(value - result);
+      change += std::min(scoreUnit, 1.0) * weight * std::abs(value - result);
   }
   operator double() const { return change; }
 
@@ -125,7 +126,6 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
     inputs.read(role, of, row.data());
     return descaleOf(role, of);
   };
-  const bool sumsAsTensorCores = roundTo && hasTensorCoreSums();
   const Precision precision = roundTo ? inputs.precision : Precision::exact;
   const auto operand = [precision](float value) { return Number(AttentionOracle::operand(value, precision)); };
   const Number nothing = -std::numeric_limits<Number>::infinity();
@@ -134,7 +134,7 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   if (keys.empty())
     return result;
   std::vector<Number> scores;
-  std::vector<double> sizesOfScores; // what the rounding of a score grows with
+  std::vector<double> unitsOfScores, unitsOfProducts; // what one rounding changes of a score, and of what it is made of
   Number largest = sink;
   for (const Key &key : keys) {
     Number product = 0, squares = 0;
@@ -144,11 +144,16 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
       product += term;
       squares += term * term;
     }
-    if (sumsAsTensorCores)
-      product = Number(tensorCoreSum(query.data(), row.data(), sizes.headDim));
+    double unitOfProduct = kSpacing * std::sqrt(double(squares));
+    if (hasTensorCoreSums()) {
+      const TensorCoreSum ofTensorCores = tensorCoreSum(query.data(), row.data(), sizes.headDim);
+      product = roundTo ? Number(ofTensorCores.sum) : product;
+      unitOfProduct = ofTensorCores.unit;
+    }
     const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + key.index};
     scores.push_back(chain.score(at, product * keyScale));
-    sizesOfScores.push_back(std::abs(double(scores.back())) + double(keyScale) * std::sqrt(double(squares)));
+    unitsOfScores.push_back(kSpacing * std::abs(double(scores.back())));
+    unitsOfProducts.push_back(double(keyScale) * unitOfProduct);
     largest = std::max(largest, scores.back());
   }
   if (largest == nothing)
@@ -170,20 +175,21 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], CallElements::outOf(*roundTo)) : double(out[c]);
   result.lse = double(largest) + std::log(double(sum)); // which at large scores no fp32 holds
-  result.lseUnit = Fp32Unit::kSpacing * std::abs(result.lse);
+  result.lseUnit = kSpacing * std::abs(result.lse);
   for (size_t i = 0; i < keys.size(); ++i)
-    result.lseUnit += weightOf(i) > 0 ? Fp32Unit::kSpacing * double(weightOf(i)) * sizesOfScores[i] : 0;
-  if (roundTo || inputs.dtype != kAccumulator)
+    result.lseUnit += weightOf(i) > 0 ? double(weightOf(i)) * (unitsOfScores[i] + unitsOfProducts[i]) : 0;
+  if (roundTo || (inputs.dtype != kAccumulator && !hasTensorCoreSums()))
     return result;
-  std::vector<Fp32Unit> units(result.out.begin(), result.out.end());
+  std::vector<RoundingUnit> units(result.out.begin(), result.out.end());
   for (size_t i = 0; i < keys.size(); ++i) {
     const Number valueScale = readKey(Role::v, keys[i]);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
-      units[c].add(double(scores[i]), double(weightOf(i)), double(valueScale * row[c]));
+      units[c].add(hasTensorCoreSums() ? unitsOfProducts[i] : unitsOfScores[i], double(weightOf(i)),
+                   double(valueScale * row[c]));
   }
-  for (Fp32Unit &unit : units) {
-    unit.add(double(sink), double(std::exp(sink - largest) / sum), 0);
-    result.fp32Unit = std::max(result.fp32Unit, double(unit));
+  for (RoundingUnit &unit : units) {
+    unit.add(kSpacing * std::abs(double(sink)), double(std::exp(sink - largest) / sum), 0);
+    result.scoreUnit = std::max(result.scoreUnit, double(unit));
   }
   return result;
 }
@@ -241,7 +247,7 @@ VerifyReport compareRows(const ReferenceRows &reference, const std::function<Row
       plainError = std::max(plainError, distance(plain.out[c], exact.out[c]));
       unit = std::max(unit, granularity(exact.out[c], reference.dtype));
     }
-    unit = std::max(unit, exact.fp32Unit);
+    unit = std::max(unit, exact.scoreUnit);
     report.allowedLseError = std::max(report.allowedLseError, isEmpty ? 0 : 2 * exact.lseUnit);
     double error = distance(got.lse, exact.lse);
     if (error > report.maxLseError) {

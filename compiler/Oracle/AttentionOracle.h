@@ -19,9 +19,10 @@ struct RowId {
 struct RowResult {
   std::vector<double> out; ///< value_dim values; all 0 if the row keeps no key
   double lse;              ///< natural logarithm; -infinity if the row keeps no key
-  /// of exact rows of fp32 inputs: what rounding every score and the result once changes at most
-  double fp32Unit = 0;
-  double lseUnit = 0; ///< what rounding lse and every score once in fp32 changes of lse, to first order
+  /// of exact rows of fp32 inputs, and of e4m3 that tensor cores sum: what rounding every score and the result once changes at most
+  double scoreUnit = 0;
+  double lseUnit =
+      0; ///< what rounding lse and every score once in fp32, or as tensor cores do, changes of lse, to first order
 };
 
 /// Inputs that may lie in no memory. Both functions are called by many threads at a time.
@@ -96,7 +97,7 @@ private:
 struct VerifyReport {
   int64_t rowsChecked = 0;
   double maxError = 0; ///< max |K - R| over the checked rows, K the result under test, R Rows::exact
-  /// 2 max |P - R| + 2 max U, P Rows::plain, U |(R + 0.3 - 0.3) - R| or, if it is more, R's fp32Unit
+  /// 2 max |P - R| + 2 max U, P Rows::plain, U |(R + 0.3 - 0.3) - R| or, if it is more, R's scoreUnit
   double allowedError = 0;
   double maxLseError = 0;
   double allowedLseError = 1e-3; ///< or 2 max lseUnit, if that is more

@@ -9,9 +9,14 @@
 
 namespace heddle::oracle {
 
-/// sum of a_c b_c over `channels` elements of e4m3, 32 at a time: of each product and of the sum so far what lies more than
+struct TensorCoreSum {
+  double sum = 0;
+  double unit = 0; ///< the largest of which less than one was cut of a product or a sum
+};
+
+/// Of a_c b_c over `channels` elements of e4m3, 32 at a time: of each product and of the sum so far what lies more than
 /// 13 bits below the first bit of the largest of them is cut.
-double tensorCoreSum(const float *a, const float *b, int64_t channels);
+TensorCoreSum tensorCoreSum(const float *a, const float *b, int64_t channels);
 
 } // namespace heddle::oracle
 

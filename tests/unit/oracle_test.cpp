@@ -341,7 +341,7 @@ TEST_CASE("the rounding of fp32 is counted for fp32 alone, and vanishes where on
     AttentionInputs inputs = randomInputs({1, 9, 9, 1, 1, 16, 16}, dtype);
     const oracle::Problem problem{1, 9, 9, 0, 0, {}};
     auto unit = [&](double scale) {
-      return oracle::AttentionOracle(file->pattern(), problem, inputs, scale).bothRows({0, 0, 4}).exact.fp32Unit;
+      return oracle::AttentionOracle(file->pattern(), problem, inputs, scale).bothRows({0, 0, 4}).exact.scoreUnit;
     };
     if (dtype == DType::fp32) {
       CHECK(unit(0.25) > 1e-8);
@@ -356,7 +356,7 @@ TEST_CASE("the rounding of fp32 is counted for fp32 alone, and vanishes where on
 TEST_CASE(
     "tensor cores sum 32 products of e4m3 at a time, cut to 13 bits below the largest of them and the sum so far") {
   std::vector<float> ones(64, 1.0f), other(64, 0.0f);
-  auto sum = [&] { return oracle::tensorCoreSum(other.data(), ones.data(), 64); };
+  auto sum = [&] { return oracle::tensorCoreSum(other.data(), ones.data(), 64).sum; };
   other[0] = 8192, other[1] = 1, other[2] = 0.5f, other[32] = 0.9375f, other[33] = 1.9375f;
   CHECK(sum() == 8192 + 1 + 0 + 0 + 1);
   for (float &value : other)
