@@ -188,33 +188,37 @@ void printRow(const BenchRow &row, bool withHeader) {
   std::cout.flush();
 }
 
+Json callJson(const std::string &pattern, const Workload &workload) {
+  const ProblemShape &shape = workload.shape;
+  return {{"pattern", pattern},
+          {"kind", workload.kind.str()},
+          {"batch", shape.batch},
+          {"seqlen_q", shape.seqlenQ},
+          {"seqlen_k", shape.seqlenK},
+          {"heads", shape.heads},
+          {"kv_heads", shape.kvHeads},
+          {"head_dim", workload.headDim},
+          {"value_dim", workload.valueDim},
+          {"dtype", dtypeName(workload.elements.q)}};
+}
+
 Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device) {
   Json list = Json::array();
   for (const BenchRow &row : rows) {
-    const ProblemShape &shape = row.workload.shape;
-    list.push_back({{"pattern", row.pattern},
-                    {"kind", row.workload.kind.str()},
-                    {"batch", shape.batch},
-                    {"seqlen_q", shape.seqlenQ},
-                    {"seqlen_k", shape.seqlenK},
-                    {"heads", shape.heads},
-                    {"kv_heads", shape.kvHeads},
-                    {"head_dim", row.workload.headDim},
-                    {"value_dim", row.workload.valueDim},
-                    {"dtype", dtypeName(row.workload.elements.q)},
-                    {"median_us", row.us},
-                    {"roof_us", row.roofUs},
-                    {"tflops", rateJson(row.tflops())},
-                    {"percent_of_roof", rateJson(row.percentOfRoof())},
-                    {"visited_percent_of_roof", rateJson(row.visitedPercentOfRoof())},
-                    {"workspace_bytes", row.workspace.bytes},
-                    {"workspace_regions", workspaceJson(row.workspace)},
-                    {"in_any_order", otherOrderJson(row)},
-                    {"missing", row.missing},
-                    {"note", row.verified.note},
-                    {"ok", row.isRight()},
-                    {"match", row.match},
-                    {"config", row.config}});
+    list.push_back(callJson(row.pattern, row.workload));
+    list.back().update({{"median_us", row.us},
+                        {"roof_us", row.roofUs},
+                        {"tflops", rateJson(row.tflops())},
+                        {"percent_of_roof", rateJson(row.percentOfRoof())},
+                        {"visited_percent_of_roof", rateJson(row.visitedPercentOfRoof())},
+                        {"workspace_bytes", row.workspace.bytes},
+                        {"workspace_regions", workspaceJson(row.workspace)},
+                        {"in_any_order", otherOrderJson(row)},
+                        {"missing", row.missing},
+                        {"note", row.verified.note},
+                        {"ok", row.isRight()},
+                        {"match", row.match},
+                        {"config", row.config}});
     list.back().update(errorsJson(row.verified));
   }
   return {{"device", device}, {"roof", "bf16 matrix product 8192^3 of the same run"}, {"rows", list}};

@@ -41,6 +41,8 @@ struct BenchRow {
 Result<BenchRow> measure(const BenchSetup &setup, MatrixRoof *roof);
 
 void printRow(const BenchRow &row, bool withHeader);
+/// What was called, as every row says it.
+Json callJson(const std::string &pattern, const Workload &workload);
 Json rowsJson(const std::vector<BenchRow> &rows, const std::string &device);
 
 } // namespace heddle::cli

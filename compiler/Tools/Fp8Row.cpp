@@ -1,6 +1,7 @@
 #include "compiler/Tools/Fp8Row.h"
 #include "compiler/Io/QuantizedInputs.h"
 #include "compiler/Io/RandomTensor.h"
+#include "compiler/Tools/BenchRow.h"
 #include "compiler/Tools/SafeStream.h"
 
 #include <cmath>
@@ -137,33 +138,23 @@ void printRow(const Fp8Row &row, bool withHeader) {
 Json rowsJson(const std::vector<Fp8Row> &rows, const std::string &device) {
   Json list = Json::array();
   for (const Fp8Row &row : rows) {
-    const ProblemShape &shape = row.workload.shape;
-    list.push_back({{"pattern", row.pattern},
-                    {"kind", row.workload.kind.str()},
-                    {"batch", shape.batch},
-                    {"seqlen_q", shape.seqlenQ},
-                    {"seqlen_k", shape.seqlenK},
-                    {"heads", shape.heads},
-                    {"kv_heads", shape.kvHeads},
-                    {"head_dim", row.workload.headDim},
-                    {"value_dim", row.workload.valueDim},
-                    {"rotated", row.isRotated},
-                    {"scale_rows", row.workload.elements.scaleRows},
-                    {"dtype", dtypeName(row.workload.elements.q)},
-                    {"median_us", row.us},
-                    {"bf16_us", row.bf16Us},
-                    {"quantize_us", row.quantizeUs},
-                    {"quantize_and_attend_us", row.bothUs},
-                    {"roof_us", row.roofUs},
-                    {"tflops", rateJson(row.tflops())},
-                    {"percent_of_roof", rateJson(row.percentOfRoof())},
-                    {"times_bf16", row.bf16Us / row.us},
-                    {"quantized_times_bf16", row.bf16Us / row.bothUs},
-                    {"rms_error", std::isfinite(row.rmsError) ? Json(row.rmsError) : Json()},
-                    {"missing", row.missing},
-                    {"ok", row.isRight()},
-                    {"match", row.match},
-                    {"config", row.config}});
+    list.push_back(callJson(row.pattern, row.workload));
+    list.back().update({{"rotated", row.isRotated},
+                        {"scale_rows", row.workload.elements.scaleRows},
+                        {"median_us", row.us},
+                        {"bf16_us", row.bf16Us},
+                        {"quantize_us", row.quantizeUs},
+                        {"quantize_and_attend_us", row.bothUs},
+                        {"roof_us", row.roofUs},
+                        {"tflops", rateJson(row.tflops())},
+                        {"percent_of_roof", rateJson(row.percentOfRoof())},
+                        {"times_bf16", row.bf16Us / row.us},
+                        {"quantized_times_bf16", row.bf16Us / row.bothUs},
+                        {"rms_error", std::isfinite(row.rmsError) ? Json(row.rmsError) : Json()},
+                        {"missing", row.missing},
+                        {"ok", row.isRight()},
+                        {"match", row.match},
+                        {"config", row.config}});
     list.back().update(errorsJson(row.verified));
   }
   return {{"device", device}, {"roof", "bf16 matrix product 8192^3 of the same run"}, {"rows", list}};
