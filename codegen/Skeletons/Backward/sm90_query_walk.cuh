@@ -145,8 +145,9 @@ private:
     }
   }
 
-  // Of wide heads the first consumer, which takes the first tile. Asked anew: a number would be spilled over all tiles.
-  DEV static bool takesFirst() { return ptx::rereadThreadIndex() < kWarpgroupThreads; }
+  // Of wide heads the first consumer, which takes the first tile. Asked anew: a number would be spilled over all tiles. Of one
+  // lane: slots that depend on it stay in uniform registers, as operands of mma want them.
+  DEV static bool takesFirst() { return ptx::valueOfLane(ptx::rereadThreadIndex(), 0) < kWarpgroupThreads; }
 
   // Sums of the second consumer reach the first by way of the rings, which nobody reads any more.
   DEV void joinSums() {
