@@ -174,7 +174,14 @@ private:
     releaseKeys();
     values.waitFull();
     releaseValues();
+    freeQueries(tile);
     return tile.following;
+  }
+
+  // Behind its last tile nobody asks for the rows of an item.
+  DEV static void freeQueries(const KeyTileHeader<K> &tile) {
+    if (K::kFreesQueries && !hasBit(tile.following, flag::kNextExists))
+      release(K::QueryTileRing::empty(0));
   }
 
   // The first tile of a run: nothing is in flight beside its scores.
@@ -267,6 +274,7 @@ private:
     pairs.scaleScores(scores, keys.slot());
     if (!K::kArePairs)
       releaseKeys();
+    freeQueries(tile);
     scales.change(scores, scale, p, *this, tile);
   }
 
@@ -324,7 +332,7 @@ private:
   }
 
   DEV uint32_t queryAddress() const {
-    return K::kQueryTile + queries.slot() * K::kSmemStageBytesQ + rowGroup() * kConsumerRows * kColumnRowBytes;
+    return queryTileOf<K>(queries.slot()) + rowGroup() * kConsumerRows * kColumnRowBytes;
   }
   DEV uint32_t keyAddress() const { return K::kKeyTile + keys.slot() * K::kSmemStageBytesK; }
   DEV uint32_t valueAddress() const { return K::kValueTile + values.slot() * K::kSmemStageBytesV; }
@@ -332,7 +340,7 @@ private:
   const Params &p;
   int32_t consumer;
   Turn<K> turn;
-  Pipeline<K::kQueryStages, typename K::QueryRing> queries;
+  Pipeline<K::kHeaderStages, typename K::QueryRing> queries;
   Pipeline<K::kStages, typename K::KeyRing> keys;
   Pipeline<K::kValueStages, typename K::ValueRing> values;
   RowState<K> rows;

@@ -31,7 +31,8 @@ template <class K> class Loader {
   using ArrivingValues = Arriving<K, K::Values::kAreTurned>;
 
 public:
-  DEV explicit Loader(const Params &p) : p(p), plan(kReads), queries(kFills), keys(kFills), values(kFills) {}
+  DEV explicit Loader(const Params &p)
+      : p(p), plan(kReads), queries(kFills), queryTile(kFills), keys(kFills), values(kFills) {}
 
   DEV void run() {
     bool isFirst = true; // the next tile is the first of its item
@@ -135,6 +136,10 @@ private:
     const uint32_t full = queries.full();
     queries.acquire();
     copyHeader(K::itemHeader(queries.slot()), K::kLoaderItem);
+    if (K::kFreesQueries && hasTiles) {
+      queryTile.acquire();
+      queryTile.next();
+    }
     if (hasTiles) {
       ptx::arriveExpecting(full, K::kQueryTileBytes);
       copyQuery(full);
@@ -149,7 +154,7 @@ private:
     const int32_t rate = kHasDocumentTiles<K> ? 1 : item.rateOrEnd;
     const int32_t row = item.firstRow / rate, residue = item.firstRow - row * rate;
     const int32_t map = mapOfClass<K>(rateSlot<QueryRates<K>>(rate), rate, residue, p.seqlenQ);
-    const uint32_t to = K::kQueryTile + queries.slot() * K::kSmemStageBytesQ;
+    const uint32_t to = queryTileOf<K>(queries.slot());
 #pragma unroll
     for (int column = 0; column < columnsOf(K::kTileHeadDim, K::kElementBytes); ++column)
       ptx::copyBox(to + column * K::kBlockM * kColumnRowBytes, &p.maps[K::kQueryMaps + map], full,
@@ -160,7 +165,8 @@ private:
 
   const Params &p;
   Pipeline<kPlanSlots, typename K::PlanRing, PackedRingCursor> plan;
-  Pipeline<K::kQueryStages, typename K::QueryRing, PackedRingCursor> queries;
+  Pipeline<K::kHeaderStages, typename K::QueryRing, PackedRingCursor> queries;
+  Pipeline<1, typename K::QueryTileRing, PackedRingCursor> queryTile; // kFreesQueries
   Pipeline<K::kStages, typename K::KeyRing, PackedRingCursor> keys;
   typename ArrivingValues::Slots values;
 };

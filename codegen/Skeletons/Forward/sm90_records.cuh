@@ -10,9 +10,9 @@ namespace sm90 {
 
 constexpr int kPlanSlots = 8;
 
-// Words of marks: an item has a bit by its ordinal, and is done again if another one that shares the bit must be. Where
-// values are turned over, barriers have half of them.
-constexpr int redoWords(bool areTurned) { return areTurned ? 16 : 32; }
+// Words of marks: an item has a bit by its ordinal, and is done again if another one that shares the bit must be. Of bytes, and
+// where values are turned over, barriers have half of them.
+constexpr int redoWords(bool areHalved) { return areHalved ? 16 : 32; }
 
 // What consumers must know of a tile or an item beyond its data, one bit for each consumer where it says so.
 namespace flag {
@@ -100,6 +100,7 @@ struct ForwardRecords {
     struct {
       uint32_t fewerRedoBits[redoWords(true)];
       RawValues raw;
+      Barrier queryTileEmpty; // of a query tile that is free before its header
     };
   };
   ItemHeader plannerItem; // in the making

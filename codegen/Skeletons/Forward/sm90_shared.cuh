@@ -26,6 +26,7 @@ template <class Traits> struct ForwardRecordPlaces : Traits {
 #define HEDDLE_RECORD(member) (kRecords + HEDDLE_OFFSET(ForwardRecords, member))
 
   using QueryRing = Ring<HEDDLE_RECORD(queries.full), HEDDLE_RECORD(queries.empty)>;
+  using QueryTileRing = Ring<0, HEDDLE_RECORD(queryTileEmpty)>; // full: as the ring of headers says
   using KeyRing = Ring<HEDDLE_RECORD(keys.full), HEDDLE_RECORD(keys.empty)>;
   using ValueRing = Ring<HEDDLE_RECORD(values.full), HEDDLE_RECORD(values.empty)>;
   using RawRing = Ring<HEDDLE_RECORD(raw.ring.full), HEDDLE_RECORD(raw.ring.empty)>;
@@ -42,7 +43,7 @@ template <class Traits> struct ForwardRecordPlaces : Traits {
   DEV static uint32_t rangeOf(int32_t consumer) { return recordAt<TileRange>(HEDDLE_RECORD(ranges), consumer); }
   DEV static uint32_t planEntry(int32_t slot) { return recordAt<PlanEntry>(HEDDLE_RECORD(plan), slot); }
   DEV static uint32_t rawEnd(int32_t slot) { return HEDDLE_RECORD(raw.isEnd) + slot * 4; }
-  static constexpr int kRedoWords = redoWords(Traits::Values::kAreTurned);
+  static constexpr int kRedoWords = redoWords(Traits::Values::kAreTurned || Traits::kElementBytes == 1);
   DEV static uint32_t redoWord(int32_t number) { return HEDDLE_RECORD(redoBits) + number * 4; }
 #undef HEDDLE_RECORD
 };
@@ -94,6 +95,11 @@ private:
                 "records and rings lie apart in the shared memory that is planned");
 };
 
+// Of the item whose header has this slot.
+template <class K> DEV uint32_t queryTileOf(int32_t slot) {
+  return K::kQueryTile + (K::kFreesQueries ? 0 : slot * K::kSmemStageBytesQ);
+}
+
 // Fields of an item that lies there, or of an entry of the plan.
 DEV uint32_t flagsOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, flags); }
 DEV uint32_t noteOf(uint32_t item) { return item + HEDDLE_OFFSET(ItemHeader, note); }
@@ -116,7 +122,7 @@ template <class K> DEV WorkItem<K> readItem(uint32_t from) {
 // The lanes of one warp take one slot of every ring each, which is faster and shorter than one thread's loops.
 template <class K> DEV void initShared(int32_t lane) {
   static_assert(kMaxStages <= 32 && kPlanSlots <= 32 && K::kRedoWords <= 32, "a lane for every slot and word");
-  if (lane < K::kQueryStages)
+  if (lane < K::kHeaderStages)
     K::QueryRing::init(lane, 1, K::kConsumerWarps);
   if (lane < K::kStages)
     K::KeyRing::init(lane, 1, K::kConsumerWarps);
@@ -127,6 +133,8 @@ template <class K> DEV void initShared(int32_t lane) {
   if (lane < kPlanSlots)
     K::PlanRing::init(lane, 1, 1);
   if (lane == 0) {
+    if (K::kFreesQueries)
+      ptx::initBarrier(K::QueryTileRing::empty(0), K::kConsumerWarps);
     CellBits<K>::clear();
     ptx::initBarrier(K::kVerdict, K::kConsumerWarps);
     ptx::storeShared4(K::kSecondPass, 0);
