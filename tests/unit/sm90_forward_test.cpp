@@ -184,6 +184,8 @@ TEST_CASE("every constraint refuses something, and says why") {
        "turns need at least two consuming warpgroups, block_m=64 has one"},
       {"flush", bf16, [](Sm90Config &c) { c.flushTiles = 4, c.stages = 1; },
        "sums of products of bf16 are fp32, there is nothing to flush"},
+      {"flush", DType::e4m3, [](Sm90Config &c) { c.flushTiles = 41; },
+       "flush_tiles=41 of 64 keys are 2624, expected at most 2560, of whose sum 1.2% are cut"},
       {"chained", bf16, [](Sm90Config &c) { c.chainedMib = 32; },
        "the pattern is computed in one pass: its passes are not known"},
       {"ranges", bf16, [](Sm90Config &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},
@@ -409,6 +411,23 @@ TEST_CASE("e4m3: calls whose keys are cut, as they have few queries, move row_ma
     CHECK((config.rescaleThreshold == 0) == (queries > 0 && queries <= 256));
     CHECK((config.softmax == sm90::kSoftmaxOnline || queries == 0 || queries > 256));
   }
+}
+
+TEST_CASE(
+    "e4m3: tiles of any size go to totals after the same keys, and short rows are dealt out by a counter, in turns") {
+  for (int64_t dim : {64, 96, 128, 192, 256})
+    for (bool hasShortRows : {false, true}) {
+      KernelRequest request = requestFor(dim, dim, DType::e4m3);
+      request.balance.hasEqualTiles = request.balance.hasFewTiles = hasShortRows;
+      const Sm90Config config = defaultFor(request);
+      CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, config));
+      CHECK(config.flushTiles * config.blockN <= 2304);
+      CHECK((config.flushTiles + 1) * config.blockN > 2304);
+      if (hasShortRows && (dim == 96 || dim == 128)) {
+        CHECK(config.grid == sm90::kGridDynamic);
+        CHECK(config.turnTaking == 1);
+      }
+    }
 }
 
 TEST_CASE("the warp that goes through lists has the registers for it") {

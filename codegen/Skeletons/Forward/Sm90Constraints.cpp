@@ -160,9 +160,13 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
 }
 
 Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
-  if (!config.flushTiles || request.element().isScaled())
-    return std::nullopt;
-  return std::string("sums of products of ") + dtypeName(request.elements.q) + " are fp32, there is nothing to flush";
+  const int64_t keys = config.flushTiles * config.blockN;
+  if (config.flushTiles && !request.element().isScaled())
+    return std::string("sums of products of ") + dtypeName(request.elements.q) + " are fp32, there is nothing to flush";
+  if (keys > kMostFlushKeys)
+    return "flush_tiles=" + number(config.flushTiles) + " of " + number(config.blockN) + " keys are " + number(keys) +
+           ", expected at most " + number(kMostFlushKeys) + ", of whose sum 1.2% are cut";
+  return std::nullopt;
 }
 
 Reason checkGrid(const KernelRequest &, const Sm90Config &config) {

@@ -13,6 +13,7 @@ struct GpuArch;
 namespace sm90 {
 
 inline constexpr int64_t kFloatExponent = 127;        // of elements with the range of fp32
+inline constexpr int64_t kMostFlushKeys = 2560;       // of bytes, before their sums go to totals
 inline constexpr int64_t kLargestSplitValueDim = 192; // combining wider splits spills: 24 B at 200, 404 B at 248
 
 } // namespace sm90

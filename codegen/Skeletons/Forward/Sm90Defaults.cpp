@@ -96,6 +96,8 @@ struct Tiles {
 };
 
 constexpr int64_t kAny = INT64_MAX;
+// Of bytes, after which the output goes to totals: 1% of their sum is cut. After 1,536 keys totals take 4.5% of the time.
+constexpr int64_t kFlushKeys = 2304;
 
 bool always(const Asked &) { return true; }
 bool isPlain(const Asked &asked) { return asked.isPlain(); }
@@ -154,13 +156,14 @@ constexpr Rule kRules[] = {
     {128,
      [](const Asked &asked) { return isOfFew(asked) && asked.fitsBand(64) && !asked.fitsBand(128); },
      {{{&C::blockN, 64}}}}, // blocks of 64 keys are no multiples of wider tiles
-    // e4m3. Beside 192 rows, 96 keys are what fits the registers, with totals of the output in shared memory; these after
-    // 1,920 keys. After 1,536 they take 4.5% of the time, and full rows run at 951 TFLOP/s (H100), at 799 with 128x128.
+    // e4m3. Beside 192 rows, 96 keys are what fits the registers, with totals of the output in shared memory: full rows run at
+    // 951 TFLOP/s (H100), at 799 with 128x128.
     {256, isScaled, Tiles{64, 64, 2, 1, 0, 40}},
     {192, isScaled, Tiles{128, 64, 2, 1, 1, 40}},
     {128, isScaled, Tiles{192, 96, 3, 1, 1, 32}},
     {64, isScaled, Tiles{192, 128, 3, 2, 1, 32}},
-    {128, [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows; }, {{{&C::turnTaking, 0}}}},
+    // Turns cost a window of 1,024 keys nothing, and one of 2,049 at a stride runs at 852 TFLOP/s, at 822 without.
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows; }, {{{&C::grid, kGridDynamic}}}},
     // A warp that goes through lists spills with 32 registers.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 64, 3, 1, 1, 56}},
     {64, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 128, 3, 2, 1, 56}},
@@ -172,8 +175,7 @@ constexpr Rule kRules[] = {
     // Rows that share blocks: 579 TFLOP/s on dilated segments of 2,048 keys, 415 with 128x128.
     {64, [](const Asked &asked) { return isScaled(asked) && asked.sharesBlocks(); }, Tiles{256, 64, 4, 2, 1, 32}},
     {128, [](const Asked &asked) { return isScaled(asked) && isOfFew(asked); }, Tiles{64, 64, 3, 1, 0, 56}},
-    {kAny, isScaled, {{{&C::rescaleThreshold, 4}, {&C::softmax, kSoftmaxOnline}, {&C::flushTiles, 20}}}},
-    {64, [](const Asked &asked) { return isScaled(asked) && asked.sharesBlocks(); }, {{{&C::flushTiles, 40}}}},
+    {kAny, isScaled, {{{&C::rescaleThreshold, 4}, {&C::softmax, kSoftmaxOnline}}}},
     // Anchors take two registers more, which factors of blocks do not leave. d = 64: 662 TFLOP/s, 605 without; a window
     // of 1,024 keys 691, 669 without.
     {128, [](const Asked &asked) { return asked.anchorsBytes(); }, {{{&C::softmax, kSoftmaxAnchored}}}},
@@ -227,6 +229,8 @@ Sm90Config sm90Default(const KernelRequest &request) {
   if (asked.balance.queries > 0) // no more rows than there are queries
     config.blockM =
         std::min(config.blockM, (asked.balance.queries + kConsumerRows - 1) / kConsumerRows * kConsumerRows);
+  if (request.element().isScaled())
+    config.flushTiles = kFlushKeys / config.blockN;
   config.chainedMib = defaultChainedMib(request);
   if (!sm90CanChain(request, config))
     config.chainedMib = 0;

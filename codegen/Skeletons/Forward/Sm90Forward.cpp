@@ -148,7 +148,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
     knobs.push_back(
         {"flush_tiles",
          "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
-         {4, 8, 20},
+         {4, 8, 18, 24, 36},
          kTiles});
   appendChainedKnob(knobs, request, kRest);
   appendDocumentKnob(knobs, request, kRest);

@@ -14,11 +14,10 @@ template <class K> constexpr bool kHasTotals = K::kFlushTiles > 0;
 
 template <class K> class Totals {
 public:
-  DEV explicit Totals(int32_t consumer)
-      : firstPiece(K::kTotals + consumer * K::kConsumerTotalBytes), lead(consumer * K::kFlushTiles / K::kConsumers) {}
+  DEV explicit Totals(int32_t consumer) : firstPiece(K::kTotals + consumer * K::kConsumerTotalBytes) {}
 
-  // An item begins. Consumers exchange one after the other: at the same time they would wait for shared memory.
-  DEV void begin() { tiles = lead; }
+  // An item begins.
+  DEV void begin() { tiles = 0; }
 
   // For the product of one tile more; the output is complete.
   DEV void makeRoom(RowState<K> &rows) {
@@ -119,7 +118,7 @@ private:
   }
 
   uint32_t firstPiece;
-  int32_t lead, tiles; // that the output has, beside those that it is taken to begin with
+  int32_t tiles; // that the output has
 };
 
 } // namespace heddle
