@@ -37,6 +37,7 @@ class Case(NamedTuple):
     shared: int = 0  # first keys of all sequences that lie in the same pages
     is_told: bool = False  # the call is told of these
     is_indexed: bool = False  # tables behind each other
+    room: int = 0  # keys that tables have room for, where they are more
 
 
 def spread(count, least, most):
@@ -52,6 +53,9 @@ CASES = [
     Case("128 x 512 to 32k, 64/8", spread(128, 512, 32 * K), heads=64),
     Case("1 x 1k, 32/4", (K,), kv_heads=4),
     Case("1 x 16k, 32/4", (16 * K,), kv_heads=4),
+    Case("1 x 1k in tables of 1M, 32/4", (K,), kv_heads=4, room=K * K),
+    Case("1 x 16k in tables of 1M, 32/4", (16 * K,), kv_heads=4, room=K * K),
+    Case("40k, 2k, 300 and 100, 32/4", (40 * K, 2 * K, 300, 100), kv_heads=4),
     Case("1 x 1M", (K * K,)),
     Case("window 4096 + 4 sinks, 16 x 64k", (64 * K,) * 16, pattern="streaming"),
     Case("window 4096 + 4 sinks, 16 x 256k", (256 * K,) * 16, pattern="streaming"),
@@ -108,7 +112,7 @@ class Call:
         self.cache = torch.empty(pages, 2, case.page_size, case.kv_heads, case.dim, dtype=torch.bfloat16, device=DEVICE)
         for part in self.cache.split(max(1, 256 * MIB // bytes_of_page)):
             part.normal_(generator=random)
-        self.table = torch.zeros(len(needed), max(needed), dtype=torch.int32, device=DEVICE)
+        self.table = torch.zeros(len(needed), max(*needed, case.room // case.page_size), dtype=torch.int32, device=DEVICE)
         order, first = torch.randperm(pages, generator=random, device=DEVICE).to(torch.int32), 0
         for row, count in zip(self.table, needed):
             row[:count] = torch.roll(order, -first)[:count] if count <= pages else order.repeat(-(-count // pages))[:count]

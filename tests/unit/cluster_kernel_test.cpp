@@ -34,6 +34,14 @@ TEST_CASE("clusters: ragged queries, some without rows; lists of kv heads, keys 
   ClusterKernel("causal", ",check_pages=1").check(shapeOf({1, 1}, {600, 33}, 8, 2, 16));
 }
 
+TEST_CASE("clusters: units of unlike lengths, a long one among short ones, lists") {
+  const ClusterKernel kernel("causal");
+  kernel.check(shapeOf({1, 1, 1, 0, 1}, {40, 4800, 0, 5, 700}, 4, 2, 16, true));
+  kernel.check(shapeOf({1, 1}, {5000, 10}, 8, 4, 64, false, Keys::lists));
+  kernel.check(shapeOf({1, 1, 1}, {0, 1, 4000}, 4, 4, 48, false, Keys::indices));
+  ClusterKernel("sink").check(shapeOf({1, 1, 1}, {6200, 77, 1}, 4, 4, 16));
+}
+
 TEST_CASE("clusters: patterns of two ranges, scores, sinks; types and head dims") {
   for (const char *name : {"streaming", "softcap", "sink"})
     ClusterKernel(name).check(shapeOf({2, 1}, {1150, 77}, 4, 2, 16, true));
@@ -49,5 +57,6 @@ TEST_CASE("clusters compute calls of few units, rows and keys; blocks of their o
   CHECK(!kernel.areOfClusters(shapeOf({3}, {100}, 3, 1, 16))); // of several queries
   CHECK(kernel.areOfClusters(shapeOf(std::vector<int>(14, 1), std::vector<int>(14, 20), 1, 1, 16)));  // units
   CHECK(!kernel.areOfClusters(shapeOf(std::vector<int>(15, 1), std::vector<int>(15, 20), 1, 1, 16))); // one too many
-  CHECK(!kernel.areOfClusters(shapeOf({1}, {140000}, 1, 1, 256)));                                    // keys
+  CHECK(kernel.areOfClusters(shapeOf({1}, {140000}, 1, 1, 256)));                                     // of one list
+  CHECK(!kernel.areOfClusters(shapeOf({1, 1}, {70000, 20}, 1, 1, 256)));                              // keys
 }

@@ -5,6 +5,7 @@
 #include "codegen/Config/SmemLayout.h"
 #include "codegen/Skeletons/Decode/DecodeConfig.h"
 #include "codegen/Skeletons/Shared/Skeleton.h"
+#include "runtime/Core/LaunchExpr.h"
 
 #include <functional>
 
@@ -23,6 +24,7 @@ public:
     int64_t warps, blocks, blocksOfSm; ///< of a block, of a cluster, of a processor
     int64_t rows;                      ///< most packed rows of a unit
     int64_t mostClusters;              ///< of a unit
+    int64_t mostBytes;                 ///< of keys and values under way in a block, where two tiles have no more
   };
   using Layout = std::function<SmemLayout(int64_t stages)>;
 
@@ -34,11 +36,17 @@ public:
 
   /// A struct `name`Traits that differs from KernelTraits, which precedes it, in its numbers.
   std::string traits(const std::string &name, const DecodeConfig &config, int64_t chunkN) const;
-  /// Behind the only launch of a plan; each has blocks where the other one has none.
+  /// Behind the only launch of a plan; each has blocks, and something to clear, where the other one has none.
   void appendLaunch(LaunchPlan &plan, const std::string &entry) const;
+  /// That run at once.
+  LaunchExpr clusters() const;
+  /// 1 where a call has few units, else 0.
+  LaunchExpr isServed() const;
 
 private:
+  LaunchExpr clustersOfUnit() const;
   bool fits(int64_t stages) const;
+  int64_t bytesOfTile() const;
   /// As many bytes under way as there is room for.
   int64_t stages() const;
 

@@ -15,6 +15,7 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kBarrierBytes = 8;
+constexpr int64_t kBytesUnderWay = 1 << 17;
 
 /// Keys of a warp in a tile: as many bytes whatever the elements.
 int64_t chunkN(const KernelRequest &request) {
@@ -35,10 +36,10 @@ SmemLayout layoutWith(const KernelRequest &request, int64_t stages) {
 }
 
 FewUnits unitsOf(const KernelRequest &request) {
-  return {
-      request,
-      {decode::kTeamWarps, decode::kTeamBlocks, decode::kTeamBlocksOfSm, decode::kTeamRows, decode::kMostTeamClusters},
-      [&request](int64_t stages) { return layoutWith(request, stages); }};
+  return {request,
+          {decode::kTeamWarps, decode::kTeamBlocks, decode::kTeamBlocksOfSm, decode::kTeamRows,
+           decode::kMostTeamClusters, kBytesUnderWay},
+          [&request](int64_t stages) { return layoutWith(request, stages); }};
 }
 
 /// Keys of the first parts.

@@ -1,14 +1,13 @@
 // Decode of calls of so few units that clusters of blocks share each: what takes time there is one wait after the other, so
 // nothing is dealt out, and what the warps of a cluster have of a unit is joined at once, in shared memory. A unit has its
 // cluster, or several, whose blocks take every so many-th of its key tiles; the warps of all blocks send each block the
-// columns that it joins. Of several clusters the last one joins what came of all.
+// columns that it joins. Of several clusters the last one joins what all have left in memory.
 //
 // Traits: those of portable_decode.cuh with a shared-memory plan of its own, and kSmemSlices: states that a block is sent.
-// Launch: grid = (kClusterBlocks * most clusters of a unit, kv heads, sequences), clusters of kClusterBlocks blocks, with the
+// Launch: grid = (kClusterBlocks * kv heads, sequences, most clusters of a unit), clusters of kClusterBlocks blocks, with the
 // parameters of decode. Patterns of one lattice, whose heads keep the same pairs; units have at most kClusterRows rows.
 #pragma once
 
-#include "Decode/arrivals.cuh"
 #include "Decode/cluster_layout.cuh"
 #include "Decode/cluster_ring.cuh"
 #include "Decode/decode_params.cuh"
@@ -22,17 +21,18 @@
 namespace heddle {
 
 // Where a block stands among those of its unit.
-struct ClusterPlace {
+struct ClusterPlace : ClusterGrid<decode::kClusterBlocks> {
   int32_t number, clusters, rank; // of the cluster; how many have tiles; of the block
 
-  DEV explicit ClusterPlace(int32_t tiles) : rank(ptx::rankInCluster()) {
-    const int32_t ofUnit = static_cast<uint32_t>(gridDim.x) / decode::kClusterBlocks;
-    number = static_cast<uint32_t>(blockIdx.x) / decode::kClusterBlocks;
-    clusters = min(ofUnit, max(ceilDiv(tiles, kLeastTiles), 1));
+  DEV explicit ClusterPlace(int32_t tiles) : number(cluster()), rank(ptx::rankInCluster()) {
+    clusters = min(ClusterGrid::clusters(), max(ceilDiv(tiles, kLeastTiles), 1));
+  }
+  // Whether the cluster has tiles of so many keys, if none is left out.
+  DEV static bool isWithin(int32_t keys, int32_t blockN) {
+    return cluster() == 0 || cluster() * (kLeastTiles * blockN) < keys;
   }
   DEV bool hasTiles() const { return number < clusters; }
   DEV int32_t blocks() const { return clusters * decode::kClusterBlocks; }
-  DEV int32_t block() const { return number * decode::kClusterBlocks + rank; }
 
 private:
   static constexpr int kLeastTiles = 2 * decode::kClusterBlocks; // of a cluster, where there are several
@@ -124,7 +124,7 @@ template <class K> struct WarpStates {
 
 // Rows of a slice that a warp joins: a quad for each, as often as there are quads.
 template <class K> struct JoinedRows {
-  static constexpr int kRows = decode::kClusterRows / K::kWarps, kCopies = 8 / kRows;
+  static constexpr int kRows = decode::kRowsOfClusterWarp, kCopies = 8 / kRows;
 
   DEV static int32_t lane() { return ptx::rereadThreadIndex() % 32; }
   DEV static int32_t copy() { return lane() / (4 * kRows); }
@@ -169,41 +169,101 @@ template <class K> struct SentSlices {
   }
 };
 
-// What clusters of a unit have of a block's columns, in the workspace.
+// What clusters of a unit have of a block's columns, in memory that is zero before: a word that is not zero is there, so nobody
+// fences, and nobody waits for a block that may not have begun.
 template <class K> struct ClusterSlices {
   using Rows = JoinedRows<K>;
-  static constexpr int kValues = Rows::kRows * 64, kPart = kValues + 16; // of a warp
-  char *first;                                                           // that of this warp in the first cluster
-  uint32_t *arrivals;
+  static constexpr int kEnds = Rows::kRows * 64, kCounter = kEnds + Rows::kRows * 8,
+                       kStates = decode::kMostClusters / Rows::kCopies;
+  static_assert(kCounter + 16 == decode::kClusterRecordBytes, "records are as large as is planned");
+  static_assert(decode::kMostClusters % Rows::kCopies == 0, "lanes of a row have as many states each");
+  char *first; // of this warp in the first cluster
+  int32_t cluster, clusters;
 
-  DEV ClusterSlices(const ParamsOf<K> &p, int32_t rank) {
-    const uint32_t unit = blockIdx.y + gridDim.y * blockIdx.z, warp = ptx::rereadThreadIndex() / 32;
-    first = p.states + ((unit * gridDim.x + rank) * K::kWarps + warp) * kPart;
-    arrivals = p.arrivals + ((unit * decode::kClusterBlocks + rank) * K::kWarps + warp);
+  DEV ClusterSlices(const ParamsOf<K> &p, const ClusterPlace &place) : cluster(place.number), clusters(place.clusters) {
+    const uint32_t block = ClusterPlace::unit() * decode::kClusterBlocks + place.rank;
+    first = reinterpret_cast<char *>(p.arrivals) +
+            (block * K::kWarps + ptx::rereadThreadIndex() / 32) * decode::kClusterRecordBytes;
   }
-  DEV char *of(int32_t cluster) const { return first + cluster * (decode::kClusterBlocks * K::kWarps * kPart); }
 
-  DEV void store(const ColumnSlice &slice, int32_t cluster) const {
-    const int32_t lane = Rows::lane();
-    char *const to = of(cluster);
-    ptx::storeGlobal16(to + lane * 16, lane < 4 * Rows::kRows, slice.out[0], slice.out[1], slice.out[2], slice.out[3]);
-    ptx::storeGlobal8(to + kValues + lane / 4 * 8, lane < 4 * Rows::kRows && lane % 4 == 0,
-                      __float_as_uint(slice.rowMax), __float_as_uint(slice.sum));
-  }
-  DEV void join(ColumnSlice (&slice)[1], int32_t clusters) const {
-    joinSlices<decode::kMostClusters / Rows::kCopies, Rows::kCopies>(
-        slice, [&](int i, float (&end)[2], float (&out)[1][4]) {
-          const int32_t cluster = i * Rows::kCopies + Rows::copy();
-          const char *const from = of(min(cluster, clusters - 1));
-          ptx::loadGlobal8(reinterpret_cast<const float *>(from + kValues + Rows::rowOfWarp() * 8), true, end);
-          ptx::loadGlobal16(from + Rows::lane() % (4 * Rows::kRows) * 16, out[0]);
-          if (cluster >= clusters) {
-            end[0] = kNoRowMax, end[1] = 0.f;
+  // True for the last cluster, which has what all have left, of which nothing stays. All is asked for before it is known who is
+  // last, and may be on its way still.
+  DEV bool join(ColumnSlice (&slice)[1]) const {
+    float end[kStates][2], out[kStates][4];
+    uint32_t *const counter = reinterpret_cast<uint32_t *>(first + kCounter);
+    store(slice[0]);
+    const uint32_t before = ptx::addGlobalIf(counter, 1, Rows::lane() == 0);
+    load(end, out);
+    if (static_cast<int32_t>(__shfl_sync(kWholeWarp, before, 0)) + 1 != clusters)
+      return false;
+    if (Rows::lane() == 0)
+      ptx::storeCoherent4(counter, 0);
+#pragma unroll 1
+    while (!__all_sync(kWholeWarp, areThere(end, out)))
+      load(end, out);
+    clear();
+    joinSlices<kStates, Rows::kCopies>(slice, [&](int i, float (&ofRow)[2], float (&values)[1][4]) {
+      ofRow[0] = hasState(i) ? end[i][0] : kNoRowMax, ofRow[1] = end[i][1]; // the others are 0
 #pragma unroll
-            for (int e = 0; e < 4; ++e)
-              out[0][e] = 0.f;
-          }
-        });
+      for (int e = 0; e < 4; ++e)
+        values[0][e] = out[i][e];
+    });
+    return true;
+  }
+
+private:
+  using Ends = float[kStates][2];
+  using Values = float[kStates][4];
+
+  // The i-th one of this lane, and what it has of a record: columns, and the ends of their row.
+  DEV static int32_t clusterOf(int i) { return i * Rows::kCopies + Rows::copy(); }
+  DEV bool hasState(int i) const { return clusterOf(i) < clusters; }
+  DEV char *of(int32_t number) const {
+    const uint32_t records = ClusterPlace::units() * (decode::kClusterBlocks * K::kWarps);
+    return first + number * (records * decode::kClusterRecordBytes);
+  }
+  DEV static int32_t columns() { return Rows::lane() % (4 * Rows::kRows) * 16; }
+  DEV static int32_t ends() { return kEnds + Rows::rowOfWarp() * 8; }
+
+  DEV void store(const ColumnSlice &slice) const {
+    const bool isOwn = Rows::copy() == 0;
+    char *const to = of(cluster);
+    ptx::storeCoherent16(to + columns(), isOwn, seen(slice.out[0]), seen(slice.out[1]), seen(slice.out[2]),
+                         seen(slice.out[3]));
+    ptx::storeCoherent8(to + ends(), isOwn && Rows::lane() % 4 == 0, seen(slice.rowMax), seen(slice.sum));
+  }
+  DEV void load(Ends &end, Values &out) const {
+#pragma unroll
+    for (int i = 0; i < kStates; ++i) {
+      const char *const from = of(clusterOf(i));
+      ptx::loadCoherent8(from + ends(), hasState(i), end[i]);
+      ptx::loadCoherent16(from + columns(), hasState(i), out[i]);
+    }
+  }
+  DEV bool areThere(const Ends &end, const Values &out) const {
+    bool are = true;
+#pragma unroll
+    for (int i = 0; i < kStates; ++i) {
+      uint32_t least = min(__float_as_uint(end[i][0]), __float_as_uint(end[i][1]));
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        least = min(least, __float_as_uint(out[i][e]));
+      are &= !hasState(i) || least != 0;
+    }
+    return are;
+  }
+  DEV void clear() const {
+#pragma unroll
+    for (int i = 0; i < kStates; ++i) {
+      char *const at = of(clusterOf(i));
+      ptx::storeGlobal16(at + columns(), hasState(i), 0u, 0u, 0u, 0u);
+      ptx::storeGlobal8(at + ends(), hasState(i) && Rows::lane() % 4 == 0, 0u, 0u);
+    }
+  }
+  // 0 is -0.
+  DEV static uint32_t seen(float value) {
+    const uint32_t word = __float_as_uint(value);
+    return word == 0 ? 1u << 31 : word;
   }
 };
 
@@ -254,18 +314,18 @@ struct ClusterDecode
   DEV static void run(const Params &p) {
     const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
     SentSlices<K>(shared).expect();
-    const int32_t number = blockIdx.z, kvHead = blockIdx.y;
+    const int32_t number = ClusterPlace::sequence(), kvHead = ClusterPlace::kvHead();
     Sequence<K> sequence = Sequence<K>::readRows(p, number);
     const int32_t used = ptx::loadGlobal4(p.sequsedK + listOf(p, number, kvHead), p.sequsedK != nullptr);
-    GuessedTile<K> guess(p, number, kvHead);
+    GuessedTile<K> guess(p, number, kvHead, ClusterPlace::block());
     Unit<K> unit(p, sequence, kvHead);
     if (!unit.hasRows())
       return;
     loadQueries(p, unit, shared + K::kSmemQ);
     ptx::commitCopies();
-    guess.rows.locate();
     const int32_t most = mostKeysOf(p, number);
     unit.sequence.takeKeys(p, p.sequsedK ? min(max(used, 0), most) : most);
+    guess.copy(unit.sequence.keys, ClusterPlace::isWithin(unit.sequence.keys, K::kBlockN), shared);
     const Context<K> context = unit.sequence.context(p, unit.firstHead);
     StridedWalk<K> walk(context, unit.span());
     const int32_t tiles = walk.count();
@@ -329,13 +389,8 @@ private:
       return;
     const SliceTarget<K> target(p, unit, place.rank);
     sent.join(slice);
-    if (place.clusters > 1) {
-      const ClusterSlices<K> slices(p, place.rank);
-      slices.store(slice[0], place.number);
-      if (!arrivesLast(slices.arrivals, place.clusters))
-        return;
-      slices.join(slice, place.clusters);
-    }
+    if (place.clusters > 1 && !ClusterSlices<K>(p, place).join(slice))
+      return;
     target.write(slice[0]);
   }
 };

@@ -17,5 +17,10 @@ constexpr int kClusterTile = 64; // keys of a tile in elements of two bytes
 constexpr int kSliceColumns = 16, kSliceValueBytes = 32 * 16;
 constexpr int kSliceBytes = kSliceValueBytes + kClusterRows * 8;
 
+// In memory that is zero between launches, what each warp of a cluster leaves of its rows of the block's columns, and a word
+// that counts who has.
+constexpr int kRowsOfClusterWarp = kClusterRows / kClusterWarps;
+constexpr int kClusterRecordBytes = kRowsOfClusterWarp * (kSliceColumns * 4 + 8) + 16;
+
 } // namespace decode
 } // namespace heddle

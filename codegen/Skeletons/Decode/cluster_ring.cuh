@@ -1,10 +1,22 @@
 // K and V of a unit in the blocks of clusters: a ring for each warp as in page_ring.cuh, of which a warp uses its own slices
-// only. Scores may begin before values are there. The code that fills it is there once.
+// only. Scores may begin before values are there. The first tile is copied before it is known which tiles a block has.
 #pragma once
 
 #include "Decode/page_ring.cuh"
+#include "Ptx/cluster.cuh"
 
 namespace heddle {
+
+// Where a block stands in a launch by clusters of Blocks: the first clusters of all units begin first.
+template <int Blocks> struct ClusterGrid {
+  DEV static int32_t kvHead() { return static_cast<uint32_t>(blockIdx.x) / Blocks; }
+  DEV static int32_t sequence() { return blockIdx.y; }
+  DEV static uint32_t unit() { return kvHead() + static_cast<uint32_t>(gridDim.x) / Blocks * blockIdx.y; }
+  DEV static uint32_t units() { return static_cast<uint32_t>(gridDim.x) / Blocks * gridDim.y; }
+  DEV static int32_t cluster() { return blockIdx.z; } // of the unit
+  DEV static int32_t clusters() { return gridDim.z; }
+  DEV static int32_t block() { return cluster() * Blocks + ptx::rankInCluster(); } // of the unit
+};
 
 // As steps of a walk: every stride-th tile.
 struct EvenSteps {
@@ -123,16 +135,50 @@ private:
   int32_t page, row;
 };
 
+// Where slices of a warp lie in the slots of its ring.
+template <class K> struct WarpSlots {
+  using Rows = SliceRows<K>;
+  uint32_t keys, values; // of the first slot
+
+  DEV explicit WarpSlots(uint32_t shared)
+      : keys(shared + K::kSmemK + Rows::warp() * K::kKeySliceBytes),
+        values(shared + K::kSmemV + Rows::warp() * K::kValueSliceBytes) {}
+
+  DEV uint32_t keysOf(int32_t slot) const { return keys + slot * K::kSmemStageBytesK; }
+  DEV uint32_t valuesOf(int32_t slot) const { return values + slot * K::kSmemStageBytesV; }
+
+  // Two groups of copies, of the slice of a tile whose keys end at `end`.
+  template <bool ArePassing> DEV void fill(int32_t slot, const Rows &rows, int32_t firstKey, int32_t end) const {
+    bool isPresent[K::kRowsOfLane];
+#pragma unroll
+    for (int j = 0; j < K::kRowsOfLane; ++j)
+      isPresent[j] = Rows::firstOfWarp(firstKey) + Rows::rowOfSlice(j) < end;
+    KeySlice<K, K::kHeadDim, K::kKeyRowBytes, ArePassing>::load(keysOf(slot), rows.key, isPresent);
+    ptx::commitCopies();
+    KeySlice<K, K::kValueDim, K::kSmemRowBytesV, ArePassing>::load(valuesOf(slot), rows.value, isPresent);
+    ptx::commitCopies();
+  }
+};
+
 // The tile that a block copies first where the keys of the pattern begin at 0: its rows are found while the length comes.
 template <class K> struct GuessedTile {
   SliceRows<K> rows;
   int32_t firstKey; // negative: there is none
+  bool isCopied;
 
-  DEV GuessedTile(const ParamsOf<K> &p, int32_t sequence, int32_t kvHead, int32_t tile = blockIdx.x)
-      : rows(p, sequence, kvHead) {
+  DEV GuessedTile(const ParamsOf<K> &p, int32_t sequence, int32_t kvHead, int32_t tile)
+      : rows(p, sequence, kvHead), isCopied(false) {
     const bool isKnown = !K::kCheckPages && !p.kvIndptr; // behind the length there may be no entries that may be read
     firstKey = isKnown ? tile * K::kBlockN : -1;
     rows.ask(max(firstKey, 0), isKnown ? p.pageSize * p.maxPages : 0);
+  }
+
+  // To the first slot, of a sequence of `keys` whose block likely has it.
+  DEV void copy(int32_t keys, bool isLikely, uint32_t shared) {
+    rows.locate();
+    isCopied = isLikely && firstKey >= 0 && firstKey < keys;
+    if (isCopied)
+      WarpSlots<K>(shared).template fill<true>(0, rows, firstKey, keys);
   }
 };
 
@@ -140,14 +186,22 @@ template <class K, class Walk = StridedWalk<K>> class ClusterRing {
 public:
   // `arePassing`: keys leave the L2 before what else is there. `guess` is located.
   DEV ClusterRing(const GuessedTile<K> &guess, int32_t keys, const Walk &walk, bool arePassing, uint32_t shared)
-      : keys(keys), walk(walk), rows(guess.rows), arePassing(arePassing), slot(0) {
-    keySlots = shared + K::kSmemK + SliceRows<K>::warp() * K::kKeySliceBytes;
-    valueSlots = shared + K::kSmemV + SliceRows<K>::warp() * K::kValueSliceBytes;
+      : keys(keys), slots(shared), walk(walk), rows(guess.rows), arePassing(arePassing), slot(0) {
 #pragma unroll
     for (int i = 0; i < K::kStages; ++i)
       pending[i] = KeyTile::none();
     coming = this->walk.next();
     isLocated = coming.firstKey == guess.firstKey;
+    isFilled = isLocated && guess.isCopied;
+    if (isFilled) {
+      followUp(pending, coming);
+      slot = 1;
+      coming = this->walk.next();
+      isLocated = false;
+    } else if (guess.isCopied) {
+      ptx::waitCopies<0>(); // of a slot that gets another tile
+      __syncwarp();
+    }
     if (!isLocated)
       ask();
   }
@@ -158,7 +212,9 @@ public:
 #pragma unroll 1
     for (int32_t filled = 1;; ++filled) {
       __syncwarp();
-      refill();
+      if (!isFilled)
+        refill();
+      isFilled = false;
       if (filled < K::kStages) {
         if (filled == K::kStages - 1) {
           ptx::waitCopies<2 * (K::kStages - 1)>();
@@ -179,8 +235,8 @@ public:
     __syncwarp();
   }
   // Shared addresses of the slice of the warp in the tile that is used.
-  DEV uint32_t keysOfSlice(int32_t) const { return keySlots + slot * K::kSmemStageBytesK; }
-  DEV uint32_t valuesOfSlice(int32_t) const { return valueSlots + slot * K::kSmemStageBytesV; }
+  DEV uint32_t keysOfSlice(int32_t) const { return slots.keysOf(slot); }
+  DEV uint32_t valuesOfSlice(int32_t) const { return slots.valuesOf(slot); }
 
 private:
   // The slot becomes that of the tile behind all that are pending, and the next one is used.
@@ -207,31 +263,18 @@ private:
   }
 
   DEV void copy(int32_t firstKey) const {
-    bool isPresent[K::kRowsOfLane];
-#pragma unroll
-    for (int j = 0; j < K::kRowsOfLane; ++j)
-      isPresent[j] = SliceRows<K>::firstOfWarp(firstKey) + SliceRows<K>::rowOfSlice(j) < keys;
     if (arePassing)
-      copySlices<true>(isPresent);
+      slots.template fill<true>(slot, rows, firstKey, keys);
     else
-      copySlices<false>(isPresent);
-  }
-
-  template <bool ArePassing> DEV void copySlices(const bool (&isPresent)[K::kRowsOfLane]) const {
-    KeySlice<K, K::kHeadDim, K::kKeyRowBytes, ArePassing>::load(keySlots + slot * K::kSmemStageBytesK, rows.key,
-                                                                isPresent);
-    ptx::commitCopies();
-    KeySlice<K, K::kValueDim, K::kSmemRowBytesV, ArePassing>::load(valueSlots + slot * K::kSmemStageBytesV, rows.value,
-                                                                   isPresent);
-    ptx::commitCopies();
+      slots.template fill<false>(slot, rows, firstKey, keys);
   }
 
   const int32_t keys;
-  uint32_t keySlots, valueSlots; // of the warp
+  const WarpSlots<K> slots;
   Walk walk;
   KeyTile pending[K::kStages], coming;
-  SliceRows<K> rows; // of the tile that comes
-  bool isLocated;
+  SliceRows<K> rows;        // of the tile that comes
+  bool isLocated, isFilled; // `isFilled`: the next slot, with what was guessed
   const bool arePassing;
   int32_t slot;
 };

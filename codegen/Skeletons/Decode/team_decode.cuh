@@ -5,7 +5,7 @@
 //
 // Traits: those of portable_decode.cuh with a shared-memory plan of its own, and kSmemSlices: what is sent, kSmemWords: what
 // warps tell each other, kSmemBarrier: a barrier for each buffer of slices.
-// Launch: grid = (kTeamBlocks * most clusters of a unit, kv heads, sequences), clusters of kTeamBlocks blocks, with the
+// Launch: grid = (kTeamBlocks * kv heads, sequences, most clusters of a unit), clusters of kTeamBlocks blocks, with the
 // parameters of decode_invariant. Patterns of one lattice, whose heads keep the same pairs; units have at most kTeamRows rows.
 #pragma once
 
@@ -89,7 +89,7 @@ struct TeamDecode
   DEV static void run(const Params &p) {
     const uint32_t shared = ptx::sharedAddress(ptx::launchedMemory());
     SentParts<K>(shared).expect();
-    const int32_t number = blockIdx.z, kvHead = blockIdx.y, block = blockIdx.x;
+    const int32_t number = Grid::sequence(), kvHead = Grid::kvHead(), block = Grid::block();
     Sequence<K> sequence = Sequence<K>::readRows(p, number);
     const int32_t used = ptx::loadGlobal4(p.sequsedK + listOf(p, number, kvHead), p.sequsedK != nullptr);
     GuessedTile<K> guess(p, number, kvHead, PartPlaces<K>::firstTile(block));
@@ -98,14 +98,14 @@ struct TeamDecode
       return;
     loadQueries(p, unit, shared + K::kSmemQ);
     ptx::commitCopies();
-    guess.rows.locate();
     const int32_t most = mostKeysOf(p, number);
     unit.sequence.takeKeys(p, p.sequsedK ? min(max(used, 0), most) : most);
+    guess.copy(unit.sequence.keys, true, shared);
     const Context<K> context = unit.sequence.context(p, unit.firstHead);
     Walk walk(context, unit.span());
     const int32_t tiles = walk.count();
     const TeamParts<K> parts(tiles > 0 ? walk.firstTile() : 0, tiles);
-    const int32_t clusters = min(static_cast<uint32_t>(gridDim.x) / decode::kTeamBlocks, parts.teams());
+    const int32_t clusters = min(Grid::clusters(), parts.teams());
     const int32_t every = clusters * decode::kTeamBlocks;
     if (block >= every)
       return ptx::waitCopies<0>();
@@ -117,6 +117,7 @@ struct TeamDecode
   }
 
 private:
+  using Grid = ClusterGrid<decode::kTeamBlocks>;
   using Walk = StridedWalk<K, PartSteps<K>>;
   using Ring = ClusterRing<K, Walk>;
   static_assert(K::kWarps == decode::kTeamWarps && decode::kTeamRows % K::kWarps == 0, "warps join whole rows");
@@ -139,7 +140,7 @@ private:
     const SliceWords<K> words(shared + K::kSmemWords);
     SharedRows<K> rows;
     rows.clear();
-    int32_t part = blockIdx.x, left = parts.tilesOf(part);
+    int32_t part = Grid::block(), left = parts.tilesOf(part);
     ring.walkAll(
         [&] {
           __syncthreads();

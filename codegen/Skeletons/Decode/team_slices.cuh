@@ -3,6 +3,7 @@
 #pragma once
 
 #include "Decode/arrivals.cuh"
+#include "Decode/cluster_ring.cuh"
 #include "Decode/invariant_parts.cuh"
 #include "Decode/slice_rows.cuh"
 #include "Decode/team_layout.cuh"
@@ -121,11 +122,12 @@ private:
 template <class K> struct TeamSlots {
   static constexpr int kValues = TeamRows::kRows * 64, kSlot = kValues + 16, kAtOnce = decode::kFanIn;
   static constexpr int kTeam = decode::kTeamBlocks * K::kWarps * kSlot;
+  using Grid = ClusterGrid<decode::kTeamBlocks>;
   char *first; // that of this warp of the first team
   uint32_t *arrivals;
 
   DEV TeamSlots(const ParamsOf<K> &p, int32_t rank) {
-    const int32_t unit = blockIdx.y + gridDim.y * blockIdx.z, warp = ptx::rereadThreadIndex() / 32;
+    const int32_t unit = Grid::unit(), warp = ptx::rereadThreadIndex() / 32;
     const int32_t most = static_cast<int32_t>(p.slotsOfBlock) - (decode::kFanIn + decode::kSumsOfBlock);
     const int32_t own = rank * K::kWarps + warp;
     first = p.states + (static_cast<int64_t>(unit) * most * kTeam + own * kSlot);
@@ -199,7 +201,7 @@ template <class K> class TeamSums {
 public:
   DEV TeamSums(const ParamsOf<K> &p, const Unit<K> &unit, uint32_t shared, int32_t clusters, int32_t teams)
       : p(p), unit(unit), sent(shared), clusters(clusters), teams(teams), rank(ptx::rankInCluster()), number(0) {
-    first = static_cast<uint32_t>(blockIdx.x) / decode::kTeamBlocks;
+    first = ClusterGrid<decode::kTeamBlocks>::cluster();
     count = ceilDiv(teams - first, clusters);
     all.clear();
   }

@@ -86,6 +86,37 @@ DEV void storeCoherent8(uint32_t *pair, uint32_t low, uint32_t high) {
                : "memory");
 }
 
+// Several words, only where `isPresent`, else 0; each of them is seen whole. Without a branch, so that lanes stay together.
+DEV void loadCoherent8(const void *global, bool isPresent, float (&values)[2]) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %3, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
+               "@present ld.relaxed.gpu.global.v2.f32 {%0, %1}, [%2];\n}"
+               : "=&f"(values[0]), "=&f"(values[1])
+               : "l"(global), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+}
+
+DEV void loadCoherent16(const void *global, bool isPresent, float (&values)[4]) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %5, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\n"
+               "mov.b32 %3, 0;\n@present ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
+               : "=&f"(values[0]), "=&f"(values[1]), "=&f"(values[2]), "=&f"(values[3])
+               : "l"(global), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+}
+
+DEV void storeCoherent8(void *global, bool isPresent, uint32_t a, uint32_t b) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %3, 0;\n"
+               "@present st.relaxed.gpu.global.v2.b32 [%0], {%1, %2};\n}" ::"l"(global),
+               "r"(a), "r"(b), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+}
+
+DEV void storeCoherent16(void *global, bool isPresent, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %5, 0;\n"
+               "@present st.relaxed.gpu.global.v4.b32 [%0], {%1, %2, %3, %4};\n}" ::"l"(global),
+               "r"(a), "r"(b), "r"(c), "r"(d), "r"(static_cast<uint32_t>(isPresent))
+               : "memory");
+}
+
 // What was written before the word that is seen is seen after.
 DEV uint32_t loadAcquire4(const uint32_t *word) {
   uint32_t value;

@@ -144,6 +144,25 @@ def test_prepared_calls_read_lengths_and_tables_again(place):
         assert torch.equal(call.out, expected) and torch.equal(call.lse, logs)
 
 
+def test_prepared_calls_of_few_units_have_lengths_alike_and_far_apart(place):
+    longest = 20_000 if place.on_gpu else 2000
+    pages, q = Pages(place, (longest, longest // 2, 900), 2, 128, page_size=64), queries(place, [1, 1, 1], dim=128)
+    k, v, table, lengths = pages.arguments()
+    launch = call = serve.prepare(q, k, v, "causal", page_table=table, seqused_k=lengths)
+    if q.is_cuda:
+        call()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            call()
+        launch = graph.replay
+    for keys in ((900, 700, 3), (longest, 5, 40), (0, 1, 900), (longest - 1, longest // 2, 64), (20, 17, 1), (7, longest // 2, 0)):
+        pages.keys = list(keys)
+        lengths.copy_(torch.tensor(keys, dtype=torch.int32))
+        call.out.fill_(float("nan"))
+        launch()
+        assert worst_error(call.out, call.lse, pages, [1] * 3, q, PATTERNS["causal"][1]) <= LIMITS[place.dtype], keys
+
+
 @pytest.mark.gpu
 def test_no_call_waits_for_the_gpu(place):
     pages, q = Pages(place, (300, 20), 2), queries(place, [1, 1])

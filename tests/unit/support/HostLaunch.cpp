@@ -2,6 +2,8 @@
 #include "support/Places.h"
 #include "support/HostLaunch.h"
 
+#include "runtime/Device/OwnZeros.h"
+
 #include "tests/unit/host_gpu/HostTensorMap.h"
 
 #include <cstring>
@@ -68,6 +70,20 @@ void clear(const ClearSpec &spec, const Workspace &workspace) {
   std::byte *to = workspace.address(spec.target) + numberOf(spec.offset, symbols);
   for (int64_t word = numberOf(spec.words, symbols); word-- > 0;)
     std::memcpy(to + 4 * word, &spec.value, 4);
+}
+
+/// What a launch was given as zero, and leaves so.
+void checkLeftZero(const LaunchPlan &plan, const ClearSpec &spec, const Workspace &workspace) {
+  if (spec.target.kind != PointerSource::Kind::region)
+    return;
+  const std::string &name = plan.regions[size_t(spec.target.index)].name;
+  if (name.compare(0, kLeftZero.size(), kLeftZero) != 0)
+    return;
+  const LaunchSymbols &symbols = workspace.call.symbols;
+  const std::byte *from = workspace.address(spec.target) + numberOf(spec.offset, symbols);
+  for (int64_t byte = 4 * numberOf(spec.words, symbols); byte-- > 0;)
+    if (from[byte] != std::byte(0))
+      throw std::runtime_error(name + " is not zero behind the launch, at byte " + std::to_string(byte));
 }
 
 template <class T> void store(std::byte *slot, T value) { std::memcpy(slot, &value, sizeof value); }
@@ -141,6 +157,8 @@ void HostKernel::run(const HostCall &call, BlockOrder order) const {
     const unsigned grid[] = {unsigned(geometry->grid[0]), unsigned(geometry->grid[1]), unsigned(geometry->grid[2])};
     if (!geometry->isEmpty())
       launch(each.entry.c_str(), params.data(), grid, unsigned(geometry->block), unsigned(order));
+    for (const ClearSpec &spec : each.clears)
+      checkLeftZero(planned, spec, workspace);
   }
 }
 

@@ -58,6 +58,16 @@ inline uint32_t loadAcquire4(const uint32_t *word) {
 inline void storeCoherent4(uint32_t *word, uint32_t value) { *word = value; }
 inline void loadCoherent8(const uint32_t *pair, uint32_t (&words)[2]) { std::memcpy(words, pair, 8); }
 inline void storeCoherent8(uint32_t *pair, uint32_t low, uint32_t high) { pair[0] = low, pair[1] = high; }
+template <int N> void loadCoherent(const void *global, bool isPresent, float (&values)[N]) {
+  for (int e = 0; e < N; ++e)
+    values[e] = isPresent ? static_cast<const float *>(global)[e] : 0;
+}
+inline void loadCoherent8(const void *global, bool isPresent, float (&values)[2]) {
+  loadCoherent(global, isPresent, values);
+}
+inline void loadCoherent16(const void *global, bool isPresent, float (&values)[4]) {
+  loadCoherent(global, isPresent, values);
+}
 inline uint32_t swapGlobal(uint32_t *word, uint32_t expected, uint32_t value) {
   const uint32_t before = *word;
   *word = before == expected ? value : before;
@@ -83,6 +93,12 @@ inline void addGlobal4(float *to, bool isPresent, float a) {
 template <int N> void storeGlobal(void *global, bool isPresent, const uint32_t (&words)[N]) {
   if (isPresent)
     std::memcpy(global, words, sizeof words);
+}
+inline void storeCoherent8(void *global, bool isPresent, uint32_t a, uint32_t b) {
+  storeGlobal(global, isPresent, {a, b});
+}
+inline void storeCoherent16(void *global, bool isPresent, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  storeGlobal(global, isPresent, {a, b, c, d});
 }
 inline void storeGlobal4(void *global, bool isPresent, uint32_t a) { storeGlobal(global, isPresent, {a}); }
 inline void storeGlobal8(void *global, bool isPresent, uint32_t a, uint32_t b) {
