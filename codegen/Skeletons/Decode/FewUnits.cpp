@@ -15,9 +15,9 @@ constexpr int64_t kLeastStages = 2, kMostStages = 4;
 /// Clusters that run at once: blocks of one lie on SMs that lie together, so some SMs are left over, which ones differs. Of
 /// the 132 of an H200 they were 12 of 8 blocks; a cluster more than fit waits for all others.
 constexpr int64_t kUsedShare = 7, kOfAll = 8;
-/// Where units may have unlike lengths, keys that there is room for, of all: a unit that has most of them has its own clusters
-/// alone. Of 40k, 2k and 300 keys, 4 kv heads, they take 47.8 us, 40.5 the blocks of other calls (H200).
-constexpr int64_t kMostKeys = 1 << 17;
+/// Where units may have unlike lengths, keys of all that there is room for: one with most of them has its own clusters alone.
+/// Of 40k, 2k and 300 keys, 4 kv heads, these take 47.8 us, 40.5 the blocks of other calls (H200).
+constexpr int64_t kMostUnlike = 1 << 17;
 /// More tiles of a block than others have leave the L2 first: 64k keys of 4 kv heads take 46.9 us, 49.6 us without (H200).
 constexpr int64_t kEvictMore = 4;
 
@@ -70,8 +70,9 @@ LaunchExpr FewUnits::isServed() const {
   const LaunchExpr rows = LaunchExpr(Symbol::seqlenQ) * floorDiv(Symbol::heads, max(LaunchExpr(Symbol::kvHeads), 1));
   const LaunchExpr lists = LaunchExpr(Symbol::sequences) * Symbol::tables;
   const LaunchExpr keys = LaunchExpr(Symbol::sequences) * Symbol::kvHeads * Symbol::pageSize * Symbol::maxPages;
-  const LaunchExpr areAlike = max(floorDiv(1, max(lists, 1)), min(floorDiv(kMostKeys, max(keys, 1)), 1));
-  return min(floorDiv(shape.rows, max(rows, 1)), 1) * min(clustersOfUnit(), 1) * areAlike;
+  const LaunchExpr areAlike = min(floorDiv(1, max(lists, 1)), 1);
+  const LaunchExpr most = areAlike * shape.mostKeys + (LaunchExpr(1) - areAlike) * kMostUnlike;
+  return min(floorDiv(shape.rows, max(rows, 1)), 1) * min(clustersOfUnit(), 1) * min(floorDiv(most, max(keys, 1)), 1);
 }
 
 void FewUnits::appendLaunch(LaunchPlan &plan, const std::string &entry) const {

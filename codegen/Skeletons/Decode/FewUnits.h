@@ -24,6 +24,7 @@ public:
     int64_t warps, blocks, blocksOfSm; ///< of a block, of a cluster, of a processor
     int64_t rows;                      ///< most packed rows of a unit
     int64_t mostClusters;              ///< of a unit
+    int64_t mostKeys;                  ///< of all units that there is room for, where all have one length
     int64_t mostBytes;                 ///< of keys and values under way in a block, where two tiles have no more
   };
   using Layout = std::function<SmemLayout(int64_t stages)>;
