@@ -15,9 +15,9 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kBarrierBytes = 8;
-/// 128k of 8 kv heads: 1k keys of 4 take 9.7 us, 20.4 by the kernel for other calls where tables are wide, 16k of 8 32 and 33,
-/// but 64k of 8 95 and 86, 1M 1,270 and 992 (H200).
-constexpr int64_t kMostKeys = 1 << 20;
+/// 1M of 4 kv heads: 1k keys in such tables take 9.7 us, 20.4 by the kernel for other calls, but long sequences of 8 kv heads want all
+/// processors, which clusters do not reach: 16k 32 and 33, 64k 95 and 86, 1M 1,270 and 992 (H200).
+constexpr int64_t kMostKeys = 1 << 22;
 constexpr int64_t kBytesUnderWay = 1 << 17;
 
 /// Keys of a warp in a tile: as many bytes whatever the elements.
