@@ -31,6 +31,7 @@ private:
   Status fill(int64_t bytes);
   Status compare(int64_t bytes);
   Status check(int64_t bytes);
+  Status occupy();
   Result<double> time(int64_t bytes, int64_t steps);
   Result<double> slowest(double us);
 
