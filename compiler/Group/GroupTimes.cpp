@@ -1,6 +1,7 @@
 #include "compiler/Group/GroupTimes.h"
 #include "compiler/Group/WorkClock.h"
 #include "runtime/Core/FillingLaunch.h"
+#include "runtime/Core/PartsLaunch.h"
 
 #include <algorithm>
 #include <set>
@@ -23,8 +24,10 @@ public:
              const std::vector<double> &begin)
       : walk(walk), call(call), work(work), headRanks(headRanks), ranks(walk.blocks.size()), queues(ranks),
         times(ranks) {
-    for (size_t rank = 0; rank < ranks; ++rank)
+    for (size_t rank = 0; rank < ranks; ++rank) {
       queues[rank].compute = queues[rank].link = queues[rank].aside = begin[rank];
+      beforeParts.push_back(launchBeforeParts(walk, rank));
+    }
   }
 
   std::vector<GroupRankTime> run() {
@@ -40,7 +43,7 @@ public:
       if (step + 2 == count)
         meetGuests();
       if (step + 1 == count)
-        bringGuestsHome();
+        mergeGuests();
       if (step + 1 < count)
         fetch(step + 1);
       for (size_t rank = 0; rank < ranks && step == 0 && count > 1; ++rank)
@@ -68,7 +71,9 @@ private:
     double aside = 0;
     Span message = {}; ///< the last one
     std::vector<int64_t> launchesOfBlocks = {};
+    int64_t launches = 0; ///< but for those aside
     bool hasWaited = false;
+    std::optional<double> partsLeave = {}; ///< if anything is computed behind them
   };
 
   void wait(size_t rank, bool isForWindows) {
@@ -111,8 +116,10 @@ private:
 
   void travel(const Pairs &pairs, const std::vector<Traffic> &traffic) {
     std::vector<double> ready(ranks);
-    for (size_t rank = 0; rank < ranks; ++rank)
-      ready[rank] = std::max(queues[rank].link, queues[rank].compute) + traffic[rank].before;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const Queues &of = queues[rank];
+      ready[rank] = std::max(of.link, of.partsLeave.value_or(of.compute)) + traffic[rank].before;
+    }
     std::vector<double> begin = ready;
     for (const auto &[from, to] : pairs)
       for (const auto &[one, other] : {std::pair(from, to), std::pair(to, from)})
@@ -172,14 +179,18 @@ private:
     ++times[rank].launches;
   }
 
-  void bringGuestsHome() {
+  void waitForAside(size_t rank) {
+    Queues &of = queues[rank];
+    times[rank].waitMs += std::max(0.0, of.aside - of.compute);
+    of.compute = std::max(of.compute, of.aside);
+  }
+
+  /// Parts have left behind the rank's launches on most rows, or leave now.
+  void mergeGuests() {
     if (walk.guests.empty())
       return;
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      Queues &of = queues[rank];
-      times[rank].waitMs += std::max(0.0, of.aside - of.compute);
-      of.compute = std::max(of.compute, of.aside);
-    }
+    for (size_t rank = 0; rank < ranks; ++rank)
+      waitForAside(rank);
     std::vector<Traffic> traffic(ranks);
     Pairs pairs;
     forEachGuest([&](const GuestRows &guests, const RowRange &rows, size_t rank) {
@@ -210,6 +221,12 @@ private:
       addMemory(size_t(hop.from), work.sumMs(hop, 3));
   }
 
+  /// Of few rows where rows travel, whose tiles all begin at once, no last tiles are waited for: a quarter.
+  double furtherMs(const WorkClock::LaunchTime &computes) const {
+    const bool isOfFew = !walk.guests.empty() && computes.ms > computes.workMs;
+    return work.furtherLaunchMs() / (isOfFew ? 4 : 1);
+  }
+
   void addMemory(size_t rank, double ms) {
     queues[rank].compute += ms;
     times[rank].memoryMs += ms;
@@ -232,12 +249,17 @@ private:
       }
       time.waitingRows += number == 0 && launch.window >= 0 ? work.blockOf(rank, launch).size() : 0;
       const bool isFilling = !call.kind.isBackward() && fillsOthers(walk, rank, step, launch);
-      const double further = time.launches++ && !isFilling ? work.furtherLaunchMs() : 0;
       const WorkClock::LaunchTime computes = work.timeOf(rank, launch);
+      const double further = of.launches++ && !isFilling ? furtherMs(computes) : 0;
+      ++time.launches;
       time.launchMs += further, time.computeMs += computes.ms;
       of.compute += further + computes.ms;
       longestTile = std::max(longestTile, computes.tileMs);
       addMemory(rank, work.carryMs(rank, launch, number));
+      if (&launch == beforeParts[rank]) {
+        waitForAside(rank);
+        of.partsLeave = of.compute;
+      }
     }
     const double beside = hasMessageBeside ? Span{begin, of.compute}.sharedWith(of.message) : 0;
     const double delay = std::min(beside, longestTile);
@@ -252,6 +274,7 @@ private:
   const size_t ranks;
   std::vector<Queues> queues;
   std::vector<GroupRankTime> times;
+  std::vector<const ShardLaunch *> beforeParts; ///< by rank
 };
 
 } // namespace

@@ -44,7 +44,8 @@ public:
     double ofRow = 0;
     for (int64_t row : {rows.begin, rows.begin + rows.size() / 2, rows.end - 1})
       ofRow = std::max(ofRow, pairs({row, row + 1}, columns));
-    const double ofTile = ofRow / double(call.heads) * double(kRowsOfTile) * flops / call.rates.tileTflops;
+    const double ofTile = ofRow / double(call.heads) * double(std::clamp(rows.size(), kRowsOfConsumer, kRowsOfTile)) *
+                          flops / call.rates.tileTflops;
     return {std::max(all, ofTile), ofTile, all};
   }
 
@@ -98,7 +99,8 @@ public:
   }
 
 private:
-  static constexpr int64_t kRowsOfTile = 128;
+  static constexpr int64_t kRowsOfTile = 128,
+                           kRowsOfConsumer = 64; ///< of few rows a processor's consumers share the keys
 
   double memoryMs(double bytes) const { return call.rates.memoryGBps > 0 ? bytes / (call.rates.memoryGBps * 1e6) : 0; }
   double pairs(const RowRange &rows, const RowRange &columns) {

@@ -133,9 +133,9 @@ void GroupBlocks::cutRange(size_t rank, const IndexRange &range, bool hasGuests,
   if (!isFree)
     begins = {range.end - (isEarly ? least : 0), range.end};
   for (const IndexRange &part : {IndexRange{range.begin, begins.begin}, begins, IndexRange{begins.end, range.end}}) {
-    const bool begin = part.begin == begins.begin, isAside = hasGuests && isFree && !begin && part.size() <= least;
+    const bool begin = part.begin == begins.begin, isFew = hasGuests && isFree && !begin && part.size() <= least;
     if (part.begin < part.end)
-      into.push_back({part, (isEarly && begin) || isAside, /*isGuest=*/false, isAside});
+      into.push_back({part, (isEarly && begin) || isFew, /*isGuest=*/false, isFew});
   }
 }
 

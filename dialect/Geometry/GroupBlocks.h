@@ -30,7 +30,7 @@ struct GroupBlock {
   IndexRange rows;      ///< of one range of its rank
   bool isEarly;         ///< meets its own range's columns while the others are under way
   bool isGuest = false; ///< travels to the columns of other ranks
-  bool isAside = false; ///< few rows, which meet their own rank's columns beside other rows
+  bool isFew = false;   ///< few rows, which meet their own rank's columns in front of other rows
   std::vector<std::vector<LatticeColumns>> ofHeads = {}; ///< kept columns, by head of columns
   std::vector<RowRange> clusters = {};                   ///< columns that lie near each other: hulls, ascending
 };

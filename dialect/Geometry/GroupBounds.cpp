@@ -101,7 +101,7 @@ Result<GroupBounds> boundsOf(const GroupPlanRequest &request) {
       bounds.meetings += places.met(allOf(block.clusters));
       if (!block.isGuest)
         of.rows.push_back(block.rows), atHome.push_back(&block);
-      if (!block.isGuest && !block.isAside)
+      if (!block.isGuest && !block.isFew)
         launches += isGather ? 1 : std::max<int64_t>(1, met);
     }
     of.launches = std::max<int64_t>(1, isGather ? launches / 2 : launches); // others may run beside them

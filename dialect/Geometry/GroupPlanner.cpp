@@ -49,9 +49,8 @@ public:
     if (walk.guests.empty() &&
         std::all_of(waiting.begin(), waiting.end(), [](const auto &blocks) { return blocks.empty(); }))
       walk.steps.pop_back();
-    for (ShardStep &share : walk.steps[0].ranks)
-      std::stable_partition(share.launches.begin(), share.launches.end(),
-                            [](const ShardLaunch &launch) { return launch.isAside; });
+    for (size_t rank = 0; rank < ranks(); ++rank)
+      sortOwn(rank, walk.steps[0].ranks[rank].launches);
     setBlanks(walk);
     return walk;
   }
@@ -156,7 +155,7 @@ private:
           left.push_back(rest);
     }
     if (!early.empty())
-      before.launches.push_back({int32_t(block), -1, int32_t(own), hullOf(early), blocks.of(rank)[block].isAside});
+      before.launches.push_back({int32_t(block), -1, int32_t(own), hullOf(early)});
     return left;
   }
 
@@ -199,6 +198,15 @@ private:
     for (const auto &[range, met] : kept)
       if (met.size() > 0)
         walk.steps[0].ranks[rank].launches.push_back({int32_t(block), -1, range, met, /*isAside=*/true});
+  }
+
+  /// Launches aside begin with processors of their own. Few rows come in front of many: behind these they would be waited for.
+  void sortOwn(size_t rank, std::vector<ShardLaunch> &launches) const {
+    auto placeOf = [&](const ShardLaunch &launch) {
+      return launch.isAside ? 0 : blocks.of(rank)[size_t(launch.rows)].isFew ? 1 : 2;
+    };
+    std::stable_sort(launches.begin(), launches.end(),
+                     [&](const ShardLaunch &one, const ShardLaunch &other) { return placeOf(one) < placeOf(other); });
   }
 
   void setBlanks(GroupWalk &walk) const {

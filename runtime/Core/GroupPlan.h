@@ -63,8 +63,8 @@ struct GroupStep {
 };
 
 // Rows of a rank that travel to the columns that they keep on other ranks, where these weigh more. q goes with what travels
-// in the last step but one. Every rank that the rows meet sends what it computed of them, in fp32, behind all its launches;
-// home merges that in the order of ranks, and continues it by the block's only launch of the last step.
+// in the last step but one. Every rank that the rows meet sends what it computed of them, in fp32, behind its launches on most
+// rows (PartsLaunch.h); home merges that in the order of ranks, and continues it by the block's only launch of the last step.
 struct GuestRows {
   struct Meeting {
     int32_t rank = 0, own = 0; // columns of this range of the rank

@@ -69,9 +69,10 @@ Status CudaShard::follow(Queue later, Queue earlier) {
   return state.driver->check(state.driver->streamWaitEvent(take(later), event.handle(), 0), kWhat, "cuStreamWaitEvent");
 }
 
-// In a graph what waits for nothing begins in any order, and streams have no urgency.
-Status CudaShard::letBegin() {
-  if (!pauses || !isCaptured())
+// In a graph what waits for nothing begins in any order, and streams have no urgency. Launches aside and those that are computed
+// wait for the same message, and clear their workspaces first: which of them begins before the other nobody says.
+Status CudaShard::letBegin(Queue begun) {
+  if (!pauses || (begun == Queue::link && !isCaptured()))
     return {};
   uint32_t ns = kPauseNs;
   void *pointers[] = {&ns};

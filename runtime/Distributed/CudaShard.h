@@ -22,7 +22,7 @@ public:
   void *stream(Queue queue) override { return take(queue); }
   bool isCaptured() const override;
   Status follow(Queue later, Queue earlier) override;
-  Status letBegin() override;
+  Status letBegin(Queue begun) override;
   Status clear(void *address, uint64_t bytes, Queue queue) override;
   Status copy(const RowCopy &copy, Queue queue) override;
   Status copyAll(const std::vector<RowCopy> &copies, Queue queue) override;

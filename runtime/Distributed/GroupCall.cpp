@@ -2,6 +2,8 @@
 #include "runtime/Distributed/GroupShare.h"
 #include "runtime/Distributed/HeadExchange.h"
 
+#include "runtime/Core/PartsLaunch.h"
+
 namespace heddle {
 
 /// Between an array of all rows of the rank and one of the rows of a block.
@@ -15,6 +17,8 @@ RowCopy GroupShare::copyOfArray(float *rowsAlone, const float *array, const OwnB
 Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
   std::vector<size_t> numbers(own.size(), 0);
   WalkRun::Besides besides;
+  const ShardLaunch *const beforeParts = launchBeforeParts(walk, size_t(rank));
+  bool haveLeft = false; // the parts of guests
   if (!walk.guests.empty()) {
     const size_t last = walk.steps.size() - 1;
     HEDDLE_TRY(device.follow(Queue::aside, Queue::compute));
@@ -22,8 +26,15 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
     besides.addMessages = [&, last](size_t step, Exchange &exchange) {
       return step + 1 == last ? sendGuests(exchange, device) : Status();
     };
-    besides.begin = [&, last](size_t step) {
-      return step + 1 == last ? meetGuests(device) : step == last ? bringGuestsHome(ranks, device) : Status();
+    besides.isHere = [&, last](size_t step) { return haveLeft && step < last; };
+    besides.begin = [&, last](size_t step) -> Status {
+      if (step + 1 == last)
+        return meetGuests(device);
+      if (step != last)
+        return {};
+      if (!haveLeft)
+        HEDDLE_TRY(sendParts(ranks, device));
+      return mergeGuests(device);
     };
   }
   const bool isFilled = hasFilling();
@@ -42,7 +53,9 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
           HEDDLE_TRY(device.follow(queue, before));
         before = queue;
         const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
-        return device.launch(made.kind, made.args, queue);
+        HEDDLE_TRY(device.launch(made.kind, made.args, queue));
+        haveLeft |= &launch == beforeParts;
+        return &launch == beforeParts ? sendParts(ranks, device) : Status();
       },
       besides));
   if (isFilled)

@@ -1,6 +1,8 @@
 // Few rows that keep many keys: ranks that have these compute a part of each row's result, in fp32, and home merges them.
 #include "runtime/Distributed/GroupShare.h"
 
+#include "runtime/Core/PartsLaunch.h"
+
 #include <algorithm>
 
 namespace heddle {
@@ -82,18 +84,20 @@ Status GroupShare::sendGuests(Exchange &exchange, ShardDevice &device) const {
 }
 
 Status GroupShare::meetGuests(ShardDevice &device) const {
+  if (!meetsGuests(walk, size_t(rank)))
+    return {};
   HEDDLE_TRY(device.follow(Queue::aside, Queue::link));
-  if (std::any_of(guests.begin(), guests.end(), [](const Guest &guest) { return guest.launches > 0; }))
-    HEDDLE_TRY(device.follow(Queue::compute, Queue::aside)); // as in runForward
-  return forEachMeeting([&](const Guest &guest, const GuestRows::Meeting &meeting, size_t number) {
+  HEDDLE_TRY(device.follow(Queue::compute, Queue::aside)); // as in runForward
+  HEDDLE_TRY(forEachMeeting([&](const Guest &guest, const GuestRows::Meeting &meeting, size_t number) {
     const Launch made = guestLaunch(guest, meeting, number);
     return device.launch(made.kind, made.args, Queue::aside);
-  });
+  }));
+  return device.letBegin(Queue::aside);
 }
 
-/// The parts and their lse lie one behind the other. Behind all launches: a message that waits for another rank holds
-/// processors.
-Status GroupShare::bringGuestsHome(const RankView &ranks, ShardDevice &device) const {
+/// The parts and their lse lie one behind the other. What is computed from now on waits for what came before them, not for them.
+Status GroupShare::sendParts(const RankView &ranks, ShardDevice &device) const {
+  HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
   HEDDLE_TRY(device.follow(Queue::compute, Queue::aside));
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
   Exchange exchange;
@@ -103,7 +107,10 @@ Status GroupShare::bringGuestsHome(const RankView &ranks, ShardDevice &device) c
     for (size_t part = 0; part < guest.ranks.size(); ++part)
       exchange.receives.push_back({guest.ranks[part], guest.parts[part].out, partBytes(guest)});
   }
-  HEDDLE_TRY(WalkRun::travel(exchange, ranks, device));
+  return WalkRun::travel(exchange, ranks, device);
+}
+
+Status GroupShare::mergeGuests(ShardDevice &device) const {
   HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
   for (const Guest &guest : guests)
     HEDDLE_TRY(mergeParts(guest, device));

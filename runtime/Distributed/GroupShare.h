@@ -100,7 +100,8 @@ private:
   Status forEachMeeting(const UseGuest &use) const; // of the rank
   Status sendGuests(Exchange &exchange, ShardDevice &device) const;
   Status meetGuests(ShardDevice &device) const;
-  Status bringGuestsHome(const RankView &ranks, ShardDevice &device) const;
+  Status sendParts(const RankView &ranks, ShardDevice &device) const;
+  Status mergeGuests(ShardDevice &device) const;
   Status mergeParts(const Guest &guest, ShardDevice &device) const;
   bool isFilling(size_t step, const ShardLaunch &launch) const; // FillingLaunch.h
   bool hasFilling() const;

@@ -1,5 +1,5 @@
-// Owns the kernel that does nothing for a while, as text that the driver compiles. Of what may begin at the same time in a
-// CUDA graph, a kernel that fills the GPU keeps a message waiting that does not begin before it; behind a pause it does not.
+// Owns the kernel that does nothing for a while, as text that the driver compiles. Of what may begin at the same time a kernel
+// that fills the GPU keeps waiting what does not begin before it, a message or a launch of few rows; behind a pause it does not.
 #pragma once
 
 #include "runtime/Distributed/AddRows.h"

@@ -23,8 +23,9 @@ public:
   virtual bool isCaptured() const { return false; }
   // What `later` is given from now on begins when what `earlier` was given until now is over.
   virtual Status follow(Queue later, Queue earlier) = 0;
-  // Behind a message on `Queue::link` that what is computed would keep from beginning: orders it where `follow` does not.
-  virtual Status letBegin() { return {}; }
+  // Behind what a queue was given and what is computed would keep from beginning, a message or launches aside: orders it where
+  // `follow` does not.
+  virtual Status letBegin(Queue) { return {}; }
   virtual Status clear(void *address, uint64_t bytes, Queue queue) = 0;
   virtual Status copy(const RowCopy &copy, Queue queue) = 0;
   // In any order, or at once: none writes what another one reads or writes.

@@ -180,7 +180,7 @@ Status WalkRun::fetch(size_t step, const RankView &ranks, ShardDevice &device, c
     HEDDLE_TRY(besides.addMessages(step, exchange));
   HEDDLE_TRY(travel(exchange, ranks, device));
   if (!exchange.sends.empty() || !exchange.receives.empty())
-    HEDDLE_TRY(device.letBegin());
+    HEDDLE_TRY(device.letBegin(Queue::link));
   std::vector<RowCopy> arrived;
   for (const Wire &wire : memory[step].received)
     for (size_t field = 0; field < fields.size() && !wire.isDirect(); ++field)
@@ -321,7 +321,7 @@ Status WalkRun::run(const RankView &ranks, ShardDevice &device, const Compute &c
     const bool isIdle = step == 0 || own(step - 1).launches.empty();
     if (isIdle && step != 1)
       HEDDLE_TRY(copyOwnRows(step, device));
-    if (!isQuiet(step, besides))
+    if (!isQuiet(step, besides) && !(besides.isHere && besides.isHere(step)))
       HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
     if (besides.begin)
       HEDDLE_TRY(atStep(step, besides.begin(step)));

@@ -41,6 +41,8 @@ public:
     std::function<Status(size_t step, Exchange &exchange)> addMessages = nullptr;
     std::function<Status(size_t step)> begin = nullptr;
     std::function<Status()> copied = nullptr;
+    // What travels in the step was waited for before, and what was sent since is not of it.
+    std::function<bool(size_t step)> isHere = nullptr;
   };
   Status run(const RankView &ranks, ShardDevice &device, const Compute &compute, const Besides &besides) const;
   // Parts of a walk of one step: columns leave and arrive; own ones are put beside them; sums go home; they are there.

@@ -114,14 +114,16 @@ TEST_CASE("a launch has a thread for some units of the longest place") {
 TEST_CASE(
     "in a graph what is computed begins behind a pause, in which a message does; elsewhere queues keep the order") {
   Shard on = Shard::make();
-  require(on.shard->letBegin());
+  require(on.shard->letBegin(Queue::link));
   CHECK(launches() == 0);
+  require(on.shard->letBegin(Queue::aside)); // launches there clear a workspace first, as those behind them do
+  CHECK(launches() == 1);
   REQUIRE(cuStreamBeginCapture_v2(on.stream.handle(), 0) == 0);
-  const Status paused = on.shard->letBegin();
+  const Status paused = on.shard->letBegin(Queue::link);
   cuda::Graph graph = nullptr;
   CHECK(cuStreamEndCapture(on.stream.handle(), &graph) == 0);
   CHECK_MESSAGE(paused.isOk(), paused.message());
-  REQUIRE(launches() == 1);
+  REQUIRE(launches() == 2);
   CHECK(fake::fakeCudaLastLaunch()->entry == std::string(kPauseName));
   CHECK(fake::fakeCudaLastLaunch()->stream == on.stream.handle());
 }

@@ -35,7 +35,7 @@ public:
   void *stream(Queue queue) override { return shard.stream(queue); }
   bool isCaptured() const override { return shard.isCaptured(); }
   Status follow(Queue later, Queue earlier) override { return shard.follow(later, earlier); }
-  Status letBegin() override { return shard.letBegin(); }
+  Status letBegin(Queue begun) override { return shard.letBegin(begun); }
   Status clear(void *address, uint64_t bytes, Queue queue) override { return shard.clear(address, bytes, queue); }
   Status copy(const RowCopy &copy, Queue queue) override { return shard.copy(copy, queue); }
   Status add(const RowSum &sum, Queue queue) override { return shard.add(sum, queue); }

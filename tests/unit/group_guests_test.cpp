@@ -23,6 +23,15 @@ TEST_CASE("global rows travel to the keys of other ranks, and home merges what t
   CHECK(factsOf(planOf(*of, 5200, 2, "contiguous", "gather").get()).headRows == (64 + 2 * 256) * kKvHeads);
 }
 
+TEST_CASE("few rows that meet what travels begin in front of many, and end behind these") {
+  const std::unique_ptr<Case> of = caseOf(places().patterns + "/longformer.mlir", 5120, /*small=*/false);
+  REQUIRE(of);
+  const std::string two = checked(*of, 5120, 2, "contiguous");
+  expect(two, "blocks 0:64 64:2176 2176:2560\n");
+  expect(two, "of 0\nlaunch 0 aside 0 0:2304\nlaunch 2 own 0 0:2560\nlaunch 1 own 0 0:2432\nof 1\n");
+  expect(two, "of 0\nwindow 2560:2816\nlaunch 2 window 0 2560:2816\n");
+}
+
 TEST_CASE("rows travel from the end of a sequence as from its front, to ranks with several ranges") {
   const std::unique_ptr<Case> back = caseOfText("attn.pattern @p() { %w = attn.window [3, 3] %r = attn.rows [0, 5] "
                                                 "%m = attn.or %w, %r attn.softmax union(%m) }");

@@ -96,6 +96,35 @@ TEST_CASE("no two queues of a rank use bytes at once that one of them writes, in
     }
 }
 
+TEST_CASE(
+    "parts of rows that travelled leave behind the launch on most rows; few rows are computed beside the message") {
+  const std::string text = textOf(planCases()[5]);
+  const GroupPlan plan = parsed(text);
+  OrderedShard shard;
+  Caller(plan, text, 0, /*isBackward=*/false).call(shard, 1);
+  using Enqueued = OrderedShard::Enqueued;
+  std::vector<Enqueued> messages, beside, behind;
+  for (const Enqueued &each : shard.order)
+    if (each.what == "message")
+      messages.push_back(each);
+  REQUIRE(messages.size() == 2);
+  const Enqueued &parts = messages.back();
+  int before = 0;
+  for (const Enqueued &each : shard.order)
+    if (each.what == "launch" && each.queue == Queue::compute) {
+      const bool waits = each.over[int(Queue::link)] >= parts.number;
+      if (each.number <= parts.over[int(Queue::compute)])
+        ++before;
+      else
+        (waits ? behind : beside).push_back(each);
+    }
+  CHECK(before == 1);
+  CHECK(parts.over[int(Queue::aside)] == 1); // what this rank found of the rows is merged with them
+  REQUIRE(beside.size() == 2);
+  CHECK(beside[0].over[int(Queue::link)] >= messages.front().number); // keys that they meet
+  CHECK(behind.size() == 1);
+}
+
 TEST_CASE("a wait that is left out is found, of waits that matter") {
   for (const PlanCase &of : planCases()) {
     if (!of.travels)

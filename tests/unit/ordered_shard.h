@@ -68,6 +68,15 @@ class OrderedShard final : public ShardDevice {
 public:
   std::set<std::string> races;
   int launchesAside = 0, launches = 0, messages = 0;
+  static constexpr int kQueues = 3;
+  // Everything in order: the number on its queue, and how many of each queue are over when it begins.
+  struct Enqueued {
+    std::string what;
+    Queue queue;
+    int number;
+    std::array<int, kQueues> over;
+  };
+  std::vector<Enqueued> order;
 
   void *stream(Queue) override { return nullptr; }
   Status follow(Queue later, Queue earlier) override {
@@ -126,7 +135,6 @@ public:
   int waits() const { return follows; }
 
 private:
-  static constexpr int kQueues = 3;
   struct Use {
     std::string what;
     Bytes bytes;
@@ -168,6 +176,7 @@ private:
       check(bytes, false);
     for (const Bytes &bytes : writes)
       check(bytes, true);
+    order.push_back({what, queue, before[int(queue)] + 1, before});
     ++before[int(queue)];
     for (const Bytes &bytes : reads)
       uses.push_back({what, bytes, int(queue), before[int(queue)], false});
