@@ -221,7 +221,6 @@ private:
       addMemory(size_t(hop.from), work.sumMs(hop, 3));
   }
 
-  /// Of few rows where rows travel, whose tiles all begin at once, no last tiles are waited for: a quarter.
   double furtherMs(const WorkClock::LaunchTime &computes) const {
     const bool isOfFew = !walk.guests.empty() && computes.ms > computes.workMs;
     return work.furtherLaunchMs() / (isOfFew ? 4 : 1);

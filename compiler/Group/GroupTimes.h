@@ -9,7 +9,9 @@
 // links a message begins when all ranks that meet in it have come, and lasts as long as its bytes of one direction, and a
 // latency; both directions are waited for. It begins before the launches beside it, and holds processors that these share: they
 // end later by as long as it runs beside them, at most by their longest tile. Launches aside last as others do, but take no more
-// than their share of the processors from those behind them, and cost no fixed time.
+// than their share of the processors from those behind them, and cost no fixed time. Where rows travel, parts of them leave behind
+// a launch of many rows (PartsLaunch.h), and few rows are computed beside them; a launch of so few rows that their tiles all begin
+// at once costs a quarter of the fixed time, as it has no last tiles.
 #pragma once
 
 #include "compiler/Group/HeadTimes.h"
