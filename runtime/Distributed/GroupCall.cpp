@@ -18,24 +18,11 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
   std::vector<size_t> numbers(own.size(), 0);
   WalkRun::Besides besides;
   const ShardLaunch *const beforeParts = launchBeforeParts(walk, size_t(rank));
-  bool haveLeft = false; // the parts of guests
+  bool isBehindAside = false;
   if (!walk.guests.empty()) {
-    const size_t last = walk.steps.size() - 1;
     HEDDLE_TRY(device.follow(Queue::aside, Queue::compute));
     HEDDLE_TRY(device.follow(Queue::compute, Queue::aside)); // launches that fill the GPU begin behind those aside
-    besides.addMessages = [&, last](size_t step, Exchange &exchange) {
-      return step + 1 == last ? sendGuests(exchange, device) : Status();
-    };
-    besides.isHere = [&, last](size_t step) { return haveLeft && step < last; };
-    besides.begin = [&, last](size_t step) -> Status {
-      if (step + 1 == last)
-        return meetGuests(device);
-      if (step != last)
-        return {};
-      if (!haveLeft)
-        HEDDLE_TRY(sendParts(ranks, device));
-      return mergeGuests(device);
-    };
+    besides = besidesOfGuests(ranks, device);
   }
   const bool isFilled = hasFilling();
   if (isFilled) { // such launches wait for the copies and the message, not for launches
@@ -52,9 +39,11 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
         if (before != queue && !isFiller) // it continues what is computed there
           HEDDLE_TRY(device.follow(queue, before));
         before = queue;
+        if (isBehindAside && &launch == beforeParts) // few rows in front of it would leave those aside processors
+          HEDDLE_TRY(device.letBegin(Queue::aside));
+        isBehindAside = launch.isAside;
         const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
         HEDDLE_TRY(device.launch(made.kind, made.args, queue));
-        haveLeft |= &launch == beforeParts;
         return &launch == beforeParts ? sendParts(ranks, device) : Status();
       },
       besides));

@@ -76,9 +76,11 @@ Status GroupShare::sendGuests(Exchange &exchange, ShardDevice &device) const {
       continue;
     }
     const RowPlace from = fieldOf(Role::q).own.at(own[size_t(guest.of->rows)].first, 0);
-    HEDDLE_TRY(device.copy({guestQueries(guest), from, args.q.size[0], guest.rows.size(), share.heads}, Queue::link));
+    const bool isRun = args.q.size[0] == 1 && from.isRun(share.heads);
+    if (!isRun)
+      HEDDLE_TRY(device.copy({guestQueries(guest), from, args.q.size[0], guest.rows.size(), share.heads}, Queue::link));
     for (int32_t to : guest.ranks)
-      exchange.sends.push_back({to, guest.queries, queryBytes(guest)});
+      exchange.sends.push_back({to, isRun ? from.base : guest.queries, queryBytes(guest)});
   }
   return {};
 }
@@ -96,7 +98,8 @@ Status GroupShare::meetGuests(ShardDevice &device) const {
 }
 
 /// The parts and their lse lie one behind the other. What is computed from now on waits for what came before them, not for them.
-Status GroupShare::sendParts(const RankView &ranks, ShardDevice &device) const {
+Status GroupShare::sendParts(const RankView &ranks, ShardDevice &device) {
+  partsHaveLeft = true;
   HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
   HEDDLE_TRY(device.follow(Queue::compute, Queue::aside));
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
@@ -108,6 +111,25 @@ Status GroupShare::sendParts(const RankView &ranks, ShardDevice &device) const {
       exchange.receives.push_back({guest.ranks[part], guest.parts[part].out, partBytes(guest)});
   }
   return WalkRun::travel(exchange, ranks, device);
+}
+
+WalkRun::Besides GroupShare::besidesOfGuests(const RankView &ranks, ShardDevice &device) {
+  const size_t last = walk.steps.size() - 1;
+  WalkRun::Besides besides;
+  besides.addMessages = [this, &device, last](size_t step, Exchange &exchange) {
+    return step + 1 == last ? sendGuests(exchange, device) : Status();
+  };
+  besides.isHere = [this, last](size_t step) { return partsHaveLeft && step < last; };
+  besides.begin = [this, &ranks, &device, last](size_t step) -> Status {
+    if (step + 1 == last)
+      return meetGuests(device);
+    if (step != last)
+      return {};
+    if (!partsHaveLeft)
+      HEDDLE_TRY(sendParts(ranks, device));
+    return mergeGuests(device);
+  };
+  return besides;
 }
 
 Status GroupShare::mergeGuests(ShardDevice &device) const {

@@ -100,7 +100,8 @@ private:
   Status forEachMeeting(const UseGuest &use) const; // of the rank
   Status sendGuests(Exchange &exchange, ShardDevice &device) const;
   Status meetGuests(ShardDevice &device) const;
-  Status sendParts(const RankView &ranks, ShardDevice &device) const;
+  WalkRun::Besides besidesOfGuests(const RankView &ranks, ShardDevice &device);
+  Status sendParts(const RankView &ranks, ShardDevice &device);
   Status mergeGuests(ShardDevice &device) const;
   Status mergeParts(const Guest &guest, ShardDevice &device) const;
   bool isFilling(size_t step, const ShardLaunch &launch) const; // FillingLaunch.h
@@ -124,6 +125,7 @@ private:
   float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
   float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
   std::vector<Guest> guests;
+  bool partsHaveLeft = false;
   char *kernelWorkspace = nullptr, *asideWorkspace = nullptr;
   uint64_t kernelBytes = 0;
 };

@@ -156,7 +156,8 @@ Status WalkRun::fetch(size_t step, const RankView &ranks, ShardDevice &device, c
   if (isQuiet(step, besides))
     return {};
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
-  HEDDLE_TRY(clearBlanks(step, device));
+  if (!isClearedBeside(step))
+    HEDDLE_TRY(clearBlanks(step, device, Queue::link));
   Exchange exchange;
   std::vector<RowCopy> copies;
   for (const Wire &wire : memory[step].sent)
@@ -199,15 +200,28 @@ Status WalkRun::meetOwnRows(size_t step, size_t window,
   return {};
 }
 
+bool WalkRun::isClearedBeside(size_t step) const {
+  if (step != 1 || !own(0).launches.empty())
+    return false;
+  auto isBlank = [&](const RowRun &run) {
+    return std::any_of(own(step).blanks.begin(), own(step).blanks.end(),
+                       [&](const RowRange &blank) { return run.first < blank.end && blank.begin <= run.last(); });
+  };
+  return std::none_of(memory[step].received.begin(), memory[step].received.end(), [&](const Wire &wire) {
+    return std::any_of(wire.hop->parts.begin(), wire.hop->parts.end(),
+                       [&](const HeadRows &part) { return std::any_of(part.rows.begin(), part.rows.end(), isBlank); });
+  });
+}
+
 /// Kernels may look at them, and keep none.
-Status WalkRun::clearBlanks(size_t step, ShardDevice &device) const {
+Status WalkRun::clearBlanks(size_t step, ShardDevice &device, Queue queue) const {
   for (const RowRange &blank : own(step).blanks)
     for (size_t field = 0; field < fields.size(); ++field) {
       const RowPlace place = inWindow(step, {blank.begin, 1, blank.size()}, fields, field);
       const int64_t parts = place.isRun(heads) ? 1 : heads; // windows with blanks have all heads
       for (int64_t part = 0; part < batches * parts; ++part)
         HEDDLE_TRY(device.clear(place.at(0, part % parts).base + part / parts * place.batchStride,
-                                uint64_t(blank.size() * place.rowStride), Queue::link));
+                                uint64_t(blank.size() * place.rowStride), queue));
     }
   return {};
 }
@@ -329,8 +343,11 @@ Status WalkRun::run(const RankView &ranks, ShardDevice &device, const Compute &c
       HEDDLE_TRY(atStep(step + 1, fetch(step + 1, ranks, device, besides)));
     if (!isIdle && step > 1)
       HEDDLE_TRY(copyOwnRows(step, device));
-    if (step == 0 && count > 1)
+    if (step == 0 && count > 1) {
       HEDDLE_TRY(copyOwnRows(1, device));
+      if (isClearedBeside(1))
+        HEDDLE_TRY(clearBlanks(1, device, Queue::compute));
+    }
     if (step == 0 && besides.copied)
       HEDDLE_TRY(besides.copied());
     HEDDLE_TRY(clearSums(step, device));

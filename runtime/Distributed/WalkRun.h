@@ -93,7 +93,9 @@ private:
   bool isQuiet(size_t step, const Besides &besides) const;
   bool isQuietHome(size_t step) const { return memory[step].sentHome.empty() && memory[step].cameHome.empty(); }
   Status fetch(size_t step, const RankView &ranks, ShardDevice &device, const Besides &besides) const;
-  Status clearBlanks(size_t step, ShardDevice &device) const;
+  // In front of the message, whose rows may lie among blanks; or beside it, of a rank that would only wait for it.
+  bool isClearedBeside(size_t step) const;
+  Status clearBlanks(size_t step, ShardDevice &device, Queue queue) const;
   Status copyOwnRows(size_t step, ShardDevice &device) const;
   Status clearSums(size_t step, ShardDevice &device) const;
   static Status bring(const WalkField &field, const RowCopy &rows, ShardDevice &device) {

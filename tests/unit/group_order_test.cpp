@@ -125,6 +125,25 @@ TEST_CASE(
   CHECK(behind.size() == 1);
 }
 
+TEST_CASE("blanks among which rows arrive are cleared in front of the message, others beside it") {
+  const std::string apart = textOf(planCases()[5]);
+  std::string among = apart;
+  const std::string blank = "blank 19:493";
+  REQUIRE(among.find(blank) != std::string::npos);
+  among.replace(among.find(blank), blank.size(), "blank 0:493"); // rows 0 to 18 come
+  for (const auto &[text, queue] : {std::pair(apart, Queue::compute), std::pair(among, Queue::link)}) {
+    const GroupPlan plan = parsed(text);
+    OrderedShard shard;
+    Caller(plan, text, 1, /*isBackward=*/false).call(shard, 2);
+    CHECK(shard.races.empty());
+    int clears = 0;
+    for (const OrderedShard::Enqueued &each : shard.order)
+      if (each.what == "clear" && ++clears)
+        CHECK(each.queue == queue);
+    CHECK(clears > 0);
+  }
+}
+
 TEST_CASE("a wait that is left out is found, of waits that matter") {
   for (const PlanCase &of : planCases()) {
     if (!of.travels)
