@@ -78,7 +78,8 @@ private:
 
   void wait(size_t rank, bool isForWindows) {
     Queues &of = queues[rank];
-    const double waits = std::max(0.0, of.link - of.compute);
+    const double over = of.link + (times[rank].messages ? work.followMs() : 0);
+    const double waits = std::max(0.0, over - of.compute);
     of.compute += waits;
     times[rank].waitMs += waits;
     if (isForWindows && !of.hasWaited)
@@ -118,7 +119,7 @@ private:
     std::vector<double> ready(ranks);
     for (size_t rank = 0; rank < ranks; ++rank) {
       const Queues &of = queues[rank];
-      ready[rank] = std::max(of.link, of.partsLeave.value_or(of.compute)) + traffic[rank].before;
+      ready[rank] = std::max(of.link, of.partsLeave.value_or(of.compute) + work.followMs()) + traffic[rank].before;
     }
     std::vector<double> begin = ready;
     for (const auto &[from, to] : pairs)
@@ -128,7 +129,7 @@ private:
       if (traffic[rank].load.isSome()) {
         Queues &of = queues[rank];
         of.message = {begin[rank], begin[rank] + traffic[rank].load.ms(call.rates)};
-        of.compute = std::max(of.compute, ready[rank]);
+        of.compute = std::max(of.compute, ready[rank] - work.followMs()); // of which further launches have their share
         times[rank].receivedBytes += traffic[rank].load.received();
         times[rank].fromBeyondBytes += traffic[rank].load.receivedFromBeyond();
         of.link = of.message.end + traffic[rank].behind;
@@ -223,7 +224,7 @@ private:
 
   double furtherMs(const WorkClock::LaunchTime &computes) const {
     const bool isOfFew = !walk.guests.empty() && computes.ms > computes.workMs;
-    return work.furtherLaunchMs() / (isOfFew ? 4 : 1);
+    return isOfFew ? work.followMs() : work.furtherLaunchMs();
   }
 
   void addMemory(size_t rank, double ms) {

@@ -10,8 +10,8 @@
 // latency; both directions are waited for. It begins before the launches beside it, and holds processors that these share: they
 // end later by as long as it runs beside them, at most by their longest tile. Launches aside last as others do, but take no more
 // than their share of the processors from those behind them, and cost no fixed time. Where rows travel, parts of them leave behind
-// a launch of many rows (PartsLaunch.h), and few rows are computed beside them; a launch of so few rows that their tiles all begin
-// at once costs a quarter of the fixed time, as it has no last tiles.
+// a launch of many rows (PartsLaunch.h), and few rows are computed beside them. A quarter of the fixed time is what a launch of so
+// few rows costs that their tiles all begin at once, as it has no last tiles, and what a queue waits for that follows another one.
 #pragma once
 
 #include "compiler/Group/HeadTimes.h"

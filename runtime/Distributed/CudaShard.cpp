@@ -69,8 +69,8 @@ Status CudaShard::follow(Queue later, Queue earlier) {
   return state.driver->check(state.driver->streamWaitEvent(take(later), event.handle(), 0), kWhat, "cuStreamWaitEvent");
 }
 
-// In a graph what waits for nothing begins in any order, and streams have no urgency. Launches aside and those that are computed
-// wait for the same message, and clear their workspaces first: which of them begins before the other nobody says.
+// In a graph what waits for nothing begins in any order, and streams have no urgency. Launches aside clear a workspace first, as
+// those that are computed do: of two that wait for nothing the one that was enqueued later was first on H200s.
 Status CudaShard::letBegin(Queue begun) {
   if (!pauses || (begun == Queue::link && !isCaptured()))
     return {};

@@ -94,7 +94,7 @@ Status GroupShare::meetGuests(ShardDevice &device) const {
     const Launch made = guestLaunch(guest, meeting, number);
     return device.launch(made.kind, made.args, Queue::aside);
   }));
-  return device.letBegin(Queue::aside);
+  return device.letBegin(Queue::link); // what waits for the message alone begins first, but in a graph
 }
 
 /// The parts and their lse lie one behind the other. What is computed from now on waits for what came before them, not for them.
