@@ -52,7 +52,7 @@ void WalkRun::layStep(const GroupStep &step, StepMemory &memory, uint64_t &used,
 }
 
 WalkRun::Wire WalkRun::layWire(const Hop &hop, const std::vector<WalkField> &of, bool isDirect, uint64_t &used) const {
-  Wire wire{&hop, {}};
+  Wire wire{&hop, isOneMessage(hop, of), {}};
   const bool isRun = std::all_of(of.begin(), of.end(), [&](const WalkField &field) {
     return hop.to == rank ? !field.isArray : !field.isArray && field.own.isRun(heads);
   });
@@ -60,9 +60,21 @@ WalkRun::Wire WalkRun::layWire(const Hop &hop, const std::vector<WalkField> &of,
     return wire;
   for (const WalkField &field : of) {
     wire.offsets.push_back(used);
-    used += roundUp(uint64_t(batches * hop.headRows() * field.own.headBytes), kAlignment);
+    used += wire.isOneMessage ? bytesOf(hop, field) : roundUp(bytesOf(hop, field), kAlignment);
   }
+  used = roundUp(used, kAlignment);
   return wire;
+}
+
+/// What is no run on either side is packed on both, as every rank sees alike. Few bytes take as long as a message takes.
+bool WalkRun::isOneMessage(const Hop &hop, const std::vector<WalkField> &of) const {
+  constexpr uint64_t kFewBytes = uint64_t(4) << 20;
+  if (batches == 1 && hop.parts.size() == 1 && hop.parts[0].rows.size() == 1 && hop.parts[0].rows[0].rate == 1)
+    return false;
+  uint64_t bytes = 0;
+  for (const WalkField &field : of)
+    bytes += bytesOf(hop, field);
+  return bytes <= kFewBytes;
 }
 
 /// Consecutive rows of all heads that are there: one run of bytes in a tensor without gaps.
@@ -129,6 +141,16 @@ void WalkRun::addRuns(const Hop &hop, const WalkField &of, char *message, const 
     }
 }
 
+template <class Message>
+void WalkRun::addMessages(const Wire &wire, int32_t peer, const std::vector<WalkField> &of, const PlaceOfField &place,
+                          std::vector<Message> &messages) const {
+  for (size_t field = 0; field < of.size(); ++field)
+    if (field > 0 && wire.isOneMessage)
+      messages.back().bytes += bytesOf(*wire.hop, of[field]);
+    else
+      messages.push_back({peer, place(field), bytesOf(*wire.hop, of[field])});
+}
+
 char *WalkRun::fetchedAt(size_t step, const Wire &wire, size_t field) const {
   return slotOf(step) + wire.offsets[field];
 }
@@ -160,14 +182,17 @@ Status WalkRun::fetch(size_t step, const RankView &ranks, ShardDevice &device, c
     HEDDLE_TRY(clearBlanks(step, device, Queue::link));
   Exchange exchange;
   std::vector<RowCopy> copies;
-  for (const Wire &wire : memory[step].sent)
-    for (size_t field = 0; field < fields.size(); ++field) {
-      auto here = [&](const RowRun &run) { return ownFrom(fields[field], run.first); };
-      char *message = wire.isDirect() ? here(wire.hop->parts[0].rows[0]).base : fetchedAt(step, wire, field);
-      if (!wire.isDirect())
-        addRuns(*wire.hop, fields[field], message, here, Way::intoMessage, copies);
-      exchange.sends.push_back({wire.hop->to, message, bytesOf(*wire.hop, fields[field])});
-    }
+  for (const Wire &wire : memory[step].sent) {
+    auto message = [&](size_t field) {
+      return wire.isDirect() ? ownFrom(fields[field], wire.hop->parts[0].rows[0].first).base
+                             : fetchedAt(step, wire, field);
+    };
+    for (size_t field = 0; field < fields.size() && !wire.isDirect(); ++field)
+      addRuns(
+          *wire.hop, fields[field], message(field),
+          [&](const RowRun &run) { return ownFrom(fields[field], run.first); }, Way::intoMessage, copies);
+    addMessages(wire, wire.hop->to, fields, message, exchange.sends);
+  }
   HEDDLE_TRY(device.copyAll(copies, Queue::link));
   auto placeOf = [&](const Wire &wire, size_t field) {
     return wire.isDirect()
@@ -175,8 +200,7 @@ Status WalkRun::fetch(size_t step, const RankView &ranks, ShardDevice &device, c
                : fetchedAt(step, wire, field);
   };
   for (const Wire &wire : memory[step].received)
-    for (size_t field = 0; field < fields.size(); ++field)
-      exchange.receives.push_back({wire.hop->from, placeOf(wire, field), bytesOf(*wire.hop, fields[field])});
+    addMessages(wire, wire.hop->from, fields, [&](size_t field) { return placeOf(wire, field); }, exchange.receives);
   if (besides.addMessages)
     HEDDLE_TRY(besides.addMessages(step, exchange));
   HEDDLE_TRY(travel(exchange, ranks, device));
@@ -269,18 +293,19 @@ Status WalkRun::sendHome(size_t step, const RankView &ranks, ShardDevice &device
   HEDDLE_TRY(device.follow(Queue::link, Queue::compute));
   Exchange exchange;
   std::vector<RowCopy> copies;
-  for (const Wire &wire : memory[step].sentHome)
-    for (size_t field = 0; field < sumFields.size(); ++field) {
-      char *message = homewardAt(step, wire, field);
+  auto message = [&](const Wire &wire) {
+    return [this, step, &wire](size_t field) { return homewardAt(step, wire, field); };
+  };
+  for (const Wire &wire : memory[step].sentHome) {
+    for (size_t field = 0; field < sumFields.size(); ++field)
       addRuns(
-          *wire.hop, sumFields[field], message,
+          *wire.hop, sumFields[field], homewardAt(step, wire, field),
           [&](const RowRun &run) { return inWindow(step, run, sumFields, field); }, Way::intoMessage, copies);
-      exchange.sends.push_back({wire.hop->from, message, bytesOf(*wire.hop, sumFields[field])});
-    }
+    addMessages(wire, wire.hop->from, sumFields, message(wire), exchange.sends);
+  }
   HEDDLE_TRY(device.copyAll(copies, Queue::link));
   for (const Wire &wire : memory[step].cameHome)
-    for (size_t field = 0; field < sumFields.size(); ++field)
-      exchange.receives.push_back({wire.hop->to, homewardAt(step, wire, field), bytesOf(*wire.hop, sumFields[field])});
+    addMessages(wire, wire.hop->to, sumFields, message(wire), exchange.receives);
   return travel(exchange, ranks, device);
 }
 

@@ -58,6 +58,7 @@ private:
   // are.
   struct Wire {
     const Hop *hop;
+    bool isOneMessage; // of all fields, one behind the other
     std::vector<uint64_t> offsets;
     bool isDirect() const { return offsets.empty(); }
   };
@@ -71,6 +72,7 @@ private:
   void layStep(const GroupStep &step, StepMemory &memory, uint64_t &used, uint64_t &usedByHome) const;
   Wire layWire(const Hop &hop, const std::vector<WalkField> &of, bool isDirect, uint64_t &used) const;
   bool isWhole(const Hop &hop) const;
+  bool isOneMessage(const Hop &hop, const std::vector<WalkField> &of) const;
   const ShardStep &own(size_t step) const { return walk.steps[step].ranks[size_t(rank)]; }
   RowPlace windowOf(const std::vector<WalkField> &of, size_t field, const RowRange &window, char *address) const;
   RowPlace ownFrom(const WalkField &field, int64_t row) const;
@@ -83,6 +85,10 @@ private:
   enum class Way : uint8_t { intoMessage, outOfMessage };
   void addRuns(const Hop &hop, const WalkField &of, char *message, const PlaceOfRun &here, Way way,
                std::vector<RowCopy> &copies) const;
+  using PlaceOfField = std::function<char *(size_t field)>;
+  template <class Message>
+  void addMessages(const Wire &wire, int32_t peer, const std::vector<WalkField> &of, const PlaceOfField &place,
+                   std::vector<Message> &messages) const;
   char *slotOf(size_t step) const { return base + (step % kSlots ? slotBytes[0] : 0); }
   char *fetchedAt(size_t step, const Wire &wire, size_t field) const;
   char *homewardAt(size_t step, const Wire &wire, size_t field) const;

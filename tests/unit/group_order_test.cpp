@@ -123,6 +123,7 @@ TEST_CASE(
   REQUIRE(beside.size() == 2);
   CHECK(beside[0].over[int(Queue::link)] >= messages.front().number); // keys that they meet
   CHECK(behind.size() == 1);
+  CHECK(shard.messages == 1 + 1 + 2 + 1); // k and v of two runs are one, q, k and v of a run, parts
 }
 
 TEST_CASE("blanks among which rows arrive are cleared in front of the message, others beside it") {
