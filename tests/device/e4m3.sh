@@ -52,7 +52,7 @@ for rows in 64 128; do
       ! takes_shape "$pattern" "$shape" || beside try_blocks "$rows" "$pattern" "$shape"
     done
   done
-  for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 block_m=128,block_n=128,stages=2 flush_tiles=1; do
+  for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 block_m=128,block_n=128,stages=2,flush_tiles=18 flush_tiles=1; do
     beside try_blocks "$rows" patterns/full.mlir "$long_shape" "$config"
   done
 done
