@@ -153,7 +153,7 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
     const ScorePlace at{id.batch, id.head, problem.qOrigin + id.row, problem.kOrigin + key.index};
     scores.push_back(chain.score(at, product * keyScale));
     unitsOfScores.push_back(kSpacing * std::abs(double(scores.back())));
-    unitsOfProducts.push_back(double(keyScale) * unitOfProduct);
+    unitsOfProducts.push_back(std::abs(double(keyScale)) * unitOfProduct);
     largest = std::max(largest, scores.back());
   }
   if (largest == nothing)

@@ -19,10 +19,10 @@ struct RowId {
 struct RowResult {
   std::vector<double> out; ///< value_dim values; all 0 if the row keeps no key
   double lse;              ///< natural logarithm; -infinity if the row keeps no key
-  /// of exact rows of fp32 inputs, and of e4m3 that tensor cores sum: what rounding every score and the result once changes at most
+  /// Of exact rows of fp32 inputs, and of e4m3 that tensor cores sum: what rounding every score and the result once changes at most.
   double scoreUnit = 0;
-  double lseUnit =
-      0; ///< what rounding lse and every score once in fp32, or as tensor cores do, changes of lse, to first order
+  /// What rounding lse and every score once in fp32, and sums of products as tensor cores do, changes of lse, to first order.
+  double lseUnit = 0;
 };
 
 /// Inputs that may lie in no memory. Both functions are called by many threads at a time.

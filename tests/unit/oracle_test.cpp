@@ -353,6 +353,27 @@ TEST_CASE("the rounding of fp32 is counted for fp32 alone, and vanishes where on
   }
 }
 
+TEST_CASE("scores of either sign allow the same errors") {
+  auto file = parsed(unionText("%m = attn.full"));
+  const oracle::Problem problem{1, 9, 9, 0, 0, {}};
+  for (DType dtype : {DType::fp32, DType::e4m3}) {
+    CAPTURE(dtypeName(dtype));
+    AttentionInputs inputs = randomInputs({1, 9, 9, 1, 1, 16, 16}, dtype);
+    auto exactOf = [&](double scale) {
+      oracle::InputRows rows = oracle::inputRowsOf(inputs);
+      rows.isOfTensorCores = true;
+      return oracle::AttentionOracle(file->pattern(), problem, rows, scale).bothRows({0, 0, 4}).exact;
+    };
+    const oracle::RowResult exact = exactOf(0.25);
+    for (int64_t i = 0; i < inputs.of(Role::q).elements(); ++i)
+      inputs.of(Role::q).set(i, -inputs.of(Role::q).get(i));
+    const oracle::RowResult mirrored = exactOf(-0.25);
+    CHECK(exact.scoreUnit > 0);
+    CHECK(mirrored.scoreUnit == doctest::Approx(exact.scoreUnit));
+    CHECK(mirrored.lseUnit == doctest::Approx(exact.lseUnit));
+  }
+}
+
 TEST_CASE(
     "tensor cores sum 32 products of e4m3 at a time, cut to 13 bits below the largest of them and the sum so far") {
   std::vector<float> ones(64, 1.0f), other(64, 0.0f);
