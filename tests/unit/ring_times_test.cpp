@@ -317,6 +317,7 @@ TEST_CASE("few rows are computed beside the parts that come home, and end with t
   CHECK(*late.ms - *free.ms == doctest::Approx(2 * 0.1 + 2 * 0.1 / 4));
   CHECK(timeWith(100, 0.025).ranks[0].launchMs == doctest::Approx((1 + 0.25 + 0.25) * 0.1));
 }
+
 TEST_CASE("where heads are exchanged three messages are waited for, and four of gradients") {
   const auto full = parsed(unionText("%m = attn.full"));
   const GroupTime forward = planTime(*full, requestOf(1e-3), "ulysses");

@@ -125,16 +125,22 @@ def test_graphs_are_replayed_with_other_lengths_and_tables(place, says):
     says(f"{replays} replays, worst error {worst:.1e}")
 
 
+def replayed(call, q):
+    """On a GPU the replay of a graph of the call, else the call."""
+    if not q.is_cuda:
+        return call
+    call()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
+
+
 def test_prepared_calls_read_lengths_and_tables_again(place):
     pages, q = Pages(place, (300, 20), 2), queries(place, [1, 1])
     k, v, table, lengths = pages.arguments()
-    launch = call = serve.prepare(q, k, v, "causal", page_table=table, seqused_k=lengths)
-    if q.is_cuda:
-        call()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            call()
-        launch = graph.replay
+    call = serve.prepare(q, k, v, "causal", page_table=table, seqused_k=lengths)
+    launch = replayed(call, q)
     for keys in ((300, 20), (17, 0), (255, 1)):
         lengths.copy_(torch.tensor(keys, dtype=torch.int32))
         q.mul_(-0.5)
@@ -148,13 +154,8 @@ def test_prepared_calls_of_few_units_have_lengths_alike_and_far_apart(place):
     longest = 20_000 if place.on_gpu else 2000
     pages, q = Pages(place, (longest, longest // 2, 900), 2, 128, page_size=64), queries(place, [1, 1, 1], dim=128)
     k, v, table, lengths = pages.arguments()
-    launch = call = serve.prepare(q, k, v, "causal", page_table=table, seqused_k=lengths)
-    if q.is_cuda:
-        call()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            call()
-        launch = graph.replay
+    call = serve.prepare(q, k, v, "causal", page_table=table, seqused_k=lengths)
+    launch = replayed(call, q)
     for keys in ((900, 700, 3), (longest, 5, 40), (0, 1, 900), (longest - 1, longest // 2, 64), (20, 17, 1), (7, longest // 2, 0)):
         pages.keys = list(keys)
         lengths.copy_(torch.tensor(keys, dtype=torch.int32))
