@@ -39,6 +39,19 @@ struct ClusterCalls {
     return clusters > 0;
   }
 
+  /// Which calls are of few units, rows and keys.
+  void checkServed() const {
+    CHECK(areOfClusters(shapeOf({1}, {100}, 8, 1, 16)));
+    CHECK(!areOfClusters(shapeOf({1}, {100}, 9, 1, 16)));                                        // rows
+    CHECK(!areOfClusters(shapeOf({3}, {100}, 3, 1, 16)));                                        // of several queries
+    CHECK(areOfClusters(shapeOf(std::vector<int>(14, 1), std::vector<int>(14, 20), 1, 1, 16)));  // units
+    CHECK(!areOfClusters(shapeOf(std::vector<int>(15, 1), std::vector<int>(15, 20), 1, 1, 16))); // one too many
+    CHECK(areOfClusters(shapeOf({1}, {140000}, 1, 1, 256)));                                     // of one list
+    CHECK(areOfClusters(shapeOf({1}, {520000}, 8, 8, 256)));                                     // of all kv heads
+    CHECK(!areOfClusters(shapeOf({1}, {530000}, 8, 8, 256)));                                    // too many
+    CHECK(!areOfClusters(shapeOf({1, 1}, {70000, 20}, 1, 1, 256)));                              // keys
+  }
+
   RoleTensors run(const HostKernel &by, const PagedCall &call, BlockOrder order) const {
     RoleTensors results = call.resultsBefore(kernel.dtype);
     by.run(call.hostCall(results, kProcessors), order);
