@@ -29,11 +29,11 @@ constexpr Code kInProgress = 7;
 
 constexpr DataType kUint8 = 1;
 
-// The configuration as NCCL 2.17 has it: earlier versions read the front of it; later ones read as much as `size` says, take
+// The configuration as NCCL 2.18 has it: earlier versions read the front of it; later ones read as much as `size` says, take
 // the rest, NVLink multicast among it, from their defaults and the environment, and look at no more fields than `version` had.
 // What the environment says (NCCL_MAX_CTAS) comes before all of it.
 constexpr unsigned kConfigMagic = 0xcafebeef;
-constexpr unsigned kConfigVersion = 21700;
+constexpr unsigned kConfigVersion = 21800;
 constexpr int kNotGiven = INT_MIN;
 struct Config {
   size_t size = sizeof(Config);
@@ -44,6 +44,8 @@ struct Config {
   int minCTAs = kNotGiven;
   int maxCTAs = kNotGiven;
   const char *netName = nullptr; // not given
+  int splitShare = kNotGiven;    // 1: those that are split from it share its connections
+  int padding = kNotGiven;
 };
 
 // X(member, exported symbol, parameter types...); every function returns a Code. All of them are in NCCL 2.7.
@@ -62,10 +64,11 @@ struct Config {
   X(recv, ncclRecv, void *, size_t, DataType, int, Communicator, cuda::Stream)                                         \
   X(allGather, ncclAllGather, const void *, void *, size_t, DataType, Communicator, cuda::Stream)
 
-// Communicators that never block are of NCCL 2.14; one that exists already works without these.
+// Communicators that never block are of NCCL 2.14, those that share connections of 2.18; one that exists already works without these.
 #define HEDDLE_NCCL_OPTIONAL_FUNCTIONS(X)                                                                              \
   X(commInitRankConfig, ncclCommInitRankConfig, Communicator *, int, UniqueId, int, Config *)                          \
-  X(commFinalize, ncclCommFinalize, Communicator)
+  X(commFinalize, ncclCommFinalize, Communicator)                                                                      \
+  X(commSplit, ncclCommSplit, Communicator, int, int, Communicator *, Config *)
 
 // X(member, exported symbol, parameter types...) of those that return text; the last one is optional.
 #define HEDDLE_NCCL_TEXTS(X)                                                                                           \

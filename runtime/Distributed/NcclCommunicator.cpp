@@ -89,15 +89,31 @@ Result<std::unique_ptr<NcclCommunicator>> NcclCommunicator::join(const Device &d
   nccl::Config config;
   config.blocking = 0;
   config.maxCTAs = kMostProcessors;
+  config.splitShare = 1;
   const Status status = made->call(kJoin, "ncclCommInitRankConfig",
                                    [&] { return nccl->commInitRankConfig(&made->handle, ranks, id, rank, &config); });
   if (!status.isOk())
     return made->leave(status);
-  HEDDLE_TRY(made->settle(kJoin, [ranks] {
+  const auto awaited = [ranks] {
     return "all of " + std::to_string(ranks) +
            " ranks to come; NCCL does not say which of them did (NCCL_DEBUG=INFO shows it)";
-  }));
+  };
+  HEDDLE_TRY(made->settle(kJoin, awaited));
+  HEDDLE_TRY(made->joinPrompt(config, awaited));
   return made;
+}
+
+Status NcclCommunicator::joinPrompt(nccl::Config config, const Awaited &awaited) {
+  if (!nccl.commSplit)
+    return {};
+  config.blocking = 1;
+  const Status status =
+      call(kJoin, "ncclCommSplit", [&] { return nccl.commSplit(handle, 0, ownRank, prompt.get(), &config); });
+  if (!status.isOk())
+    return leave(status);
+  HEDDLE_TRY(settle(kJoin, awaited));
+  hasSettled = true;
+  return {};
 }
 
 Result<std::unique_ptr<NcclCommunicator>> NcclCommunicator::borrow(nccl::Communicator handle,
@@ -136,23 +152,28 @@ void NcclCommunicator::finish() {
   if (status.isOk())
     status = settle(kLeave, [] { return "all ranks"; });
   if (status.isOk())
-    endWithin(limit, nccl.commDestroy, std::exchange(handle, nullptr));
+    endWithin(limit, nccl.commDestroy);
   else
     (void)leave(status);
 }
 
 // NCCL ends a communicator when its peers have closed their connections to it, or were lost: a peer that is stopped keeps
-// them open, and NCCL knows no limit. So this is a thread's, which is left alone with it.
-void NcclCommunicator::endWithin(std::chrono::milliseconds most, End end, nccl::Communicator ended) const {
+// them open, and NCCL knows no limit. So this is a thread's, which is left alone with it. The second one shares what the first one
+// owns, so it ends first; unless the first one is still making it, which ends with that.
+void NcclCommunicator::endWithin(std::chrono::milliseconds most, End end) {
   Patience patience(most);
   auto isOver = [&] {
     patience.pause();
     return patience.isOver();
   };
   CallThread().run(
-      [end, ended, state = gpu.state()] {
+      [end, first = std::exchange(handle, nullptr), prompt = prompt, isMade = hasSettled, state = gpu.state()] {
         ContextScope scope(*state);
-        end(ended);
+        if (isMade && *prompt)
+          end(*prompt);
+        end(first);
+        if (!isMade && *prompt)
+          end(*prompt);
       },
       isOver);
 }
@@ -166,7 +187,9 @@ Status NcclCommunicator::state() const {
 Status NcclCommunicator::ask(const char *operation, nccl::Code &code) {
   code = nccl::kSuccess;
   const Status status = call(operation, "work of NCCL", [&] {
-    const nccl::Code asked = nccl.commGetAsyncError(handle, &code);
+    nccl::Code asked = nccl.commGetAsyncError(handle, &code);
+    if (asked == nccl::kSuccess && code == nccl::kSuccess && isPrompt())
+      asked = nccl.commGetAsyncError(*prompt, &code);
     return asked == nccl::kSuccess ? code : asked;
   });
   return status.isOk() ? status : leave(status);
@@ -191,11 +214,11 @@ Status NcclCommunicator::settle(const char *operation, const Awaited &awaited) {
   }
 }
 
-Status NcclCommunicator::runGroup(const char *operation, const Calls &calls) {
+Status NcclCommunicator::runGroup(const char *operation, nccl::Communicator of, const Calls &calls) {
   std::lock_guard<std::mutex> lock(mutex);
   if (!failure.isOk())
     return failure;
-  return callGroup(nccl, *gpu.state(), handle, operation, calls);
+  return callGroup(nccl, *gpu.state(), of, operation, calls);
 }
 
 Status NcclCommunicator::runElsewhere(const char *operation, Calls calls, const Awaited &awaited) {
@@ -216,7 +239,13 @@ Status NcclCommunicator::runElsewhere(const char *operation, Calls calls, const 
 
 Status NcclCommunicator::enqueue(const char *operation, Calls calls, const Awaited &awaited) {
   HEDDLE_TRY(poll(operation));
-  const Status status = callThread ? runElsewhere(operation, std::move(calls), awaited) : runGroup(operation, calls);
+  const Status status =
+      callThread ? runElsewhere(operation, std::move(calls), awaited) : runGroup(operation, handle, calls);
+  return status.isOk() ? settle(operation, awaited) : leave(status);
+}
+
+Status NcclCommunicator::enqueueAtOnce(const char *operation, const Calls &calls, const Awaited &awaited) {
+  const Status status = runGroup(operation, *prompt, calls);
   return status.isOk() ? settle(operation, awaited) : leave(status);
 }
 
@@ -231,8 +260,7 @@ Status NcclCommunicator::leave(Status why) {
   if (callThread || !handle || gpu.isAbandoned())
     return failure;
   // NCCL waits for graphs first.
-  endWithin(graphs.isHeld() ? std::chrono::milliseconds(0) : std::min(limit, kAbortLimit), nccl.commAbort,
-            std::exchange(handle, nullptr));
+  endWithin(graphs.isHeld() ? std::chrono::milliseconds(0) : std::min(limit, kAbortLimit), nccl.commAbort);
   return failure;
 }
 

@@ -14,6 +14,8 @@ namespace heddle {
 namespace {
 
 constexpr const char *kGather = "gather", *kExchange = "exchange", *kWait = "wait";
+// NCCL keeps what it was told in memory for a thousand messages or so, and waits for room without a limit.
+constexpr size_t kMostAhead = 64;
 
 // What a rank gives, in pieces: a slot begins with the length of all of them. No slot that has arrived has all bits set.
 using Length = uint64_t;
@@ -62,6 +64,21 @@ Exchange withoutEmpty(const Exchange &step) {
   std::copy_if(step.receives.begin(), step.receives.end(), std::back_inserter(kept.receives), hasBytes);
   return kept;
 }
+
+struct PartsOfStep {
+  Exchange met, fresh; // by whether the two have exchanged bytes before, this way
+};
+
+PartsOfStep partsOf(const Exchange &step, const std::set<int32_t> &sentTo, const std::set<int32_t> &receivedFrom) {
+  PartsOfStep parts;
+  for (const SentBytes &sent : step.sends)
+    (sentTo.count(sent.peer) ? parts.met : parts.fresh).sends.push_back(sent);
+  for (const ReceivedBytes &received : step.receives)
+    (receivedFrom.count(received.peer) ? parts.met : parts.fresh).receives.push_back(received);
+  return parts;
+}
+
+bool isEmpty(const Exchange &step) { return step.sends.empty() && step.receives.empty(); }
 
 // The first failure ends the calls.
 nccl::Code callMessages(const NcclLibrary &nccl, nccl::Communicator handle, const Exchange &step, cuda::Stream stream) {
@@ -166,34 +183,51 @@ Status NcclTransport::exchange(const Exchange &step, void *onto) {
   const bool isLogged = !isCaptured(*device().state()->driver, target); // nobody may ask for events of a graph
   if (auto updated = isLogged ? log.update() : Result<bool>(false); !updated)
     return communicator->leave(updated.status());
-  auto calls = [kept = std::move(kept), target](const NcclLibrary &nccl, nccl::Communicator handle) {
-    return callMessages(nccl, handle, kept, target);
-  };
-  const std::string words = ranksText(peers);
   Status status = isLogged ? log.begin(std::move(peers), target) : communicator->hold(target);
   if (status.isOk())
-    status = communicator->enqueue(kExchange, calls, [&] { return words; });
+    status = enqueue(kept, target, isLogged);
   if (status.isOk() && isLogged)
     status = log.end(target);
   return status.isOk() ? status : communicator->leave(status);
 }
 
-// Others have `limit` since the GPU last got on; this rank's own kernels have all the time they take.
-Status NcclTransport::await(const char *operation, cuda::Stream last, const Awaited &awaited) {
-  HEDDLE_ASSIGN(DeviceEvent end, DeviceEvent::create(device()));
-  HEDDLE_TRY(end.record(last));
+// Messages of a graph are of the communicator that the graph holds.
+Status NcclTransport::enqueue(const Exchange &step, cuda::Stream target, bool isLogged) {
+  const bool isAtOnce = isLogged && communicator->isPrompt();
+  const PartsOfStep parts = isAtOnce ? partsOf(step, sentTo, receivedFrom) : PartsOfStep{{}, step};
+  auto callsOf = [target](const Exchange &part) {
+    return [part, target](const NcclLibrary &nccl, nccl::Communicator handle) {
+      return callMessages(nccl, handle, part, target);
+    };
+  };
+  if (!isEmpty(parts.met)) {
+    const Awaited awaited = [&] { return ranksText(peersOf(parts.met)); };
+    HEDDLE_TRY(makeRoom());
+    HEDDLE_TRY(communicator->enqueueAtOnce(kExchange, callsOf(parts.met), awaited));
+  }
+  if (isEmpty(parts.fresh))
+    return {};
+  HEDDLE_TRY(communicator->enqueue(kExchange, callsOf(parts.fresh), [&] { return ranksText(peersOf(parts.fresh)); }));
+  for (const SentBytes &sent : parts.fresh.sends)
+    sentTo.insert(sent.peer);
+  for (const ReceivedBytes &received : parts.fresh.receives)
+    receivedFrom.insert(received.peer);
+  return {};
+}
+
+// Others have `limit` since the GPU last got on; this rank's own kernels have all the time they take. `isOver` is asked when
+// the log is as new as the GPU.
+Status NcclTransport::await(const char *operation, const IsOver &isOver, const Awaited &awaited) {
   Patience patience(limit);
   for (;;) {
     HEDDLE_TRY(communicator->poll(operation));
     HEDDLE_ASSIGN(const bool hasChanged, log.update());
     if (hasChanged)
       patience.restart();
+    HEDDLE_ASSIGN(const bool isDone, isOver());
+    if (isDone)
+      return {};
     const LoggedStep *oldest = log.unfinished();
-    if (!oldest) {
-      HEDDLE_ASSIGN(const bool isDone, end.waitFor(0));
-      if (isDone)
-        return {};
-    }
     if (!oldest || !oldest->hasBegun)
       patience.extend();
     else if (patience.isOver())
@@ -202,12 +236,25 @@ Status NcclTransport::await(const char *operation, cuda::Stream last, const Awai
   }
 }
 
+// Until the stream has come to its end.
+Status NcclTransport::awaitEnd(const char *operation, cuda::Stream last, const Awaited &awaited) {
+  HEDDLE_ASSIGN(DeviceEvent end, DeviceEvent::create(device()));
+  HEDDLE_TRY(end.record(last));
+  return await(operation, [&] { return log.unfinished() ? Result<bool>(false) : end.waitFor(0); }, awaited);
+}
+
+Status NcclTransport::makeRoom() {
+  const auto isThere = [this] { return Result<bool>(log.unfinishedSteps() <= kMostAhead); };
+  return *isThere() ? Status() : await(kExchange, isThere, [this] { return oldestText(); });
+}
+
+std::string NcclTransport::oldestText() const {
+  const LoggedStep &step = *log.unfinished();
+  return ranksText(step.peers) + " in step " + std::to_string(step.number) + " of rank " + std::to_string(rank());
+}
+
 Status NcclTransport::wait(void *onto) {
-  auto awaited = [this] {
-    const LoggedStep &step = *log.unfinished();
-    return ranksText(step.peers) + " in step " + std::to_string(step.number) + " of rank " + std::to_string(rank());
-  };
-  const Status status = await(kWait, static_cast<cuda::Stream>(onto), awaited);
+  const Status status = awaitEnd(kWait, static_cast<cuda::Stream>(onto), [this] { return oldestText(); });
   return status.isOk() ? status : communicator->leave(status);
 }
 
@@ -239,7 +286,7 @@ Status NcclTransport::gatherSlots(std::string &host) {
   HEDDLE_TRY(log.begin(othersOf({rank(), ranks()}), stream.handle()));
   HEDDLE_TRY(communicator->enqueue(kGather, calls, awaited));
   HEDDLE_TRY(log.end(stream.handle()));
-  HEDDLE_TRY(await(kGather, stream.handle(), awaited)); // before the copy, that waits for ever
+  HEDDLE_TRY(awaitEnd(kGather, stream.handle(), awaited)); // before the copy, that waits for ever
   HEDDLE_TRY(slots.copyTo(host.data(), slots.bytes(), 0, stream.handle()));
   return device().synchronize(stream.handle());
 }

@@ -26,6 +26,7 @@ public:
 
   // Asks the GPU; whether anything has happened since it was asked before.
   Result<bool> update();
+  size_t unfinishedSteps() const { return steps.size(); }
   // The oldest one; null: all are done.
   const LoggedStep *unfinished() const { return steps.empty() ? nullptr : &steps.front(); }
 

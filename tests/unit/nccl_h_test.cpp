@@ -46,8 +46,9 @@ static_assert(offsetof(heddle::nccl::Config, cgaClusterSize) == offsetof(ncclCon
 static_assert(offsetof(heddle::nccl::Config, minCTAs) == offsetof(ncclConfig_t, minCTAs));
 static_assert(offsetof(heddle::nccl::Config, maxCTAs) == offsetof(ncclConfig_t, maxCTAs));
 static_assert(offsetof(heddle::nccl::Config, netName) == offsetof(ncclConfig_t, netName));
+static_assert(offsetof(heddle::nccl::Config, splitShare) == offsetof(ncclConfig_t, splitShare));
 static_assert(sizeof(heddle::nccl::Config) <= sizeof(ncclConfig_t));
-HEDDLE_SAME(kConfigVersion, NCCL_VERSION(2, 17, 0));
+HEDDLE_SAME(kConfigVersion, NCCL_VERSION(2, 18, 0));
 HEDDLE_SAME(kNotGiven, NCCL_CONFIG_UNDEF_INT);
 constexpr ncclConfig_t kTheirs = NCCL_CONFIG_INITIALIZER;
 HEDDLE_SAME(kConfigMagic, kTheirs.magic);

@@ -71,6 +71,19 @@ TEST_CASE("a rank that dies at a step is named by who exchanges with it, where N
   }
 }
 
+TEST_CASE("a rank is no more than so many steps ahead of its GPU, and waits for others no longer than the limit") {
+  const AllEnd end;
+  Transports joined = joinAll(2, kLimit);
+  fake::fakeNcclSetLate(1);
+  DeviceBuffer sent = require(filled(joined[0]->device(), 64, 1));
+  Status status;
+  int steps = 0;
+  for (; status.isOk() && steps < 1000; ++steps)
+    status = joined[0]->exchange({{{1, sent.data(), 64}}, {}}, nullptr);
+  CHECK(steps == 65);
+  checkLost(status, "exchange: waited 2 s for rank 1 in step 1 of rank 0");
+}
+
 TEST_CASE("gathering names those of whom nothing has come") {
   for (int isLate : {0, 1}) {
     CAPTURE(isLate);

@@ -143,6 +143,46 @@ TEST_CASE("a step is enqueued before others come, allocates nothing on the GPU, 
   CHECK(holds(received, 5));
 }
 
+TEST_CASE("messages of ranks that have met this way are sent at once, others as nobody can be waited for") {
+  startNccl();
+  Transports joined = joinAll(3);
+  struct Step {
+    std::vector<std::pair<int32_t, int32_t>> ways;
+    int atOnce; // messages, of both sides
+  };
+  const std::vector<Step> steps = {
+      {{{0, 1}}, 0},        {{{0, 1}}, 2}, {{{0, 1}, {1, 0}}, 2}, {{{0, 1}, {1, 0}}, 4}, {{{0, 1}, {1, 2}, {2, 0}}, 2},
+      {{{1, 2}, {2, 0}}, 4}};
+  for (size_t number = 0; number < steps.size(); ++number) {
+    CAPTURE(number);
+    const int before = fake::fakeNcclAtOnce();
+    checkAll(onRanks(firstRanks(3), [&](int32_t rank) -> Status {
+      NcclTransport &transport = *joined[size_t(rank)];
+      std::vector<DeviceBuffer> buffers;
+      std::vector<uint8_t> expected;
+      Exchange step;
+      for (const auto &[from, to] : steps[number].ways) {
+        if (from != rank && to != rank)
+          continue;
+        expected.push_back(uint8_t(1 + from * 16 + number));
+        HEDDLE_ASSIGN(DeviceBuffer buffer, filled(transport.device(), 64, from == rank ? expected.back() : 0));
+        buffers.push_back(std::move(buffer));
+        if (from == rank)
+          step.sends.push_back({to, buffers.back().data(), 64});
+        else
+          step.receives.push_back({from, buffers.back().data(), 64});
+      }
+      HEDDLE_TRY(transport.exchange(step, nullptr));
+      HEDDLE_TRY(transport.wait(nullptr));
+      for (size_t i = 0; i < buffers.size(); ++i)
+        if (!holds(buffers[i], expected[i]))
+          return Status::internal("message " + std::to_string(i) + " has other bytes");
+      return {};
+    }));
+    CHECK(fake::fakeNcclAtOnce() - before == steps[number].atOnce);
+  }
+}
+
 TEST_CASE("messages without bytes are left out on both sides") {
   startNccl();
   Transports joined = joinAll(2);
@@ -277,8 +317,8 @@ TEST_CASE("a rank that another thread takes out waits no more, and says why") {
     CHECK_MESSAGE(says(status, "rank 0 leaves: the program ends"), status.str());
     joined[0]->abort("once more");
     CHECK(joined[0]->wait(nullptr).message() == status.message());
-    awaitCalls("ncclCommAbort", 1);
-    CHECK(fake::fakeNcclCalls("ncclCommAbort") == 1);
+    awaitCalls("ncclCommAbort", 2); // and of what shares its connections
+    CHECK(fake::fakeNcclCalls("ncclCommAbort") == 2);
   }
 }
 
@@ -286,7 +326,7 @@ TEST_CASE("communicators of its own end with a transport") {
   startNccl();
   joinAll(2).clear();
   CHECK(fake::fakeNcclCalls("ncclCommFinalize") == 2);
-  CHECK(fake::fakeNcclCalls("ncclCommDestroy") == 2);
+  CHECK(fake::fakeNcclCalls("ncclCommDestroy") == 4); // each with what shares its connections
   CHECK(fake::fakeNcclCalls("ncclCommAbort") == 0);
   CHECK(fake::fakeNcclLive() == 0);
   CHECK(fake::fakeCudaLiveAllocations() == 0);

@@ -88,6 +88,10 @@ Code addMessage(Communicator communicator, const Message &message, DataType type
   const bool isKnown = isLive(communicator) && openGroup.depth > 0 && type == kUint8;
   if (!isKnown || message.peer < 0 || message.peer >= communicator->ranks || message.bytes == 0)
     return kInvalidArgument;
+  const bool isNew = communicator->family->connected.insert({message.from != nullptr, message.peer}).second;
+  if (isNew && communicator->isSplit)
+    return kInvalidUsage; // it would wait for the other one
+  state().atOnce += communicator->isSplit;
   std::shared_ptr<Operation> &operation = openGroup.operations[communicator];
   if (!operation)
     operation = std::make_shared<Operation>();
@@ -159,6 +163,18 @@ Code ncclCommInitRankConfig(Communicator *made, int ranks, UniqueId id, int rank
   if (!isKnown || cuCtxGetDevice(&device) != cuda::kSuccess)
     return kInvalidArgument;
   *made = makeCommunicator(std::string(id.internal, sizeof id.internal), rank, ranks, device, false);
+  if (!*made)
+    return kSystemError;
+  (*made)->sharesConnections = config->splitShare == 1;
+  return kInProgress;
+}
+
+// It blocks, and takes only messages between ranks that have met before this way, which NCCL enqueues without waiting for anybody.
+Code ncclCommSplit(Communicator communicator, int colour, int, Communicator *made, Config *config) {
+  FAKE_ENTER_LIVE(ncclCommSplit);
+  if (!communicator->sharesConnections || isWaiting(communicator) || colour != 0 || config->blocking != 1)
+    return kInvalidArgument;
+  *made = splitCommunicator(communicator);
   return *made ? kInProgress : kSystemError;
 }
 

@@ -14,6 +14,8 @@ namespace heddle::fake {
 extern "C" {
 // Forgets orders, counters and whatever is under way.
 void fakeNcclReset();
+// Messages, of both sides, that were given to communicators that share another one's connections, since the reset.
+int fakeNcclAtOnce();
 // Calls of one symbol since the reset.
 int fakeNcclCalls(const char *symbol);
 // The next calls of `symbol` return `code`, after `skip` good ones. Code 0 ends it.
@@ -32,7 +34,7 @@ void fakeNcclSetLate(int isLate);
 void fakeNcclAwait(int ranks);
 // A blocking communicator that exists, as another library has it. `id` is as long as NCCL's.
 void *fakeNcclCommunicator(const void *id, int rank, int ranks, int device);
-// Of communicators made by whomever, not ended.
+// Of communicators made by whomever, not ended; what was split from one counts with it.
 int fakeNcclLive();
 }
 

@@ -69,14 +69,14 @@ void meetAll(Group &group, const Posted &mine) {
 
 bool isDead(nccl::Communicator communicator) {
   const auto death = state().deaths.find(communicator->rank);
-  return death != state().deaths.end() && communicator->count >= death->second;
+  return death != state().deaths.end() && communicator->family->count >= death->second;
 }
 
 // The first operation of the communicator meets those of others.
 void begin(nccl::Communicator communicator) {
   if (communicator->operations.empty() || isDead(communicator))
     return;
-  ++communicator->count;
+  ++communicator->family->count;
   const std::shared_ptr<Operation> operation = communicator->operations.front();
   Group &group = *communicator->group;
   if (operation->isGather)
@@ -120,8 +120,10 @@ bool isLive(nccl::Communicator communicator) { return state().live.count(communi
 
 nccl::Communicator makeCommunicator(const std::string &id, int rank, int ranks, int device, bool isBlocking) {
   std::shared_ptr<Group> &group = state().groups[id];
-  if (!group)
+  if (!group) {
     group = std::make_shared<Group>();
+    group->id = id;
+  }
   auto made = std::make_unique<nccl::CommunicatorStruct>();
   made->group = group;
   made->rank = rank;
@@ -139,6 +141,17 @@ nccl::Communicator makeCommunicator(const std::string &id, int rank, int ranks, 
   return handle;
 }
 
+nccl::Communicator splitCommunicator(nccl::Communicator parent) {
+  const std::string id = parent->group->id.c_str(); // without the zeros behind it
+  const nccl::Communicator child =
+      makeCommunicator(id + "-split", parent->rank, parent->ranks, parent->device, /*isBlocking=*/false);
+  if (!child)
+    return nullptr;
+  child->isSplit = true;
+  child->family = parent->family;
+  return parent->child = child;
+}
+
 bool isComplete(nccl::Communicator communicator) {
   return communicator->shared ? communicator->shared->isComplete(communicator->ranks)
                               : int(communicator->group->members.size()) == communicator->ranks;
@@ -152,7 +165,8 @@ bool isWaiting(nccl::Communicator communicator) {
       fakeCudaRelease(held);
     operations.pop_front();
   }
-  return !isComplete(communicator) || !operations.empty();
+  const nccl::Communicator child = communicator->child;
+  return !isComplete(communicator) || !operations.empty() || (child && isLive(child) && !isComplete(child));
 }
 
 void post(nccl::Communicator communicator, std::shared_ptr<Operation> operation) {
@@ -213,6 +227,12 @@ void fakeNcclReset() {
   state().isLate = false;
   state().awaited = 0;
   state().stopped = -1;
+  state().atOnce = 0;
+}
+
+int fakeNcclAtOnce() {
+  Lock lock(state().mutex);
+  return state().atOnce;
 }
 
 int fakeNcclCalls(const char *symbol) {
@@ -259,7 +279,10 @@ void *fakeNcclCommunicator(const void *id, int rank, int ranks, int device) {
 
 int fakeNcclLive() {
   Lock lock(state().mutex);
-  return int(state().live.size());
+  std::set<std::shared_ptr<Family>> families;
+  for (const auto &[handle, communicator] : state().live)
+    families.insert(communicator->family);
+  return int(families.size());
 }
 }
 

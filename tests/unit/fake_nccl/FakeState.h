@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ namespace heddle::fakenccl { // the driver's stand-in has the same names
 
 struct Group;
 class SharedRanks;
+
+// What a communicator has in common with the one that was split from it.
+struct Family {
+  int count = 0;                            // operations that were begun
+  std::set<std::pair<bool, int>> connected; // to which ranks it has sent (true), and from which it has received
+};
 
 struct Message {
   int peer;
@@ -49,7 +56,10 @@ struct CommunicatorStruct {
   bool isBlocking;
   std::shared_ptr<heddle::fakenccl::SharedRanks> shared = nullptr; // of ranks that are processes
   Code error = kSuccess;
-  int count = 0; // operations that were begun
+  std::shared_ptr<heddle::fakenccl::Family> family = std::make_shared<heddle::fakenccl::Family>();
+  bool sharesConnections = false; // with those that are split from it
+  bool isSplit = false;
+  Communicator child = nullptr;
   int64_t gathers = 0;
   std::shared_ptr<std::atomic<int>> graphs = std::make_shared<std::atomic<int>>(0); // that hold work of it
   bool isFinalized = false;
@@ -67,6 +77,7 @@ struct Posted {
 
 // The ranks that came with one unique id.
 struct Group {
+  std::string id;
   int ranks = 0;
   std::map<int, nccl::Communicator> members;                         // of this process
   std::map<std::pair<int, int>, std::deque<Posted>> sends, receives; // by sender and receiver
@@ -88,6 +99,7 @@ struct State {
   int awaited = 0;
   int stopped = -1; // rank
   int ids = 0;
+  int atOnce = 0; // messages
 };
 
 State &state();
@@ -103,6 +115,8 @@ template <class Condition> void waitUntil(Lock &lock, const Condition &isMet) {
 nccl::Code enter(const char *symbol);
 bool isLive(nccl::Communicator communicator);
 nccl::Communicator makeCommunicator(const std::string &id, int rank, int ranks, int device, bool isBlocking);
+// Of the same ranks and connections.
+nccl::Communicator splitCommunicator(nccl::Communicator parent);
 bool isComplete(nccl::Communicator communicator);
 // Whether it still waits for others. Between processes this is when messages move.
 bool isWaiting(nccl::Communicator communicator);
