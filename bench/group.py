@@ -155,7 +155,8 @@ def main():
         heddle.configure(database=os.path.join(folder, "kernels.db"), first="best")
         group = hd.Group.of()
         if rank == 0:
-            print(f"{group.ranks} x {torch.cuda.get_device_name()}\n| case | one GPU, ms | group, ms | predicted, ms | efficiency | range | MiB that travel | "
+            links = f", links {options['links']}" if "links" in options else ""
+            print(f"{group.ranks} x {torch.cuda.get_device_name()}{links}\n| case | one GPU, ms | group, ms | predicted, ms | efficiency | range | MiB that travel | "
                   "differences |\n|---|---|---|---|---|---|---|---|", flush=True)
         for text in cases or CASES:
             measure(text, group, options)

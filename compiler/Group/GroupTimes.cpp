@@ -89,6 +89,7 @@ private:
   /// What the ranks of a step's hops do in a message: before it, in it, behind it.
   struct Traffic {
     double before = 0, behind = 0;
+    bool isPacked = false, isUnpacked = false;
     LinkLoad load = {};
   };
 
@@ -119,7 +120,8 @@ private:
     std::vector<double> ready(ranks);
     for (size_t rank = 0; rank < ranks; ++rank) {
       const Queues &of = queues[rank];
-      ready[rank] = std::max(of.link, of.partsLeave.value_or(of.compute) + work.followMs()) + traffic[rank].before;
+      ready[rank] = std::max(of.link, of.partsLeave.value_or(of.compute) + work.followMs()) + traffic[rank].before +
+                    (traffic[rank].isPacked ? work.followMs() : 0);
     }
     std::vector<double> begin = ready;
     for (const auto &[from, to] : pairs)
@@ -132,7 +134,7 @@ private:
         of.compute = std::max(of.compute, ready[rank] - work.followMs()); // of which further launches have their share
         times[rank].receivedBytes += traffic[rank].load.received();
         times[rank].fromBeyondBytes += traffic[rank].load.receivedFromBeyond();
-        of.link = of.message.end + traffic[rank].behind;
+        of.link = of.message.end + traffic[rank].behind + (traffic[rank].isUnpacked ? work.followMs() : 0);
         ++times[rank].messages;
       }
   }
@@ -141,7 +143,9 @@ private:
     std::vector<Traffic> traffic(ranks);
     for (const Hop &hop : walk.steps[step].hops) {
       carry(traffic, size_t(hop.from), size_t(hop.to), double(hop.headRows() * call.bytesOfKey()));
-      traffic[size_t(hop.from)].before += work.packMs(hop), traffic[size_t(hop.to)].behind += work.packMs(hop);
+      Traffic &sender = traffic[size_t(hop.from)], &receiver = traffic[size_t(hop.to)];
+      sender.before += work.packMs(hop), receiver.behind += work.packMs(hop);
+      sender.isPacked |= work.isPacked(hop), receiver.isUnpacked |= work.isPacked(hop);
     }
     for (size_t rank = 0; rank < ranks; ++rank)
       traffic[rank].before += work.blankMs(walk.steps[step].ranks[rank]);

@@ -80,11 +80,13 @@ public:
     return memoryMs(2.0 * double(rows * call.kvHeads * call.bytesOfKey()));
   }
 
-  /// Rows that are no run of bytes are packed, and unpacked.
+  /// Rows that are no run of bytes are packed, and unpacked: by one launch for all hops of a rank.
+  bool isPacked(const Hop &hop) const {
+    return call.batch != 1 || hop.parts.size() != 1 || hop.parts[0].heads != call.kvHeads ||
+           hop.parts[0].rows.size() != 1 || hop.parts[0].rows[0].rate != 1;
+  }
   double packMs(const Hop &hop) const {
-    const bool isRun = call.batch == 1 && hop.parts.size() == 1 && hop.parts[0].heads == call.kvHeads &&
-                       hop.parts[0].rows.size() == 1 && hop.parts[0].rows[0].rate == 1;
-    return isRun ? 0 : memoryMs(2.0 * double(hop.headRows() * call.bytesOfKey()));
+    return isPacked(hop) ? memoryMs(2.0 * double(hop.headRows() * call.bytesOfKey())) : 0;
   }
   /// Sums are packed, or read, added and written.
   double sumMs(const Hop &hop, int64_t times) const {
@@ -92,7 +94,8 @@ public:
   }
 
   double furtherLaunchMs() const { return call.rates.launchUs * 1e-3; }
-  /// What a queue waits that follows another one, and what a launch without last tiles costs: 7 to 12 us on H200s, of 40.
+  /// What a queue waits that follows another one, and what a launch without last tiles costs, such as one that packs: 7 to 12 us on
+  /// H200s, of 40.
   double followMs() const { return furtherLaunchMs() / 4; }
 
   const RowRange &blockOf(size_t rank, const ShardLaunch &launch) const {

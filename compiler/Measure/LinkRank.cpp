@@ -12,6 +12,9 @@ constexpr int64_t kLeastSteps = 4, kMostSteps = 16; ///< of a round
 /// Filling them takes an H200 some 2.1 ms, while the host takes 1.4 for the most steps; of less than 48 MiB at a time fewer are.
 constexpr int64_t kBytesAhead = int64_t(6) << 30;
 constexpr int64_t kMostFills = 128;
+/// A GPU that was idle takes twice as long for each message until its clocks are those of work.
+constexpr double kWarmUs = 300e3;
+constexpr int kMostWarmRounds = 32;
 
 uint64_t scrambled(uint64_t word) {
   word += 0x9e3779b97f4a7c15;
@@ -117,6 +120,16 @@ Result<double> LinkRank::slowest(double us) {
     us = std::max(us, their);
   }
   return us;
+}
+
+Status LinkRank::warm() {
+  double us = 0;
+  for (int round = 0; us < kWarmUs && round < kMostWarmRounds; ++round) {
+    HEDDLE_ASSIGN(const double ofStep, time(received.bytes(), kLeastSteps));
+    HEDDLE_ASSIGN(const double ofSlowest, slowest(ofStep)); // all ranks go on, or none
+    us += ofSlowest * double(kLeastSteps);
+  }
+  return {};
 }
 
 Result<double> LinkRank::measure(int64_t bytes) {

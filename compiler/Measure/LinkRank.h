@@ -11,6 +11,9 @@ public:
   /// On GPU number `ordinal`, with memory for two messages. Collective.
   static Result<std::unique_ptr<LinkRank>> open(const nccl::UniqueId &id, RankOf place, int ordinal, int64_t mostBytes);
 
+  /// Collective: messages until the clocks of the GPUs are those of work.
+  Status warm();
+
   /// Collective: microseconds of one message to the next rank while one comes from the rank before, of the slowest rank:
   /// the median of some rounds. internal: other bytes came than were sent.
   Result<double> measure(int64_t bytes);

@@ -27,6 +27,7 @@ Status measureAs(LinkRank &rank, const std::vector<int64_t> &sizes, LinkTimes &t
   HEDDLE_ASSIGN(const std::vector<std::string> machines, ofAll(machineName()));
   for (size_t gpu = 0; gpu < names.size(); ++gpu)
     times.gpus.push_back({names[gpu], places[gpu], machines[gpu]});
+  HEDDLE_TRY(rank.warm());
   for (int64_t bytes : sizes) {
     HEDDLE_ASSIGN(const double us, rank.measure(bytes));
     times.samples.push_back({bytes, us});

@@ -18,17 +18,18 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
   std::vector<size_t> numbers(own.size(), 0);
   WalkRun::Besides besides;
   const ShardLaunch *const beforeParts = launchBeforeParts(walk, size_t(rank));
-  bool isBehindAside = false;
-  if (!walk.guests.empty()) {
-    HEDDLE_TRY(device.follow(Queue::aside, Queue::compute));
-    HEDDLE_TRY(device.follow(Queue::compute, Queue::aside)); // launches that fill the GPU begin behind those aside
+  std::optional<size_t> asideOfStep; // the launch before was aside, in this step
+  const bool isFilled = hasFilling(), hasGuests = !walk.guests.empty();
+  if (hasGuests)
     besides = besidesOfGuests(ranks, device);
-  }
-  const bool isFilled = hasFilling();
-  if (isFilled) { // such launches wait for the copies and the message, not for launches
-    besides.copied = [&] { return device.follow(Queue::aside, Queue::compute); };
+  if (isFilled) // such launches wait for the copies and the message, not for launches
     besides.begin = [&](size_t step) { return step == 1 ? device.follow(Queue::aside, Queue::link) : Status(); };
-  }
+  if (isFilled || hasGuests)
+    besides.copied = [&]() -> Status {
+      HEDDLE_TRY(device.follow(Queue::aside, Queue::compute));
+      // Launches that fill the GPU begin behind those aside of rows that travel.
+      return hasGuests ? device.follow(Queue::compute, Queue::aside) : Status();
+    };
   std::vector<Queue> queues(own.size(), Queue::compute); // of the last launch of each block
   HEDDLE_TRY(ofQueries->run(
       ranks, device,
@@ -39,9 +40,9 @@ Status GroupShare::runForward(const RankView &ranks, ShardDevice &device) {
         if (before != queue && !isFiller) // it continues what is computed there
           HEDDLE_TRY(device.follow(queue, before));
         before = queue;
-        if (isBehindAside && &launch == beforeParts) // few rows in front of it would leave those aside processors
+        if (asideOfStep == step && &launch == beforeParts) // few rows in front of it would leave those aside processors
           HEDDLE_TRY(device.letBegin(Queue::aside));
-        isBehindAside = launch.isAside;
+        asideOfStep = launch.isAside ? std::optional(step) : std::nullopt;
         const Launch made = forwardLaunch(step, launch, numbers[size_t(launch.rows)]++);
         HEDDLE_TRY(device.launch(made.kind, made.args, queue));
         return &launch == beforeParts ? sendParts(ranks, device) : Status();

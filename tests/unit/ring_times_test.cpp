@@ -177,6 +177,16 @@ TEST_CASE("a plan that gathers waits for the first keys where all rows need them
   CHECK(*planTime(*full, request, "gather").ms == doctest::Approx(9 * kKeys + 2.5 * 4 * kPairs));
 }
 
+TEST_CASE("rows that are no run of bytes are packed and unpacked by launches of their own") {
+  const auto full = parsed(unionText("%m = attn.full"));
+  RingRequest request = requestOf(1e-3);
+  request.call.rates.launchUs = 10;
+  const double follows = 0.01 / 4;
+  CHECK(planTime(*full, request, "gather").ranks[1].firstWaitMs == doctest::Approx(3 * kKeys + 2 * follows));
+  request.layout = "zigzag"; // two runs of each rank; its own are packed in front of what it computes
+  CHECK(planTime(*full, request, "gather").ranks[1].firstWaitMs == doctest::Approx(3 * kKeys + 3 * follows));
+}
+
 TEST_CASE("launches beside a message end later by its time; further ones cost their own, and what they leave in fp32") {
   const auto full = parsed(unionText("%m = attn.full"));
   RingRequest request = requestOf(1e-3);
