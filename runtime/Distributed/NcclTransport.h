@@ -1,7 +1,7 @@
 // Owns a rank's end over NCCL (NcclLibrary.h says how that is found). NCCL carries no words and tells nobody that a rank
 // left: the others find that out by their own limits, and what is named are the peers that a step exchanges with. Time of
-// a rank's own kernels does not count, that of its peers does. Ranks that have exchanged bytes before do so at once, which
-// takes the host a fourth of the time; a rank is at most 64 steps ahead of its GPU then.
+// a rank's own kernels does not count, that of its peers does. Ranks that have exchanged bytes before do so at once (NcclCommunicator::enqueueAtOnce),
+// and are at most 64 steps ahead of their GPUs then.
 #pragma once
 
 #include "runtime/Distributed/NcclCommunicator.h"
