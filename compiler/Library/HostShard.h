@@ -12,6 +12,8 @@ public:
   /// `part` is the pattern of parts.
   HostShard(std::shared_ptr<CompiledPattern> part, int32_t threads) : part(std::move(part)), threads(threads) {}
 
+  const char *memory() const override { return "host memory"; }
+  int64_t alignment() const override { return 1; }
   void *stream(Queue) override { return nullptr; }
   Status follow(Queue, Queue) override { return {}; }
   Status clear(void *address, uint64_t bytes, Queue) override;

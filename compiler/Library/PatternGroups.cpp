@@ -5,6 +5,7 @@
 #include "dialect/IR/PatternOperands.h"
 
 #include <charconv>
+#include <set>
 
 namespace heddle {
 namespace {
@@ -40,6 +41,19 @@ Result<attn::ShardLayout> layoutOf(const heddle_group_options &options, const at
     return Status::invalidArgument("layout: expected ranges of " + std::to_string(options.ranks) + " ranks, got " +
                                    std::to_string(ranges->ranks.size()));
   return *ranges;
+}
+
+/// Given by number. What is given with an address is the length of that tensor.
+std::vector<std::pair<int64_t, int64_t>> sizesOf(const heddle_group_options &options) {
+  std::vector<std::pair<int64_t, int64_t>> sizes;
+  std::set<int64_t> tensors;
+  for (uint64_t i = 0; i < uint64_t(options.operand_count); ++i)
+    if (options.operands[i].kind == HEDDLE_OPERAND_POINTER)
+      tensors.insert(options.operands[i].id);
+  for (uint64_t i = 0; i < uint64_t(options.operand_count); ++i)
+    if (const heddle_operand &given = options.operands[i]; given.kind == HEDDLE_OPERAND_INT && !tensors.count(given.id))
+      sizes.emplace_back(given.id, given.value.i64);
+  return sizes;
 }
 
 /// Of calls whose time decides on a form; 0 where they are not given: as the header says.
@@ -123,6 +137,7 @@ Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options
     HEDDLE_ASSIGN(plan, attn::makeGroupPlan(request));
     return {};
   }));
+  plan.sizes = sizesOf(options);
   return plan;
 }
 

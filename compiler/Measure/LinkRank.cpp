@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kChunkBytes = int64_t(1) << 24; ///< of host memory, with which bytes are made and compared
 constexpr size_t kRounds = 7;
 constexpr int64_t kLeastSteps = 4, kMostSteps = 16; ///< of a round
-/// Filling them takes an H200 some 2.1 ms, while the host takes 1.4 for the most steps; of less than 48 MiB at a time fewer are.
+/// Filling them takes an H200 some 2.1 ms, longer than the host takes for the most steps; of less than 48 MiB at a time fewer are.
 constexpr int64_t kBytesAhead = int64_t(6) << 30;
 constexpr int64_t kMostFills = 128;
 /// A GPU that was idle takes twice as long for each message until its clocks are those of work.

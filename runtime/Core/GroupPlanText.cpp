@@ -1,5 +1,6 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
 //   heddle-group-plan 3 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
+//   arguments ARGUMENT:VALUE ...           sizes of the pattern, where it has some
 //   rank RANGE ...
 //   teams RANKS_OF_A_TEAM                  where these exchange heads; ranks and heads of walks are those of its members
 //   walk forward|gradients|transposed, then blocks RANGE ... for each rank, then for each step
@@ -162,6 +163,11 @@ private:
     else if (name == "whole")
       while (!words.isEnd())
         plan.wholes.push_back(words.number());
+    else if (name == "arguments")
+      while (!words.isEnd()) {
+        const RowRange pair = words.range();
+        plan.sizes.emplace_back(pair.begin, pair.end);
+      }
     else if (name == "rank")
       for (plan.layout.emplace_back(); !words.isEnd();)
         plan.layout.back().push_back(words.range());
@@ -247,6 +253,10 @@ std::string GroupPlan::text() const {
   for (int64_t argument : wholes)
     add(text, " %lld", num(argument));
   text += "\n";
+  if (!sizes.empty())
+    text += "arguments";
+  for (const auto &[argument, value] : sizes)
+    addRange(text, "", {argument, value}, argument == sizes.back().first ? "\n" : "");
   for (const std::vector<RowRange> &ranges : layout)
     printRanges(text, "rank", ranges);
   if (headRanks > 1)

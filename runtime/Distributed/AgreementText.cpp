@@ -30,7 +30,7 @@ std::string agreementOf(const GroupRequest &request) {
   std::string text = std::string("version ") + heddle_version();
   auto add = [&](const std::string &name, const std::string &value) { text += "\n" + name + " " + value; };
   add("kind", kindOf(request, args.out.dtype == HEDDLE_FP32).str());
-  add("q", dtypeName(request.elements.q));
+  add("q", dtypeName(request.elements.q)); // of which the others are: checkTensors
   for (const auto &[name, value] : {std::pair("batch", args.q.size[0]),
                                     {"head_dim", args.q.size[3]},
                                     {"value_dim", args.v.size[3]},

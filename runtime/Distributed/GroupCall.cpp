@@ -2,6 +2,7 @@
 #include "runtime/Distributed/GroupShare.h"
 #include "runtime/Distributed/HeadExchange.h"
 
+#include "runtime/Core/CallChecks.h"
 #include "runtime/Core/PartsLaunch.h"
 
 namespace heddle {
@@ -165,6 +166,34 @@ Status checkShare(const GroupRequest &request, int32_t rank) {
   return {};
 }
 
+/// Sizes that the plan was made of; others would keep keys that do not travel.
+Status checkPlannedSizes(const GroupRequest &request) {
+  for (uint64_t i = 0; i < request.args.operand_count; ++i) {
+    const heddle_operand &operand = request.args.operands[i];
+    if (operand.kind != HEDDLE_OPERAND_INT)
+      continue;
+    for (const auto &[id, value] : request.plan.sizes)
+      if (id == operand.id && value != operand.value.i64)
+        return badArguments("operand " + num(id) + ": expected " + num(value) + ", of which the plan was made, got " +
+                            num(operand.value.i64) + "; make a plan of it");
+  }
+  return {};
+}
+
+/// As those of a call of the rank's rows alone, which launches of parts of them take at their word.
+Status checkTensors(const GroupRequest &request, const ShardDevice &device) {
+  const KindText text = kindOf(request, request.args.out.dtype == HEDDLE_FP32);
+  CallRules rules(text.kind);
+  rules.elements = text.elements(request.elements.q);
+  rules.memory = device.memory(), rules.alignment = device.alignment();
+  rules.needsAllResults = false;
+  LaunchSymbols symbols;
+  CallSizes sizes(symbols);
+  HEDDLE_TRY(checkForeign(text.kind, request.args));
+  HEDDLE_TRY(checkRoles(rules, request.args, sizes, symbols));
+  return checkScale(request.args.scale);
+}
+
 /// What a rank does: a walk, inside of an exchange of heads where its team has other ranks.
 class RankCall {
 public:
@@ -215,6 +244,8 @@ Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevi
     HEDDLE_TRY(checkRanks(request, transport));
     HEDDLE_TRY(checkElements(request));
     HEDDLE_TRY(checkShare(request, transport.rank()));
+    HEDDLE_TRY(checkTensors(request, device));
+    HEDDLE_TRY(checkPlannedSizes(request));
     call.emplace(request, transport.rank(), static_cast<char *>(request.args.workspace));
     HEDDLE_TRY(call->lay(device));
     if (call->workspaceBytes() <= request.args.workspace_bytes)

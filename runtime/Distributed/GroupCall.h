@@ -24,11 +24,14 @@ struct GroupRequest {
   heddle_attention_args args;
 };
 
-// Of a launch of the request: out may be fp32, whatever the inputs are.
+// Of a launch of the request: out may be fp32, whatever the inputs are. Gradients are added to, but d_q where it is of q's type.
 inline KindText kindOf(const GroupRequest &request, bool hasOutOfFloats) {
   const DType inputs = request.elements.q;
-  return KindText::of(request.kind,
-                      CallElements(inputs, hasOutOfFloats ? DType::fp32 : inputs, request.elements.precision));
+  KindText text = KindText::of(request.kind,
+                               CallElements(inputs, hasOutOfFloats ? DType::fp32 : inputs, request.elements.precision));
+  if (request.kind.isBackward())
+    text.kind.adds = request.args.d_q.dtype == HEDDLE_FP32 ? Adds::all : Adds::keys;
+  return text;
 }
 
 // What a rank needs beside its arguments. Failures: the rank's tensors do not fit the plan; a launch is refused.

@@ -60,13 +60,8 @@ private:
 
   bool isBackward() const { return request.kind.isBackward(); }
   // d_q of another type than fp32 is written.
-  Adds addsOfLaunches() const { return args.d_q.dtype == HEDDLE_FP32 ? Adds::all : Adds::keys; }
   KindText kindOfLaunch(bool hasOutOfFloats) const { return kindOf(request, hasOutOfFloats); }
-  KindText kindOfGradients() const {
-    KindText text = kindOfLaunch(args.out.dtype == HEDDLE_FP32);
-    text.kind.adds = addsOfLaunches();
-    return text;
-  }
+  KindText kindOfGradients() const { return kindOfLaunch(args.out.dtype == HEDDLE_FP32); }
   bool isTransposed() const { return isBackward() && !plan.transposed.steps.empty(); }
   int64_t bytesOf(Role role) const { return heddle::bytesOf(request, role); }
   WalkField fieldOf(Role role) const { return heddle::fieldOf(request, role); }

@@ -17,6 +17,9 @@ class ShardDevice {
 public:
   virtual ~ShardDevice() = default;
 
+  // What tensors of calls must lie in, and at multiples of how many bytes (CallRules).
+  virtual const char *memory() const { return "device memory"; }
+  virtual int64_t alignment() const { return 16; }
   // Asked for each time that something is enqueued there by others: what follows knows of it.
   virtual void *stream(Queue queue) = 0;
   // What is given to it becomes part of a graph, which runs it later and maybe often: nothing may be waited for now.

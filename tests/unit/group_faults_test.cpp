@@ -2,6 +2,8 @@
 // none.
 #include "group_fixture.h"
 
+#include <functional>
+
 using namespace heddle::test;
 
 TEST_CASE("texts of plans come back, and damaged ones are refused") {
@@ -66,6 +68,52 @@ TEST_CASE("ranks that disagree are told before anything is sent") {
                     std::string::npos,
                 outcomes[0].message);
   CHECK(outcomes[1].status == HEDDLE_INVALID_ARGUMENT);
+}
+
+TEST_CASE("tensors that are not of the call, and sizes that are not the plan's, are told to all ranks before anything "
+          "is sent") {
+  constexpr int64_t kRows = 64;
+  Case of;
+  of.whole = parse("attn.pattern @p(%left: i32) { %m = attn.window [%left, 0] attn.softmax union(%m) }");
+  heddle_pattern *part = nullptr;
+  CHECK_OK(heddle_pattern_part(of.whole.get(), &part));
+  of.part.reset(part);
+  of.giveSize(0, 5);
+  using Change = std::function<void(heddle_attention_args &, heddle_operand &)>;
+  const std::vector<std::pair<Change, const char *>> wrong = {
+      {[](auto &args, auto &) { args.k.dtype = HEDDLE_BF16; }, "k: dtype: expected fp32 as q, got bf16"},
+      {[](auto &args, auto &) { args.v.dtype = HEDDLE_FP16; }, "v: dtype: expected fp32 as q, got fp16"},
+      {[](auto &args, auto &) { args.out.dtype = HEDDLE_BF16; }, "out: dtype: expected fp32 as q, got bf16"},
+      {[](auto &args, auto &) { args.k.size[3] /= 2; }, "k: size of dim: expected "},
+      {[](auto &args, auto &) { args.v.size[1] = 10; }, "v: size of row: expected 32, got 10"},
+      {[](auto &args, auto &) { args.v.size[0] = 2; }, "v: size of batch: expected 1, got 2"},
+      {[](auto &args, auto &) { args.out.size[1] = 10; }, "out: size of row: expected 32, got 10"},
+      {[](auto &args, auto &) { args.v.stride[3] = 2; }, "v: stride of dim: expected 1, got 2"},
+      {[](auto &args, auto &) { args.k.ptr = nullptr; }, "k: address: expected host memory, got null"},
+      {[](auto &, auto &size) { size.value.i64 = 6; },
+       "operand 0: expected 5, of which the plan was made, got 6; make a plan of it"}};
+  for (const char *form : {"gather", "ulysses"}) {
+    const PlanHandle plan = planOf(of, kRows, 2, "contiguous", form);
+    for (const auto &[change, words] : wrong) {
+      CAPTURE(std::string(words));
+      std::vector<GroupHandle> groups = openGroup(2);
+      const std::vector<Outcome> outcomes = onRanks(2, [&](int32_t rank) {
+        Share share(32);
+        heddle_attention_args args = share.forward(of);
+        heddle_operand size = of.operands[0];
+        args.operands = &size, args.operand_count = 1;
+        if (rank == 1)
+          change(args, size);
+        return heddle_group_run(groups[size_t(rank)].get(), plan.get(), of.part.get(), nullptr, &args, 1);
+      });
+      CHECK(outcomes[0].status == HEDDLE_UNAVAILABLE);
+      CHECK_MESSAGE(outcomes[0].message.find(std::string("rank 1 takes no part: attention arguments: ") + words) !=
+                        std::string::npos,
+                    outcomes[0].message);
+      CHECK(outcomes[1].status == HEDDLE_INVALID_ARGUMENT);
+      CHECK_MESSAGE(outcomes[1].message.find(words) != std::string::npos, outcomes[1].message);
+    }
+  }
 }
 
 TEST_CASE("ranks that leave or never come are named to the others, whose memory stays theirs") {

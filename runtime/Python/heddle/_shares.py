@@ -5,6 +5,7 @@ import torch
 
 from . import _call, _elements, _engine, _library, _torch
 from . import _structs as S
+from .errors import Error, InvalidArgumentError
 
 _MOST_SHARES = 64  # kept by a group
 
@@ -21,6 +22,16 @@ def operands(pattern, values, views):
         else:
             operand.id, operand.kind, operand.value.ptr = argument.id, S.OPERAND_POINTER, view.ptr
     return array if given else (S.Operand * 0)()
+
+
+def _check_read(the_plan, arguments):
+    """Tensors of integers are those that were read when the plan was made."""
+    for name, tensor in arguments.items():
+        planned = the_plan.arguments.get(name)
+        if not isinstance(planned, torch.Tensor) or planned is tensor or planned.is_floating_point():
+            continue
+        if planned.shape != tensor.shape or not torch.equal(planned.cpu(), tensor.cpu()):
+            raise InvalidArgumentError(f"{name}: expected the numbers of which the plan was made, as its keys travel by them; make a plan of these")
 
 
 def _kernel_kinds(kind, tensors):
@@ -48,6 +59,7 @@ class Share:
         self._kernels = None
 
     def _set_operands(self, the_plan, arguments):
+        _check_read(the_plan, arguments)
         self._values, given = _call.call_values(the_plan.pattern, {**the_plan.arguments, **arguments})
         self._given = {name: tensor.to(self.device) for name, tensor in given.items()}
         self._operands = operands(the_plan.pattern, self._values, {name: _torch.view(tensor, name) for name, tensor in self._given.items()})
@@ -85,10 +97,13 @@ class Share:
         handles = (C.c_void_p * len(kernels))(*(kernel.handle for kernel in kernels))
         self._where = C.c_void_p(self.group.handle), C.c_void_p(self.plan.handle), handles, len(kernels), self.kind
         needed = C.c_uint64()
-        loaded.call("heddle_group_workspace", *self._where, self.reference, C.byref(needed))
+        try:
+            loaded.call("heddle_group_workspace", *self._where, self.reference, C.byref(needed))
+            self._kernels = kernels
+        except Error:
+            self._kernels = None  # the launch is refused in the same words, and tells the other ranks
         self.args.workspace_bytes = needed.value
         self._workspaces = _torch.Results((needed.value,), torch.uint8, self.device)
-        self._kernels = kernels
 
 
 def run(the_plan, group, kind, tensors, arrays, scale, arguments):
