@@ -104,6 +104,7 @@ Status CompiledPattern::withGroup(const heddle_group_options &options, const Use
   request.differsByHead = whatDependsOnHeads(file->pattern(), {file->analysis(), sizes});
   request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
   request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
+  request.areGradientsWanted = (options.flags & HEDDLE_GROUP_GRADIENTS) != 0;
   request.hasSink = file->pattern().getSoftmax().hasSink();
   request.farthestGap = options.farthest_gap ? options.farthest_gap : request.farthestGap;
   request.columnStep = options.column_step ? options.column_step : 256;

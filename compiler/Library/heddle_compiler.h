@@ -125,7 +125,8 @@ typedef struct heddle_group_options {
 enum {
   /* The bits of results do not depend on the number of ranks, nor on which rows they have. Only "gather". Gradients are
    * computed twice: those of queries where these lie, and those of keys and values where these do. Calls take kernels
-   * that are asked for as HEDDLE_UNCUT. */
+   * that are asked for as HEDDLE_UNCUT. Of patterns with gradient(detached) forward calls alone, and UNSUPPORTED beside
+   * HEDDLE_GROUP_GRADIENTS. */
   HEDDLE_GROUP_PLACEMENT_FREE = 1,
   /* "auto" takes the form whose forward call and gradients together are over first; else the call alone counts. */
   HEDDLE_GROUP_GRADIENTS = 2

@@ -350,11 +350,11 @@ void addWalks(const GroupPlanRequest &request, GroupPlan &plan) {
                  : request.form == GroupForm::Piece ? forward.piece()
                                                     : forward.gather();
   const bool hasOwnGradients = request.form == GroupForm::Gather && forward.hasOwnWay();
-  if (request.form != GroupForm::Piece && (request.areGradientsDetached || hasOwnGradients))
+  if (request.form != GroupForm::Piece && !request.isForwardOnly() && (request.areGradientsDetached || hasOwnGradients))
     plan.gradients = WalkPlanner(request, Direction::Forward,
                                  {/*hasEarlyLaunches=*/false, /*fromFirstColumn=*/request.areGradientsDetached})
                          .gather();
-  if (request.isPlacementFree)
+  if (request.isPlacementFree && !request.isForwardOnly())
     plan.transposed = WalkPlanner(request, Direction::Transposed).gather();
 }
 
@@ -365,6 +365,7 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
   GroupPlan plan;
   plan.digest = request.digest;
   plan.wholes = request.wholes;
+  plan.isForwardOnly = request.isForwardOnly();
   plan.rows = request.sizes.seqlenQ;
   plan.heads = request.sizes.heads;
   plan.kvHeads = request.kvHeads;

@@ -57,7 +57,7 @@ Status checkPlanRequest(const GroupPlanRequest &request) {
   if (request.form != GroupForm::Gather && request.isPlacementFree)
     return Status::invalidArgument("a ring adds up what each rank computes of its own: expected a gather where every "
                                    "row meets its columns in one launch");
-  if (request.isPlacementFree && request.areGradientsDetached)
+  if (request.isForwardOnly() && request.areGradientsWanted)
     return Status::unsupported(
         "the pattern says gradient(detached): gradients of keys need all keys of their queries, so "
         "that they depend on where these lie; gradient(full) does not");

@@ -1,6 +1,7 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
 //   heddle-group-plan 3 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
 //   arguments ARGUMENT:VALUE ...           sizes of the pattern, where it has some
+//   forward-only                           where gradients cannot be planned
 //   rank RANGE ...
 //   teams RANKS_OF_A_TEAM                  where these exchange heads; ranks and heads of walks are those of its members
 //   walk forward|gradients|transposed, then blocks RANGE ... for each rank, then for each step
@@ -163,6 +164,8 @@ private:
     else if (name == "whole")
       while (!words.isEnd())
         plan.wholes.push_back(words.number());
+    else if (name == "forward-only")
+      plan.isForwardOnly = true;
     else if (name == "arguments")
       while (!words.isEnd()) {
         const RowRange pair = words.range();
@@ -257,6 +260,8 @@ std::string GroupPlan::text() const {
     text += "arguments";
   for (const auto &[argument, value] : sizes)
     addRange(text, "", {argument, value}, argument == sizes.back().first ? "\n" : "");
+  if (isForwardOnly)
+    text += "forward-only\n";
   for (const std::vector<RowRange> &ranges : layout)
     printRanges(text, "rank", ranges);
   if (headRanks > 1)

@@ -260,7 +260,7 @@ inline std::vector<Outcome> onRanks(int32_t ranks, const std::function<heddle_st
   return outcomes;
 }
 
-inline Share overRanks(const Case &of, const Share &whole, const heddle_group_plan *plan) {
+inline Share overRanks(const Case &of, const Share &whole, const heddle_group_plan *plan, bool hasGradients = true) {
   const PlanFacts facts = factsOf(plan);
   const int32_t ranks = int32_t(facts.ranks.size());
   std::vector<GroupHandle> groups = openGroup(ranks);
@@ -279,7 +279,9 @@ inline Share overRanks(const Case &of, const Share &whole, const heddle_group_pl
   const std::vector<Outcome> outcomes = onRanks(ranks, [&](int32_t rank) {
     Share &share = shares[size_t(rank)];
     heddle_attention_args args = share.forward(of);
-    if (heddle_status status = heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), nullptr, &args, 1))
+    const heddle_status status =
+        heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), nullptr, &args, 1);
+    if (status != HEDDLE_OK || !hasGradients)
       return status;
     args = share.backward(of);
     return heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), "backward", &args, 1);
