@@ -112,7 +112,7 @@ struct GroupPlan {
   std::vector<int64_t> wholes; // arguments of the pattern of parts that say where the whole ends
   std::vector<std::pair<int64_t, int64_t>> sizes; // arguments that it was made of, and their values
   bool isForwardOnly = false; // gradients(detached) depend on the placement, and bits of the plan may not
-  std::vector<std::vector<RowRange>> layout;      // by rank: its ranges, ascending and not adjacent
+  std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
   // So many consecutive ranks are a team: they exchange q, k and v, so that each of its members has all rows of the team, of
   // some heads, and results come home. Walks are over teams, whose members of one number each follow them with their heads:
   // ranks of a walk are teams, and its heads are those of a member. Heads of k and v that are fewer than members go to several

@@ -144,8 +144,9 @@ Status checkShare(const GroupRequest &request, int32_t rank) {
   const heddle_attention_args &args = request.args;
   const int64_t rows = plan.rowsOf(rank);
   if (plan.isForwardOnly && request.kind.isBackward())
-    return Status::unsupported("plan: it is of forward calls only: the pattern says gradient(detached), and such gradients "
-                               "of keys depend on where rows lie; take a plan whose bits may, or gradient(full)");
+    return Status::unsupported(
+        "plan: it is of forward calls only: the pattern says gradient(detached), and such gradients "
+        "of keys depend on where rows lie; take a plan whose bits may, or gradient(full)");
   auto expect = [&](const char *what, int64_t expected, int64_t got) {
     return expected == got ? Status()
                            : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +

@@ -78,8 +78,8 @@ TEST_CASE("plans of forward calls have such bits, too, where gradients depend on
     REQUIRE(of);
     const Share whole = wholeCall(*of, kRows);
     std::optional<Values> expected;
-    for (const auto &[ranks, layout] : {std::pair(1, "contiguous"), std::pair(2, "contiguous"), std::pair(3, "zigzag"),
-                                        std::pair(4, "striped:7")}) {
+    for (const auto &[ranks, layout] :
+         {std::pair(1, "contiguous"), std::pair(2, "contiguous"), std::pair(3, "zigzag"), std::pair(4, "striped:7")}) {
       CAPTURE(std::string(layout));
       const PlanHandle plan = planOf(*of, kRows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE);
       const Share got = overRanks(*of, whole, plan.get(), /*hasGradients=*/false);

@@ -279,8 +279,7 @@ inline Share overRanks(const Case &of, const Share &whole, const heddle_group_pl
   const std::vector<Outcome> outcomes = onRanks(ranks, [&](int32_t rank) {
     Share &share = shares[size_t(rank)];
     heddle_attention_args args = share.forward(of);
-    const heddle_status status =
-        heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), nullptr, &args, 1);
+    const heddle_status status = heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), nullptr, &args, 1);
     if (status != HEDDLE_OK || !hasGradients)
       return status;
     args = share.backward(of);

@@ -2,6 +2,7 @@
 // keeps, both ways, for every file in patterns/, for odd compositions and for segments that are longer than a shard, as
 // long, and cut by it.
 #include "support/Places.h"
+#include "dialect/Geometry/GroupPlanner.h"
 #include "dialect/Geometry/ShardPlan.h"
 #include "support/AnalysisChecks.h"
 #include "support/PatternFiles.h"
@@ -12,12 +13,12 @@ using attn::Direction;
 using attn::IndexRange;
 using attn::ShardLayout;
 using attn::ShardPlan;
-using attn::ShardStep;
 
 namespace {
 
 struct Seen {
   long steps = 0, nothing = 0, everything = 0, exact = 0, counted = 0;
+  long calls = 0; ///< plans that ranks follow, of which rows travel to no keys
 };
 
 std::set<int64_t> columnsOf(const std::vector<attn::LatticeColumns> &lattices) {
@@ -74,7 +75,7 @@ Wanted wantedOf(const Definition &definition, const ShardLayout &layout, size_t 
 
 void checkStep(const ShardPlan &plan, const ShardLayout &layout, const Wanted &wanted, size_t rank, size_t peer,
                Seen &seen) {
-  const ShardStep &step = plan.step(rank, peer);
+  const attn::ShardStep &step = plan.step(rank, peer);
   std::vector<std::set<int64_t>> said;
   std::set<int64_t> all;
   for (const attn::ColumnNeed &need : plan.needs(rank, peer)) {
@@ -113,6 +114,22 @@ std::vector<ShardLayout> layoutsOf(int64_t rows, int64_t ranks, int64_t stripe) 
   return layouts;
 }
 
+/// Ranks send what the plan says that somebody keeps, and nothing else, but for rows that travel to their keys.
+void checkCalls(const PatternFile &file, const attn::ProblemSizes &sizes, const ShardLayout &layout, int64_t kvHeads,
+                attn::WideInt travelling, Seen &seen) {
+  for (attn::GroupForm form : {attn::GroupForm::Gather, attn::GroupForm::Ring}) {
+    attn::GroupPlanRequest request{file.analysis(), sizes, layout, kvHeads};
+    request.form = form;
+    const Result<GroupPlan> made = attn::makeGroupPlan(request);
+    REQUIRE_MESSAGE(made.isOk(), made.status().message());
+    if (made->forward.guests.empty())
+      CHECK(made->forward.headRows() == travelling);
+    else
+      CHECK(made->forward.headRows() < travelling);
+    seen.calls += made->forward.guests.empty();
+  }
+}
+
 struct Case {
   oracle::Problem problem;
   int64_t kvHeads;
@@ -142,6 +159,8 @@ void checkLayouts(const PatternFile &file, const Case &of, const attn::ProblemSi
             pairs += plan->step(rank, peer).pairs.value_or(wanted.pairs);
           }
         CHECK(pairs == sum);
+        if (direction == Direction::Forward)
+          checkCalls(file, sizes, layout, of.kvHeads, plan->travelling(), seen);
         if (const auto whole = attn::countPairs(file.analysis(), sizes))
           CHECK(*whole == pairs);
       }
@@ -175,8 +194,9 @@ TEST_CASE("every file in patterns/") {
     Seen seen;
     checkCase(*file, {{4, 42, 42, 0, 0, sizesFrom(*file, 9)}, 2, {1, 2, 3, 4, 5, 6, 7, 8}, 5}, seen);
     all.steps += seen.steps, all.nothing += seen.nothing, all.everything += seen.everything, all.exact += seen.exact,
-        all.counted += seen.counted;
+        all.counted += seen.counted, all.calls += seen.calls;
   }
+  CHECK(all.calls > all.steps / 40);
   CHECK(all.nothing > all.steps / 10);
   CHECK(all.everything > all.steps / 20);
   CHECK(all.exact > all.steps * 3 / 4);
