@@ -44,15 +44,16 @@ Result<attn::ShardLayout> layoutOf(const heddle_group_options &options, const at
 }
 
 /// Given by number. What is given with an address is the length of that tensor.
-std::vector<std::pair<int64_t, int64_t>> sizesOf(const heddle_group_options &options) {
-  std::vector<std::pair<int64_t, int64_t>> sizes;
+std::vector<PlannedSize> sizesOf(const heddle_group_options &options,
+                                 const std::vector<heddle_pattern_argument> &described) {
+  std::vector<PlannedSize> sizes;
   std::set<int64_t> tensors;
   for (uint64_t i = 0; i < uint64_t(options.operand_count); ++i)
     if (options.operands[i].kind == HEDDLE_OPERAND_POINTER)
       tensors.insert(options.operands[i].id);
   for (uint64_t i = 0; i < uint64_t(options.operand_count); ++i)
     if (const heddle_operand &given = options.operands[i]; given.kind == HEDDLE_OPERAND_INT && !tensors.count(given.id))
-      sizes.emplace_back(given.id, given.value.i64);
+      sizes.push_back({given.id, given.value.i64, described[size_t(given.id)].name});
   return sizes;
 }
 
@@ -138,7 +139,7 @@ Result<GroupPlan> CompiledPattern::groupPlan(const heddle_group_options &options
     HEDDLE_ASSIGN(plan, attn::makeGroupPlan(request));
     return {};
   }));
-  plan.sizes = sizesOf(options);
+  plan.sizes = sizesOf(options, described);
   return plan;
 }
 

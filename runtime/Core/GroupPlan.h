@@ -104,14 +104,20 @@ int64_t placeOfRow(const std::vector<RowRange> &ranges, int64_t row);
 // So many ranks can exchange heads: they divide them, and divide those of k and v or are a multiple of these.
 bool canExchange(int64_t heads, int64_t kvHeads, int64_t ranks);
 
+// A size of the pattern: whoever calls with another one would keep keys that do not travel.
+struct PlannedSize {
+  int64_t argument = 0, value = 0;
+  std::string name;
+};
+
 struct GroupPlan {
   std::string digest; // of the pattern of parts that launches are of
   int64_t rows = 0;   // of the whole
   int64_t heads = 0, kvHeads = 0;
-  int64_t batches = 0;         // that calls have; 0: any number, as what is kept does not depend on the batch
-  std::vector<int64_t> wholes; // arguments of the pattern of parts that say where the whole ends
-  std::vector<std::pair<int64_t, int64_t>> sizes; // arguments that it was made of, and their values
-  bool isForwardOnly = false; // gradients(detached) depend on the placement, and bits of the plan may not
+  int64_t batches = 0;            // that calls have; 0: any number, as what is kept does not depend on the batch
+  std::vector<int64_t> wholes;    // arguments of the pattern of parts that say where the whole ends
+  std::vector<PlannedSize> sizes; // that it was made of
+  bool isForwardOnly = false;     // gradients(detached) depend on the placement, and bits of the plan may not
   std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
   // So many consecutive ranks are a team: they exchange q, k and v, so that each of its members has all rows of the team, of
   // some heads, and results come home. Walks are over teams, whose members of one number each follow them with their heads:

@@ -1,6 +1,6 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
 //   heddle-group-plan 3 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
-//   arguments ARGUMENT:VALUE ...           sizes of the pattern, where it has some
+//   size ARGUMENT VALUE NAME               of the pattern, where it has some
 //   forward-only                           where gradients cannot be planned
 //   rank RANGE ...
 //   teams RANKS_OF_A_TEAM                  where these exchange heads; ranks and heads of walks are those of its members
@@ -166,12 +166,10 @@ private:
         plan.wholes.push_back(words.number());
     else if (name == "forward-only")
       plan.isForwardOnly = true;
-    else if (name == "arguments")
-      while (!words.isEnd()) {
-        const RowRange pair = words.range();
-        plan.sizes.emplace_back(pair.begin, pair.end);
-      }
-    else if (name == "rank")
+    else if (name == "size") {
+      PlannedSize &size = plan.sizes.emplace_back();
+      size.argument = words.number(), size.value = words.number(), size.name = words.word();
+    } else if (name == "rank")
       for (plan.layout.emplace_back(); !words.isEnd();)
         plan.layout.back().push_back(words.range());
     else
@@ -256,10 +254,10 @@ std::string GroupPlan::text() const {
   for (int64_t argument : wholes)
     add(text, " %lld", num(argument));
   text += "\n";
-  if (!sizes.empty())
-    text += "arguments";
-  for (const auto &[argument, value] : sizes)
-    addRange(text, "", {argument, value}, argument == sizes.back().first ? "\n" : "");
+  for (const PlannedSize &size : sizes) {
+    add(text, "size %lld %lld ", num(size.argument), num(size.value));
+    text += size.name + "\n";
+  }
   if (isForwardOnly)
     text += "forward-only\n";
   for (const std::vector<RowRange> &ranges : layout)

@@ -176,9 +176,9 @@ Status checkPlannedSizes(const GroupRequest &request) {
     const heddle_operand &operand = request.args.operands[i];
     if (operand.kind != HEDDLE_OPERAND_INT)
       continue;
-    for (const auto &[id, value] : request.plan.sizes)
-      if (id == operand.id && value != operand.value.i64)
-        return badArguments("operand " + num(id) + ": expected " + num(value) + ", of which the plan was made, got " +
+    for (const PlannedSize &planned : request.plan.sizes)
+      if (planned.argument == operand.id && planned.value != operand.value.i64)
+        return badArguments(planned.name + ": expected " + num(planned.value) + ", of which the plan was made, got " +
                             num(operand.value.i64) + "; make a plan of it");
   }
   return {};

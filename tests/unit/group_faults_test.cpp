@@ -91,7 +91,7 @@ TEST_CASE("tensors that are not of the call, and sizes that are not the plan's, 
       {[](auto &args, auto &) { args.v.stride[3] = 2; }, "v: stride of dim: expected 1, got 2"},
       {[](auto &args, auto &) { args.k.ptr = nullptr; }, "k: address: expected host memory, got null"},
       {[](auto &, auto &size) { size.value.i64 = 6; },
-       "operand 0: expected 5, of which the plan was made, got 6; make a plan of it"}};
+       "left: expected 5, of which the plan was made, got 6; make a plan of it"}};
   for (const char *form : {"gather", "ulysses"}) {
     const PlanHandle plan = planOf(of, kRows, 2, "contiguous", form);
     for (const auto &[change, words] : wrong) {
