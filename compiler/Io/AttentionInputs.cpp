@@ -95,6 +95,8 @@ public:
 
   Status check(const RoleSpec &role, const HostTensor &tensor, const std::vector<int64_t> &shape) {
     HEDDLE_TRY(checkDtype(role, traitsOf(tensor.dtype).code, rules));
+    if (const DType expected = rules.elements.of(role.element); tensor.dtype != expected) // integers have one code
+      return Status::invalidArgument(describe(role.name, tensor) + "; expected " + dtypeName(expected));
     if (role.form == RoleForm::tensor)
       return sizes.check(role, {tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]});
     if (tensor.shape != shape)

@@ -186,10 +186,13 @@ Status CompiledPattern::checkWords(const LaunchSymbols &symbols) const {
   return status.isOk() ? status : badArguments("operands: " + status.message());
 }
 
+/// Queries in rows of several sequences are a batch of one.
+static int64_t batchOfTensors(const CpuCall &call) { return call.sequences ? call.sequences : call.batch; }
+
 static int64_t extentOf(attn::Extent extent, const CpuCall &call, int64_t length) {
   switch (extent) {
   case attn::Extent::Batch:
-    return call.batch;
+    return batchOfTensors(call);
   case attn::Extent::Heads:
     return call.heads;
   case attn::Extent::SeqlenQ:
@@ -230,7 +233,8 @@ static std::shared_ptr<const std::vector<int64_t>> integersAt(const void *addres
 
 Status CompiledPattern::checkIntegers(const CpuCall &call) {
   attn::TensorCall asked;
-  asked.batch = call.batch, asked.heads = call.heads, asked.seqlenQ = call.seqlenQ, asked.seqlenK = call.seqlenK;
+  asked.batch = batchOfTensors(call), asked.heads = call.heads, asked.seqlenQ = call.seqlenQ,
+  asked.seqlenK = call.seqlenK;
   asked.qOrigin = call.qOrigin, asked.kOrigin = call.kOrigin;
   asked.keysMayBePart = true;
   asked.parameters.assign(call.params.begin(), call.params.end());

@@ -17,14 +17,8 @@ namespace {
 constexpr int64_t kMadeLength = 255; // of a table that is made for tests
 
 attn::TensorCall tensorCallOf(attn::PatternOp pattern, const ProblemShape &shape) {
-  return {shape.batch,
-          shape.heads,
-          shape.seqlenQ,
-          shape.seqlenK,
-          queryOrigin(pattern, shape),
-          shape.kOrigin,
-          shape.parameters,
-          tensorDataOf(shape.operands)};
+  return {shape.batchOfTensors(),      shape.heads,   shape.seqlenQ,    shape.seqlenK,
+          queryOrigin(pattern, shape), shape.kOrigin, shape.parameters, tensorDataOf(shape.operands)};
 }
 
 /// True if every tensor of integers that the op reads is given.
@@ -144,7 +138,7 @@ private:
       return type.getDimSize(dimension);
     switch (use.extents[dimension]) {
     case attn::Extent::Batch:
-      return shape.batch;
+      return shape.batchOfTensors();
     case attn::Extent::Heads:
       return shape.heads;
     case attn::Extent::SeqlenQ:

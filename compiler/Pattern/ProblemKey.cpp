@@ -17,6 +17,7 @@ ProblemShape shapeOf(const AttentionSizes &sizes) {
   shape.kvHeads = sizes.kvHeads;
   shape.seqlenQ = sizes.seqlenQ;
   shape.seqlenK = sizes.seqlenK;
+  shape.sequences = sizes.sequences;
   return shape;
 }
 

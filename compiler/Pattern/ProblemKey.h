@@ -19,6 +19,10 @@ struct ProblemShape {
   int64_t kOrigin = 0;
   std::vector<int64_t> parameters; ///< PatternFile::bindParameters, then lengths of tensors by bindOperands
   Operands operands = {};          ///< bindOperands; empty, or with empty places, where nobody reads them
+  int64_t sequences = 0;           ///< of kind decode; else 0
+
+  /// That tensors of the pattern are of: queries in rows of several sequences are a batch of one.
+  int64_t batchOfTensors() const { return sequences ? sequences : batch; }
 };
 
 /// The shape of the gradient of an argument of the pattern: that of the tensor, one element of a number.

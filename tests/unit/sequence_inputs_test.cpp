@@ -36,6 +36,9 @@ TEST_CASE("calls of sequences: tables behind each other, and first pages that se
   changed = indices, changed.pageTable = HostTensor::zeros(DType::i32, {5, indices.kvIndices.elements()});
   CHECK(mentions(makeAttentionInputs(changed, decode).status(), "'page_table' or 'kv_indptr', not both"));
 
+  changed = indices, changed.kvIndptr = HostTensor::zeros(DType::i64, indices.kvIndptr.shape);
+  CHECK(mentions(makeAttentionInputs(changed, decode).status(), "tensor 'kv_indptr' is i64 [6]; expected i32"));
+
   AttentionInputs shared = *randomAttentionInputs(sizes, DType::fp16, 7, cascade);
   const auto wholePages = [&](int64_t s) { return std::min(shared.sequsedK.get(s - 1), shared.sequsedK.get(s)) / 16; };
   CHECK(shared.sharedK.get(0) == 0);

@@ -203,12 +203,12 @@ def check_operand(pattern, argument, view, inputs):
         raise InvalidArgumentError(f"{name}: expected {len(extents)} dimension{'' if len(extents) == 1 else 's'} ({argument.type}), got {len(view.shape)}")
     if view.device != inputs.first.device:
         raise InvalidArgumentError(f"{name}: expected a tensor in {place(inputs.first.device)} as q, got one in {place(view.device)}")
-    batch, rows, heads, keys = (inputs.sizes[size] for size in ("batch", "seqlen_q", "heads", "seqlen_k"))
+    lead = "sequences" if "sequences" in inputs.sizes else "batch"  # rows of several sequences are a batch of one
+    batch, rows, heads, keys = (inputs.sizes[size] for size in (lead, "seqlen_q", "heads", "seqlen_k"))
     # What ? stands for, by rank: biases, index lists, relative tables, one number per head.
     calls = {4: (batch, heads, rows, keys), 3: (batch, heads, None), 2: (heads, None), 1: (None if argument.takes_length else heads,)}
     for number, (extent, size, got) in enumerate(zip(extents, calls.get(len(extents), ()), view.shape)):
-        expected = extent if extent != -1 else size
-        if expected is not None and got != expected:
+        if (expected := size if extent == -1 else extent) not in (None, got):
             raise InvalidArgumentError(f"{name}: size of dimension {number}: expected {expected}, got {got}")
     if not is_row_major(view):
         raise InvalidArgumentError(f"{name}: expected a row-major tensor, got strides {list(view.stride)} of {list(view.shape)}")

@@ -51,6 +51,18 @@ def _load_eager():
     _is_watched = getattr(torch._C, "_len_torch_dispatch_stack", _is_watched)
 
 
+def is_recorded(tensor, has_results):
+    """Whether a call must be an op: PyTorch compiles, records what it does (`has_results`: but for calls that write into tensors of the caller), or
+    gave a tensor that has no memory of its own."""
+    if is_compiling():
+        return True
+    if not is_torch(tensor):
+        return False
+    if _eager is None:
+        _load_eager()
+    return type(tensor) not in _plain_types or bool(_is_watched() and not has_results)
+
+
 def no_stream(what):
     return InvalidArgumentError(f"{what}: stream: PyTorch tensors run on PyTorch's current stream: with torch.cuda.stream(...)")
 

@@ -48,11 +48,12 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
                   rows keep keys within one range, on how many queries of its own come with it. Not beside shared_k
     scale, return_lse, out, lse, stream, arguments: as in heddle.attention; lse is fp32 [batch of q, heads, rows of q]
 
-    One new token, a tree of drafts and a piece of a prompt are all sequences of one call. On a GPU nothing waits for it and nothing is planned
+    One new token, drafts and a piece of a prompt are all sequences of one call; of a pattern with a tree of drafts all sequences have that tree. On a GPU nothing waits for it and nothing is planned
     on the host: lengths, offsets and tables are read by the launch, so a captured CUDA graph may be replayed after they have changed. Pages
     that a pattern keeps nothing of are not read. Returns out, of the shape of q with value_dim. There are no gradients. In host memory lengths,
     offsets and the pages that are read are checked; on a GPU they are the caller's word.
     """
+    _check_given("paged_attention", page_table=page_table, seqused_k=seqused_k)
     return _attention(PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments,
                                 descale=descale, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, batch_invariant=batch_invariant), return_lse)
 
@@ -68,6 +69,7 @@ def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_l
     seqused_k         int32 [sequences]: how many of these keys count, from the first on; None: all
     All else is as in paged_attention.
     """
+    _check_given("indexed_attention", kv_indptr=kv_indptr, kv_indices=kv_indices, kv_last_page_len=kv_last_page_len)
     return _attention(PagesSpec(q, k_cache, v_cache, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, kv_indptr=kv_indptr,
                                 kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, descale=descale, batch_invariant=batch_invariant), return_lse)
 
@@ -82,6 +84,7 @@ def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_
     seqused_k     int32 [sequences]: how many of these rows count, from the first on; None: all
     All else is as in paged_attention.
     """
+    _check_given("ragged_attention", cu_seqlens_k=cu_seqlens_k)
     return _attention(PagesSpec(q, k, v, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k,
                                 k_origins=k_origins, whole_k=whole_k, descale=descale, batch_invariant=batch_invariant), return_lse)
 
@@ -97,7 +100,7 @@ def prepare(q, k, v, pattern: PatternLike, *, page_table=None, kv_indptr=None, k
     two, as its counters lie in memory of its own. PyTorch: on the stream that is current when it is called; keep it for as long as a graph that
     holds it is replayed.
     """
-    given = {"page_table": page_table, "kv_indptr": kv_indptr, "cu_seqlens_k": cu_seqlens_k}
+    given = dict(page_table=page_table, kv_indptr=kv_indptr, cu_seqlens_k=cu_seqlens_k)
     layouts = [name for name, value in given.items() if value is not None]
     if len(layouts) != 1:
         raise InvalidArgumentError(f"prepare: expected one of {', '.join(given)}, which say where keys lie; got {' and '.join(layouts) or 'none'}")
@@ -110,11 +113,17 @@ def prepare(q, k, v, pattern: PatternLike, *, page_table=None, kv_indptr=None, k
     return _torch_outside.prepare_pages(spec, Prepared)
 
 
+def _check_given(what, **integers):
+    for name, given in integers.items():
+        if given is None:
+            raise InvalidArgumentError(f"{what}: {name}: expected a tensor of int32, got None")
+
+
 def _attention(spec, return_lse):
     pattern, scale, out, lse, stream = spec.pattern, spec.scale, spec.out, spec.lse, spec.stream
     if spec.descale is not None:
         spec = spec._replace(descale=_scales.factors_of(spec.descale, ("k", "v")))
-    if not _direct.is_compiling():
+    if not _direct.is_recorded(spec.q, out is not None or lse is not None or spec.descale is not None):
         return _pages.attention(spec, return_lse)
     is_fixed = isinstance(pattern, (str, Pattern)) and not _direct.is_torch(scale)
     if _direct.is_traced() and not (is_fixed and out is None and lse is None and spec.descale is None):
