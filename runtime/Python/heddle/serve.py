@@ -69,7 +69,6 @@ def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_l
     seqused_k         int32 [sequences]: how many of these keys count, from the first on; None: all
     All else is as in paged_attention.
     """
-    _check_given("indexed_attention", kv_indptr=kv_indptr, kv_indices=kv_indices, kv_last_page_len=kv_last_page_len)
     return _attention(PagesSpec(q, k_cache, v_cache, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, kv_indptr=kv_indptr,
                                 kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, descale=descale, batch_invariant=batch_invariant), return_lse)
 
