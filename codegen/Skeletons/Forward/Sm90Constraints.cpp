@@ -160,12 +160,17 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
 }
 
 Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
-  const int64_t keys = config.flushTiles * config.blockN;
-  if (config.flushTiles && !request.element().isScaled())
+  const int64_t keys = config.flushTiles * config.blockN, most = kMostFlushKeys / std::max<int64_t>(config.blockN, 1);
+  if (!request.element().isScaled()) {
+    if (!config.flushTiles)
+      return std::nullopt;
     return std::string("sums of products of ") + dtypeName(request.elements.q) + " are fp32, there is nothing to flush";
+  }
+  if (!config.flushTiles)
+    return "flush_tiles=0 leaves sums of long rows to tensor cores, which cut them: expected 1 to " + number(most);
   if (keys > kMostFlushKeys)
     return "flush_tiles=" + number(config.flushTiles) + " of " + number(config.blockN) + " keys are " + number(keys) +
-           ", expected at most " + number(kMostFlushKeys) + ", of whose sum 1.2% are cut";
+           ", expected at most " + number(kMostFlushKeys) + ", of whose sum 1.2% are cut: flush_tiles=" + number(most);
   return std::nullopt;
 }
 

@@ -245,6 +245,8 @@ void sm90TakeBack(Sm90Config &config) {
     config.splitLast = 0;
   if (config.blockM == kConsumerRows)
     config.turnTaking = 0;
+  if (config.flushTiles * config.blockN > kMostFlushKeys)
+    config.flushTiles = kFlushKeys / config.blockN;
 }
 
 } // namespace heddle
