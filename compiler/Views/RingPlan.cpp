@@ -1,8 +1,10 @@
 #include "compiler/Views/RingPlan.h"
 #include "compiler/Pattern/HeadDependence.h"
 #include "dialect/Geometry/NamedLayout.h"
+#include "runtime/Core/CountText.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace heddle::views {
@@ -10,7 +12,9 @@ namespace {
 
 using namespace heddle::attn;
 
-const std::vector<std::string> kLayoutsOfAuto = {"contiguous", "zigzag", "striped"}; ///< of equal lengths
+/// Of more ranks plans are made of so many layouts.
+constexpr int64_t kFewRanks = 64;
+constexpr size_t kLayoutsOfManyRanks = 2;
 
 std::string whatDiffersByHead(const PatternFile &file, const RingRequest &request) {
   return whatDependsOnHeads(file.pattern(), {file.analysis(), request.sizes});
@@ -46,6 +50,11 @@ LayoutTimes timesOf(const RingPlan &ring) {
   LayoutTimes times;
   times.name = ring.name, times.balance = ring.plan->balance(), times.travelling = ring.plan->travelling();
   times.ms = best->ms, times.scheme = best->name, times.ringMs = ring.times.schemes.front().ms;
+  times.rows = {ring.layout.rowsOf(0), ring.layout.rowsOf(0)};
+  for (size_t rank = 1; rank < ring.layout.ranks.size(); ++rank)
+    times.rows = {std::min(times.rows.begin, ring.layout.rowsOf(rank)),
+                  std::max(times.rows.end, ring.layout.rowsOf(rank))};
+  times.isUneven = times.rows.size() > 1;
   return times;
 }
 
@@ -63,6 +72,70 @@ Result<std::unique_ptr<RingPlan>> planOne(const PatternFile &file, const RingReq
   return ring;
 }
 
+/// Their best plans, if few ranks make that no great work.
+void addPlans(const PatternFile &file, const RingRequest &request, std::vector<std::unique_ptr<RingPlan>> &rings) {
+  std::vector<size_t> order(rings.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  auto formulaMs = [&](size_t index) { return rings[index]->figures.front().ms.value_or(INFINITY); };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return formulaMs(a) < formulaMs(b); });
+  if (request.ranks > kFewRanks)
+    order.resize(std::min(order.size(), kLayoutsOfManyRanks));
+  for (size_t index : order) {
+    RingPlan &ring = *rings[index];
+    addGroupTimes(file, request, ring);
+    const GroupForecast *best = ring.bestOfPlans();
+    if (!best)
+      continue;
+    LayoutTimes &times = ring.figures.front();
+    times.form = best->form, times.planMs = best->time.ms;
+    for (const GroupRankTime &rank : best->time.ranks)
+      times.planBytes += rank.receivedBytes;
+  }
+}
+
+/// By plans where the time of one is known, else by formula.
+LayoutChoice choose(const std::vector<LayoutTimes> &layouts) {
+  const bool arePlanned = std::any_of(layouts.begin(), layouts.end(), [](const auto &each) { return each.planMs; });
+  std::vector<LayoutFigures> figures;
+  for (const LayoutTimes &layout : layouts) {
+    figures.push_back(layout);
+    if (arePlanned)
+      figures.back().ms = layout.planMs, figures.back().travelling = WideInt(layout.planBytes);
+  }
+  LayoutChoice choice = chooseLayout(figures);
+  if (layouts[choice.index].planMs)
+    choice.why += ", by their plans";
+  else if (layouts[choice.index].ms)
+    choice.why += ", by formula";
+  return choice;
+}
+
+Result<std::unique_ptr<RingPlan>> planBest(const PatternFile &file, const RingRequest &request) {
+  std::vector<std::unique_ptr<RingPlan>> rings;
+  std::vector<RefusedLayout> refused;
+  const std::vector<std::string> &names = layoutNames();
+  for (size_t index = 0; index < names.size(); ++index) {
+    auto made = planOne(file, request, names[index], partOf(request, index, names.size()));
+    if (!made && names[index] == "contiguous") // too many ranks
+      return made.status();
+    if (!made)
+      refused.push_back({names[index], made.status().message()});
+    else if (request.isOfEqualParts && (*made)->figures.front().isUneven)
+      refused.push_back({names[index], "its parts have " + grouped((*made)->figures.front().rows.begin) + " to " +
+                                           grouped((*made)->figures.front().rows.end) + " rows"});
+    else
+      rings.push_back(made.take());
+  }
+  addPlans(file, request, rings);
+  std::vector<LayoutTimes> figures;
+  for (const std::unique_ptr<RingPlan> &ring : rings)
+    figures.push_back(ring->figures.front());
+  const LayoutChoice choice = choose(figures);
+  std::unique_ptr<RingPlan> ring = std::move(rings[choice.index]);
+  ring->why = choice.why, ring->figures = std::move(figures), ring->refused = std::move(refused);
+  return ring;
+}
+
 } // namespace
 
 int64_t RingPlan::headRanks() const {
@@ -72,27 +145,21 @@ int64_t RingPlan::headRanks() const {
 }
 
 Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRequest &request) {
-  const std::vector<std::string> names =
-      request.layout == "auto" ? kLayoutsOfAuto : std::vector<std::string>{request.layout};
-  std::vector<std::unique_ptr<RingPlan>> plans;
-  std::vector<LayoutTimes> figures;
-  for (size_t index = 0; index < names.size(); ++index) {
-    auto made = planOne(file, request, names[index], partOf(request, index, names.size()));
-    if (!made && (names.size() == 1 || names[index] == "contiguous"))
-      return made.status();
-    if (!made) // too few rows for its parts
-      continue;
-    figures.push_back((*made)->figures.front());
-    plans.push_back(made.take());
-  }
-  const LayoutChoice choice = chooseLayout({figures.begin(), figures.end()});
-  std::unique_ptr<RingPlan> ring = std::move(plans[choice.index]);
-  ring->why = names.size() == 1 ? "as asked" : choice.why;
-  ring->figures = std::move(figures);
+  if (request.layout == "auto")
+    return planBest(file, request);
+  HEDDLE_ASSIGN(auto ring, planOne(file, request, request.layout, request.progress));
+  ring->why = "as asked";
   return ring;
 }
 
 void addGroupTimes(const PatternFile &file, const RingRequest &request, RingPlan &ring) {
+  if (!ring.groups.empty() || !ring.whyNoPlan.empty())
+    return;
+  if (const Result<std::string> part = file.partText(); !part) {
+    const std::string why = part.status().message();
+    ring.whyNoPlan = why.substr(0, why.find('\n')); // notes follow
+    return;
+  }
   GroupPlanRequest group{file.analysis(), request.sizes, ring.layout};
   group.kvHeads = request.call.kvHeads;
   group.areGradientsDetached = file.pattern().getSoftmax().isDetached();

@@ -70,13 +70,26 @@ private:
                         std::to_string(call.headDim) +
                         (call.valueDim == call.headDim ? "" : ", value_dim " + std::to_string(call.valueDim)) + ", " +
                         dtypeName(call.dtype) + ", " + call.kind.name());
-    line("layout", ring.name + (ring.figures.size() > 1 ? ": " + ring.why : ""));
+    line("layout", ring.name + (ring.figures.size() + ring.refused.size() > 1 ? ": " + ring.why : ""));
     for (const LayoutTimes &figures : ring.figures)
-      if (ring.figures.size() > 1)
-        line("", figures.name + std::string(11 - figures.name.size(), ' ') + "balance " +
-                     (figures.balance ? real("%.3f", *figures.balance) : "unknown") + ", " +
-                     bytesOf(figures.travelling * call.bytesOfKey()) + " of k and v travel" +
-                     (figures.ms ? ", " + figures.scheme + " " + milliseconds(*figures.ms) : ""));
+      if (ring.figures.size() + ring.refused.size() > 1)
+        line("", layoutName(figures.name) + layoutWords(figures));
+    for (const RefusedLayout &refused : ring.refused)
+      line("", layoutName(refused.name) + "- (" + refused.why + ")");
+  }
+
+  static std::string layoutName(const std::string &name) { return name + std::string(11 - name.size(), ' '); }
+
+  std::string layoutWords(const LayoutTimes &figures) const {
+    return "balance " + (figures.balance ? real("%.3f", *figures.balance) : "unknown") + ", " +
+           bytesOf(figures.travelling * request.call.bytesOfKey()) + " of k and v travel" +
+           (figures.ms ? ", " + figures.scheme + " " + milliseconds(*figures.ms) : "") +
+           (figures.planMs ? "; by its plan " + figures.form + " " + milliseconds(*figures.planMs) + ", " +
+                                 bytesText(figures.planBytes) + " in all"
+                           : "") +
+           (figures.isUneven
+                ? "; parts of " + grouped(figures.rows.begin) + " to " + grouped(figures.rows.end) + " rows"
+                : "");
   }
 
   void travel() {
@@ -119,6 +132,8 @@ private:
 
   /// What heddle.distributed does, by its plan.
   void ofPlans() {
+    if (!ring.whyNoPlan.empty())
+      line("by its plan", "- (" + ring.whyNoPlan + ")");
     for (const GroupForecast &group : ring.groups) {
       const std::string name = named(group.form);
       if (!group.time.ms) {

@@ -217,17 +217,24 @@ LayoutChoice chooseLayout(const std::vector<LayoutFigures> &layouts) {
       best = std::min(best.value_or(*load), *load);
     else
       ++unknown;
+  auto isAlike = [&](const LayoutFigures &layout) {
+    return !best || loadOf(layout).value_or(INFINITY) <= *best * kAlike;
+  };
+  const bool hasEven = std::any_of(layouts.begin(), layouts.end(),
+                                   [&](const auto &layout) { return isAlike(layout) && !layout.isUneven; });
   std::optional<size_t> chosen;
   for (size_t index = 0; index < layouts.size(); ++index)
-    if ((!best || loadOf(layouts[index]).value_or(INFINITY) <= *best * kAlike) &&
+    if (isAlike(layouts[index]) && !(hasEven && layouts[index].isUneven) &&
         (!chosen || layouts[index].travelling < layouts[*chosen].travelling))
       chosen = index;
   if (!best)
     return {*chosen, "sends least; kept pairs are unknown, and so is which layout is even"};
-  return {*chosen, std::string("sends least of the layouts ") +
+  const bool hasUneven =
+      std::any_of(layouts.begin(), layouts.end(), [](const auto &layout) { return layout.isUneven; });
+  return {*chosen, std::string("sends least of the layouts ") + (hasEven && hasUneven ? "of equal parts " : "") +
                        (hasTimes ? "within 2% of the least predicted time"
                                  : "whose heaviest rank is within 2% of the best one's") +
-                       (unknown ? ", where that is known" : "")};
+                       (hasEven ? "" : ", of which none has equal parts") + (unknown ? ", where that is known" : "")};
 }
 
 } // namespace heddle::attn

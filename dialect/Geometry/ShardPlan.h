@@ -92,6 +92,7 @@ struct LayoutFigures {
   std::optional<double> balance;
   WideInt travelling;
   std::optional<double> ms = {}; ///< of the call, as somebody predicts who knows rates
+  bool isUneven = false;         ///< ranks have different numbers of rows, and so does all else that lies with these
 };
 
 struct LayoutChoice {
@@ -100,7 +101,7 @@ struct LayoutChoice {
 };
 
 /// The first of those that send least among those within 2% of the least predicted time, or, if none has one, of the best
-/// balance that is known; among all where none is. There is at least one.
+/// balance that is known; among all where none is. Uneven ones only where no other one is among these. There is at least one.
 LayoutChoice chooseLayout(const std::vector<LayoutFigures> &layouts);
 
 } // namespace heddle::attn

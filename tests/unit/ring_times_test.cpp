@@ -2,6 +2,8 @@
 #include "compiler/Views/RingPlan.h"
 #include "support/PatternFiles.h"
 
+#include <algorithm>
+
 using namespace heddle;
 using namespace heddle::test;
 using namespace heddle::views;
@@ -296,6 +298,56 @@ TEST_CASE("of many ranks forms are compared, and those that are not planned woul
   }
   CHECK(left > 0);
   CHECK(best->as.headRanks > 1);
+}
+
+TEST_CASE("auto compares what best plans take, launches and all, not what a ring would") {
+  const auto window = parsed(unionText("%m = attn.window [4096, 0]"));
+  RingRequest request = requestOf(643);
+  request.sizes = {64, 65536, 65536, 0, 0, {}};
+  request.call.heads = 64, request.call.kvHeads = 8, request.call.headDim = request.call.valueDim = 128;
+  request.call.rates.linkGBps = 150, request.call.rates.launchUs = 40;
+  request.layout = "auto";
+  auto ring = planned(*window, request);
+  REQUIRE(ring->figures.size() == 4);
+  CHECK(ring->name == "balanced"); // a striped ring takes as long by formula
+  CHECK(ring->figures[3].ms <= 1.001 * *ring->figures[2].ms);
+  CHECK(*ring->figures[2].planMs > 1.5 * *ring->figures[3].planMs);
+  CHECK(ring->bestOfPlans()->time.ms == ring->figures[3].planMs);
+  CHECK(ring->figures[3].planBytes == 3.0 * 4096 * 8 * 512);
+  CHECK(ring->figures[3].isUneven);
+  CHECK(ring->why.find("of which none has equal parts, by their plans") != std::string::npos);
+  request.isOfEqualParts = true;
+  ring = planned(*window, request);
+  CHECK(ring->name == "contiguous");
+  REQUIRE(ring->refused.size() == 1);
+  CHECK(ring->refused[0].name == "balanced");
+  CHECK(ring->refused[0].why.find("its parts have ") == 0);
+}
+
+TEST_CASE("of more than 64 ranks plans are made of the two layouts that take least by formula") {
+  const auto causal = parsed(unionText("%m = attn.causal"));
+  RingRequest request = requestOf(1);
+  request.ranks = 65, request.layout = "auto";
+  request.sizes.seqlenQ = request.sizes.seqlenK = 65 * 32;
+  const auto ring = planned(*causal, request);
+  std::vector<double> with, without;
+  for (const LayoutTimes &each : ring->figures)
+    (each.planMs ? with : without).push_back(each.ms.value_or(0));
+  REQUIRE(with.size() == 2);
+  REQUIRE(!without.empty());
+  CHECK(*std::max_element(with.begin(), with.end()) <= *std::min_element(without.begin(), without.end()));
+}
+
+TEST_CASE("what calls over ranks refuse has no plan, and layouts are compared by formula") {
+  const auto bias = PatternFile::load("library:bias");
+  REQUIRE(bias.isOk());
+  RingRequest request = requestOf(1);
+  request.layout = "auto";
+  const auto ring = planned(**bias, request);
+  addGroupTimes(**bias, request, *ring);
+  CHECK(ring->groups.empty());
+  CHECK(ring->whyNoPlan.find("bias") != std::string::npos);
+  CHECK(ring->why.find(", by formula") != std::string::npos);
 }
 
 TEST_CASE("rows that travel cost two messages: q with what neighbours ask for, and parts in fp32 that come home") {

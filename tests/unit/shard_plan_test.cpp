@@ -318,3 +318,14 @@ TEST_CASE(
   CHECK(attn::chooseLayout({{"a", std::nullopt, 10}, {"b", std::nullopt, 9}}).index == 1);
   CHECK(attn::chooseLayout({{"a", 1.0, 10, 3.0}, {"b", 1.5, 9, 2.0}, {"c", 1.0, 8, 2.1}}).index == 1);
 }
+
+TEST_CASE("chosen layouts: unequal parts only where none of equal ones are as fast") {
+  const attn::LayoutChoice even =
+      attn::chooseLayout({{"a", 1.0, 10, 2.1}, {"b", 1.0, 9, 2.0, true}, {"c", 1.0, 11, 2.01}});
+  CHECK(even.index == 2);
+  CHECK(even.why.find("of equal parts within 2%") != std::string::npos);
+  const attn::LayoutChoice uneven =
+      attn::chooseLayout({{"a", 1.0, 1, 2.1}, {"b", 1.0, 9, 2.01, true}, {"c", 1.0, 8, 2.0, true}});
+  CHECK(uneven.index == 2);
+  CHECK(uneven.why.find("of which none has equal parts") != std::string::npos);
+}
