@@ -143,6 +143,15 @@ std::vector<GroupForecast> forecastForms(const attn::GroupPlanRequest &request, 
   return Forecaster(request, call, /*withGradients=*/false).run();
 }
 
+GroupTime timeWithSpans(const attn::GroupPlanRequest &request, const TeamForm &form, const RingCall &call) {
+  attn::GroupPlanRequest ofForm = request;
+  ofForm.form = form.form, ofForm.headRanks = form.headRanks;
+  const Result<GroupPlan> plan = attn::makeGroupPlan(ofForm);
+  if (!plan)
+    return {{}, {}, plan.status().message()};
+  return groupTime(*plan, call, request.analysis, request.sizes, Spans::kept);
+}
+
 const GroupForecast *bestOf(const std::vector<GroupForecast> &forecasts) {
   const GroupForecast *best = nullptr;
   for (const GroupForecast &each : forecasts)

@@ -37,6 +37,9 @@ std::vector<GroupForecast> forecastForms(const attn::GroupPlanRequest &request, 
 /// The one that takes least, of equal ones the first; null where no time is known.
 const GroupForecast *bestOf(const std::vector<GroupForecast> &forecasts);
 
+/// Of one form, with what each rank does when; its plan is made again.
+GroupTime timeWithSpans(const attn::GroupPlanRequest &request, const TeamForm &form, const RingCall &call);
+
 struct FormChoice {
   TeamForm form = {}; ///< gather where no time is known, or bits depend on no placement
   std::optional<double> ms = {};

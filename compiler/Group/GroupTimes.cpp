@@ -21,9 +21,9 @@ class GroupClock {
 public:
   /// Of walks that begin so late. Their ranks are teams of so many.
   GroupClock(const GroupWalk &walk, const RingCall &call, WorkClock &work, int64_t headRanks,
-             const std::vector<double> &begin)
-      : walk(walk), call(call), work(work), headRanks(headRanks), ranks(walk.blocks.size()), queues(ranks),
-        times(ranks) {
+             const std::vector<double> &begin, Spans spans)
+      : walk(walk), call(call), work(work), headRanks(headRanks), spans(spans), ranks(walk.blocks.size()),
+        queues(ranks), times(ranks) {
     for (size_t rank = 0; rank < ranks; ++rank) {
       queues[rank].compute = queues[rank].link = queues[rank].aside = begin[rank];
       beforeParts.push_back(launchBeforeParts(walk, rank));
@@ -75,6 +75,17 @@ private:
     bool hasWaited = false;
     std::optional<double> partsLeave = {}; ///< if anything is computed behind them
   };
+
+  void keep(size_t rank, SpanQueue queue, SpanKind kind, double begin, double end) {
+    if (spans == Spans::kept)
+      addSpan(times[rank].spans, {queue, kind, begin, end});
+  }
+  /// The queue of kernels does this for so long.
+  void spend(size_t rank, SpanKind kind, double ms) {
+    double &now = queues[rank].compute;
+    keep(rank, SpanQueue::Kernels, kind, now, now + ms);
+    now += ms;
+  }
 
   void wait(size_t rank, bool isForWindows) {
     Queues &of = queues[rank];
@@ -131,10 +142,16 @@ private:
       if (traffic[rank].load.isSome()) {
         Queues &of = queues[rank];
         of.message = {begin[rank], begin[rank] + traffic[rank].load.ms(call.rates)};
-        of.compute = std::max(of.compute, ready[rank] - work.followMs()); // of which further launches have their share
+        const double packed = ready[rank] - work.followMs(); // of which further launches have their share
+        keep(rank, SpanQueue::Kernels, SpanKind::Memory,
+             std::max(of.compute, packed - traffic[rank].before - (traffic[rank].isPacked ? work.followMs() : 0)),
+             packed);
+        of.compute = std::max(of.compute, packed);
         times[rank].receivedBytes += traffic[rank].load.received();
         times[rank].fromBeyondBytes += traffic[rank].load.receivedFromBeyond();
         of.link = of.message.end + traffic[rank].behind + (traffic[rank].isUnpacked ? work.followMs() : 0);
+        keep(rank, SpanQueue::Links, SpanKind::Message, of.message.begin, of.message.end);
+        keep(rank, SpanQueue::Links, SpanKind::Memory, of.message.end, of.link);
         ++times[rank].messages;
       }
   }
@@ -178,8 +195,10 @@ private:
   void addAside(size_t rank, const RowRange &rows, const RowRange &columns) {
     Queues &of = queues[rank];
     const WorkClock::LaunchTime computes = work.timeOf(rows, columns);
-    of.aside = std::max(of.aside, of.compute) + computes.ms;
-    of.compute += computes.workMs;
+    const double begin = std::max(of.aside, of.compute);
+    of.aside = begin + computes.ms;
+    keep(rank, SpanQueue::Aside, SpanKind::Launch, begin, of.aside);
+    spend(rank, SpanKind::Launch, computes.workMs);
     times[rank].computeMs += computes.workMs;
     ++times[rank].launches;
   }
@@ -232,7 +251,7 @@ private:
   }
 
   void addMemory(size_t rank, double ms) {
-    queues[rank].compute += ms;
+    spend(rank, SpanKind::Memory, ms);
     times[rank].memoryMs += ms;
   }
 
@@ -257,7 +276,8 @@ private:
       const double further = of.launches++ && !isFilling ? furtherMs(computes) : 0;
       ++time.launches;
       time.launchMs += further, time.computeMs += computes.ms;
-      of.compute += further + computes.ms;
+      spend(rank, SpanKind::Further, further);
+      spend(rank, SpanKind::Launch, computes.ms);
       longestTile = std::max(longestTile, computes.tileMs);
       addMemory(rank, work.carryMs(rank, launch, number));
       if (&launch == beforeParts[rank]) {
@@ -267,7 +287,7 @@ private:
     }
     const double beside = hasMessageBeside ? Span{begin, of.compute}.sharedWith(of.message) : 0;
     const double delay = std::min(beside, longestTile);
-    of.compute += delay;
+    spend(rank, SpanKind::Beside, delay);
     time.besideMs += delay;
   }
 
@@ -275,6 +295,7 @@ private:
   const RingCall &call;
   WorkClock &work;
   const int64_t headRanks;
+  const Spans spans;
   const size_t ranks;
   std::vector<Queues> queues;
   std::vector<GroupRankTime> times;
@@ -312,8 +333,17 @@ static GroupRankTime timeOf(GroupRankTime walk, const HeadTimes &heads, double w
   return walk;
 }
 
+/// Likewise, of a walk that took so long.
+static GroupSpans spansOf(const GroupSpans &walk, double walkMs, const HeadTimes &heads) {
+  GroupSpans spans = heads.arrive.spans;
+  spans.insert(spans.end(), walk.begin(), walk.end());
+  for (const GroupSpan &span : heads.leave.spans)
+    spans.push_back({span.queue, span.kind, walkMs + span.begin, walkMs + span.end});
+  return spans;
+}
+
 GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
-                    const attn::ProblemSizes &sizes) {
+                    const attn::ProblemSizes &sizes, Spans spans) {
   const RingCall ofTeams = call.ofTeams(plan.headRanks);
   attn::ProblemSizes sizesOfTeams = sizes;
   sizesOfTeams.heads = ofTeams.heads;
@@ -321,7 +351,7 @@ GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::Pat
   WorkClock work(plan, walk, ofTeams, attn::PairCounter(analysis, sizesOfTeams));
   const std::vector<HeadTimes> heads = headTimes(plan, call);
   const std::vector<double> begins = beginsOf(plan, heads);
-  const std::vector<GroupRankTime> walks = GroupClock(walk, ofTeams, work, plan.headRanks, begins).run();
+  const std::vector<GroupRankTime> walks = GroupClock(walk, ofTeams, work, plan.headRanks, begins, spans).run();
   GroupTime time;
   if (!work.areKnown()) {
     time.whyNot = "kept pairs are unknown";
@@ -331,6 +361,8 @@ GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::Pat
     const size_t team = size_t(rank / plan.headRanks);
     time.ranks.push_back(plan.headRanks > 1 ? timeOf(walks[team], heads[size_t(rank)], begins[team], plan.rowsOf(rank))
                                             : walks[team]);
+    if (spans == Spans::kept && plan.headRanks > 1)
+      time.ranks.back().spans = spansOf(walks[team].spans, walks[team].ms, heads[size_t(rank)]);
   }
   time.ms = time.ranks[time.slowest()].ms;
   return time;

@@ -14,6 +14,7 @@
 // few rows costs that their tiles all begin at once, as it has no last tiles, and what a queue waits for that follows another one.
 #pragma once
 
+#include "compiler/Group/GroupSpans.h"
 #include "compiler/Group/HeadTimes.h"
 #include "dialect/Geometry/GroupBounds.h"
 #include "dialect/Geometry/PairCounter.h"
@@ -35,6 +36,7 @@ struct GroupRankTime {
          fromBeyondBytes = 0; ///< what travels to it, and as much of it as comes from beyond its host
   int64_t launches = 0, messages = 0;
   int64_t waitingRows = 0; ///< of blocks that begin with what travels
+  GroupSpans spans = {};   ///< none unless they were to be kept
 };
 
 struct GroupTime {
@@ -47,7 +49,7 @@ struct GroupTime {
 /// Times of forward calls, or of gradients whose bits depend on the layout. `sizes` are of the whole; their evaluations bound
 /// those of all launches together.
 GroupTime groupTime(const GroupPlan &plan, const RingCall &call, const attn::PatternAnalysis &analysis,
-                    const attn::ProblemSizes &sizes);
+                    const attn::ProblemSizes &sizes, Spans spans = Spans::left);
 
 /// No plan of such bounds, whose teams are of so many ranks, takes less; pairs that are unknown count as none.
 double leastMs(const attn::GroupBounds &bounds, const RingCall &call, const attn::PatternAnalysis &analysis,

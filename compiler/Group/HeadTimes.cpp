@@ -59,11 +59,19 @@ private:
     const std::vector<RowRange> &rows = layout[size_t(member)];
     const double own = double(rowCount(rows) * plan.headsOf(member, areKeys).count * bytes);
     const bool isDirect = !isHome && call.batch == 1 && rows.size() == 1;
-    if (call.rates.memoryGBps > 0)
-      time.memoryMs += 2 * (leaves + (isDirect ? 0 : arrives) + own) / (call.rates.memoryGBps * 1e6);
-    time.waitMs += load.ms(call.rates);
+    const double packed = memoryMs(leaves + own), placed = memoryMs(isDirect ? 0 : arrives);
+    const double sent = time.ms() + packed, there = sent + load.ms(call.rates);
+    addSpan(time.spans, {SpanQueue::Kernels, SpanKind::Memory, time.ms(), sent});
+    addSpan(time.spans, {SpanQueue::Links, SpanKind::Message, sent, there});
+    addSpan(time.spans, {SpanQueue::Kernels, SpanKind::Memory, there, there + placed});
+    time.memoryMs += packed + placed, time.waitMs += load.ms(call.rates);
     time.receivedBytes += load.received(), time.fromBeyondBytes += load.receivedFromBeyond();
     ++time.messages;
+  }
+
+  /// Of bytes that are read and written.
+  double memoryMs(double bytes) const {
+    return call.rates.memoryGBps > 0 ? 2 * bytes / (call.rates.memoryGBps * 1e6) : 0;
   }
 
   const GroupPlan &plan;

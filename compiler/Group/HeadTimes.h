@@ -3,6 +3,7 @@
 // to them are a message, keys and values another one.
 #pragma once
 
+#include "compiler/Group/GroupSpans.h"
 #include "compiler/Group/RingCall.h"
 #include "runtime/Core/GroupPlan.h"
 
@@ -12,6 +13,7 @@ struct HeadTime {
   double memoryMs = 0, waitMs = 0;
   double receivedBytes = 0, fromBeyondBytes = 0; ///< the host
   int64_t messages = 0;
+  GroupSpans spans = {}; ///< from its own begin
   double ms() const { return memoryMs + waitMs; }
 };
 

@@ -56,27 +56,41 @@ Json predictedJson(const views::RingPlan &ring) {
   return list;
 }
 
-Json groupRankJson(const GroupRankTime &rank) {
-  return {{"ms", rank.ms},
-          {"compute_ms", rank.computeMs},
-          {"memory_ms", rank.memoryMs},
-          {"launch_ms", rank.launchMs},
-          {"beside_ms", rank.besideMs},
-          {"first_wait_ms", rank.firstWaitMs},
-          {"wait_ms", rank.waitMs},
-          {"launches", rank.launches},
-          {"messages", rank.messages},
-          {"received_bytes", int64_t(rank.receivedBytes)},
-          {"beyond_bytes", int64_t(rank.fromBeyondBytes)},
-          {"waiting_rows", rank.waitingRows}};
+Json spansJson(const GroupSpans &spans) {
+  Json list = Json::array();
+  for (const GroupSpan &span : spans)
+    list.push_back({{"queue", kSpanQueues[size_t(span.queue)]},
+                    {"kind", kSpanKinds[size_t(span.kind)]},
+                    {"begin_ms", span.begin},
+                    {"end_ms", span.end}});
+  return list;
 }
 
-Json groupsJson(const views::RingPlan &ring) {
+Json groupRankJson(const GroupRankTime &rank, bool withSpans) {
+  Json json = {{"ms", rank.ms},
+               {"compute_ms", rank.computeMs},
+               {"memory_ms", rank.memoryMs},
+               {"launch_ms", rank.launchMs},
+               {"beside_ms", rank.besideMs},
+               {"first_wait_ms", rank.firstWaitMs},
+               {"wait_ms", rank.waitMs},
+               {"launches", rank.launches},
+               {"messages", rank.messages},
+               {"received_bytes", int64_t(rank.receivedBytes)},
+               {"beyond_bytes", int64_t(rank.fromBeyondBytes)},
+               {"waiting_rows", rank.waitingRows}};
+  if (withSpans)
+    json["spans"] = spansJson(rank.spans);
+  return json;
+}
+
+/// Spans of the plan that takes least, if asked.
+Json groupsJson(const views::RingPlan &ring, bool withSpans) {
   Json list = Json::array();
   for (const GroupForecast &group : ring.groups) {
     Json ranks = Json::array();
     for (const GroupRankTime &rank : group.time.ranks)
-      ranks.push_back(groupRankJson(rank));
+      ranks.push_back(groupRankJson(rank, withSpans && &group == ring.bestOfPlans()));
     list.push_back({{"form", group.form},
                     {"head_ranks", group.as.headRanks},
                     {"ms", group.time.ms ? Json(*group.time.ms) : Json()},
@@ -165,7 +179,7 @@ Json ringJson(const PatternFile &file, const views::RingRequest &request, const 
             {"launch_us", rates.launchUs},
             {"memory_gbps", rates.memoryGBps}}},
           {"predicted", predictedJson(ring)},
-          {"of_plans", groupsJson(ring)},
+          {"of_plans", groupsJson(ring, withAll)},
           {"why_no_plan", ring.whyNoPlan.empty() ? Json() : Json(ring.whyNoPlan)},
           {"best_of_plans", ring.bestOfPlans() ? Json(ring.bestOfPlans()->form) : Json()},
           {"best", ring.times.best ? Json(ring.times.schemes[*ring.times.best].name) : Json()},

@@ -69,6 +69,8 @@ Status write(const RingOptions &options, const PatternFile &file, const views::R
   if (!ring)
     return ring.status();
   views::addGroupTimes(file, shown, **ring);
+  if (!options.output.empty() || (options.json && options.allRanks))
+    views::addSpans(file, shown, **ring);
   if (!options.output.empty())
     HEDDLE_TRY(writeArtifact(options.output, views::ringSvg(file, shown, **ring)));
   if (options.json)
@@ -133,7 +135,8 @@ Action addRingPlan(CLI::App &command) {
   command.add_flag("--backward", options->backward, "Gradients: those of k and v go home in fp32");
   command.add_flag("--all-ranks", options->allRanks,
                    "Every rank and every step, not only the heaviest and the lightest ranks");
-  addValue(command, "-o,--output", options->output, "FILE.svg", "Write a picture of who asks whom, too, or - instead");
+  addValue(command, "-o,--output", options->output, "FILE.svg",
+           "Write a picture of who asks whom, and of what ranks do when, too, or - instead");
   addJsonOption(command, options->json);
   return [options] { return runPlan(*options); };
 }

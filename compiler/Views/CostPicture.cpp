@@ -1,4 +1,5 @@
 // One scale of blues and one of greys to browns, told apart by lightness and by the words beside them.
+#include "compiler/Views/Colours.h"
 #include "compiler/Views/CostPlan.h"
 #include "compiler/Views/CostTimeline.h"
 #include "compiler/Views/SvgText.h"
@@ -13,10 +14,10 @@ namespace {
 using namespace heddle::cost;
 
 constexpr double kContent = 720, kLine = 16, kBarHeight = 26, kLabel = 210, kTimelineHeight = 14, kTimelineLabel = 60;
-constexpr const char *kMemoryFills[kMemoryItems] = {"#08306b", "#2070b4", "#5ba3d0", "#a9cfe5",
-                                                    "#dbe9f6", "#bdbdbd", "#737373"};
-constexpr const char *kTimeFills[kTimeItems] = {"#08306b", "#2070b4", "#5ba3d0", "#a9cfe5", "#7f2704", "#a63603",
-                                                "#d94801", "#f16913", "#d9d9d9", "#fdae6b", "#fdd0a2", "#feedde"};
+constexpr const char *kMemoryFills[kMemoryItems] = {kBlues[4], kBlues[3], kBlues[2], kBlues[1],
+                                                    kBlues[0], kGreys[1], kGreys[2]};
+constexpr const char *kTimeFills[kTimeItems] = {kBlues[4],  kBlues[3],  kBlues[2], kBlues[1],  kBrowns[6], kBrowns[5],
+                                                kBrowns[4], kBrowns[3], kGreys[0], kBrowns[2], kBrowns[1], kBrowns[0]};
 
 std::string number(double value) {
   char text[32];
@@ -62,8 +63,8 @@ private:
     }
     const double limit = kMargin + kLabel + most * scale;
     text += "<line x1=\"" + svgNumber(limit) + "\" x2=\"" + svgNumber(limit) + "\" y1=\"" +
-            svgNumber(y - double(kMoments) * (kBarHeight + 4)) + "\" y2=\"" + svgNumber(y) +
-            "\" stroke=\"#a63603\" stroke-width=\"2\"/>\n";
+            svgNumber(y - double(kMoments) * (kBarHeight + 4)) + "\" y2=\"" + svgNumber(y) + "\" stroke=\"" +
+            kBrowns[5] + "\" stroke-width=\"2\"/>\n";
     y += 4;
     for (size_t item = 0; item < kMemoryItems; ++item)
       if (best.memory.atPeak()[item] > 0)
@@ -138,7 +139,7 @@ private:
 
   void pass(const PipelineSlot &slot, double y, double scale) {
     box({kMargin + kTimelineLabel + slot.begin * scale, y, (slot.end - slot.begin) * scale}, kTimelineHeight,
-        slot.isBackward ? (slot.part % 2 ? "#0b4a8a" : "#08306b") : (slot.part % 2 ? "#a9cfe5" : "#5ba3d0"),
+        slot.isBackward ? kBlues[slot.part % 2 ? 3 : 4] : kBlues[slot.part % 2 ? 1 : 2],
         std::string(slot.isBackward ? "backward" : "forward") + " of micro-batch " + grouped(slot.microBatch + 1) +
             (best.layout.virtualStages > 1 ? ", part " + grouped(slot.part + 1) : ""));
   }

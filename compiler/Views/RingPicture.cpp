@@ -1,8 +1,9 @@
-// A matrix of ranks: one hue from light to dark, so that lightness alone tells the classes apart. Places follow from the
-// text, as in PictureSvg.cpp.
+// A matrix of ranks: one hue from light to dark, so that lightness alone tells the classes apart; below it what ranks do when.
+// Places follow from the text, as in PictureSvg.cpp.
+#include "compiler/Views/Colours.h"
 #include "compiler/Views/ExplanationPrint.h"
 #include "compiler/Views/Picture.h"
-#include "compiler/Views/RingPlan.h"
+#include "compiler/Views/RingTimeline.h"
 #include "compiler/Views/SvgText.h"
 #include "runtime/Core/CountText.h"
 
@@ -18,9 +19,9 @@ struct Share {
   const char *fill, *words;
 };
 constexpr Share kShares[] = {
-    {0, "#ffffff", "nothing"},      {0.01, "#dbe9f6", "up to 1% of the keys"}, {0.1, "#a9cfe5", "up to 10%"},
-    {0.5, "#5ba3d0", "up to half"}, {0.999999, "#2070b4", "more than half"},   {1, "#08306b", "all keys"}};
-constexpr const char *kOwn = "#d8d8d8", *kTeam = "#c0392b";
+    {0, kWhite, "nothing"},         {0.01, kBlues[0], "up to 1% of the keys"}, {0.1, kBlues[1], "up to 10%"},
+    {0.5, kBlues[2], "up to half"}, {0.999999, kBlues[3], "more than half"},   {1, kBlues[4], "all keys"}};
+constexpr const char *kOwn = kGreys[0], *kTeam = kRed;
 
 class MatrixWriter : SvgPage {
 public:
@@ -37,6 +38,7 @@ public:
     y = matrix(y + 4);
     y = paragraph(y + 4, kTextSize, "queries of rank 0 to " + std::to_string(ranks - 1) + " \u2193");
     y = legend(y + 8);
+    y = drawTimeline(*this, y + 8, kContent, ring);
     return document(title, y + 12);
   }
 

@@ -27,6 +27,15 @@ std::function<void(double)> partOf(const RingRequest &request, size_t index, siz
   return [&request, index, count](double share) { request.progress((double(index) + share) / double(count)); };
 }
 
+GroupPlanRequest groupRequest(const PatternFile &file, const RingRequest &request, const RingPlan &ring) {
+  GroupPlanRequest group{file.analysis(), request.sizes, ring.layout};
+  group.kvHeads = request.call.kvHeads;
+  group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
+  group.hasSink = file.pattern().getSoftmax().hasSink();
+  group.differsByHead = whatDiffersByHead(file, request);
+  return group;
+}
+
 /// What the ring between teams takes, whose members exchange heads.
 Status addMixes(const PatternFile &file, const RingRequest &request, RingPlan &ring) {
   if (!whatDiffersByHead(file, request).empty())
@@ -160,12 +169,14 @@ void addGroupTimes(const PatternFile &file, const RingRequest &request, RingPlan
     ring.whyNoPlan = why.substr(0, why.find('\n')); // notes follow
     return;
   }
-  GroupPlanRequest group{file.analysis(), request.sizes, ring.layout};
-  group.kvHeads = request.call.kvHeads;
-  group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
-  group.hasSink = file.pattern().getSoftmax().hasSink();
-  group.differsByHead = whatDiffersByHead(file, request);
-  ring.groups = forecastForms(group, request.call);
+  ring.groups = forecastForms(groupRequest(file, request, ring), request.call);
+}
+
+void addSpans(const PatternFile &file, const RingRequest &request, RingPlan &ring) {
+  const GroupForecast *best = ring.bestOfPlans();
+  for (GroupForecast &group : ring.groups)
+    if (&group == best)
+      group.time = timeWithSpans(groupRequest(file, request, ring), group.as, request.call);
 }
 
 std::vector<size_t> heaviestFirst(const RingPlan &ring) {

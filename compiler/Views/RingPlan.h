@@ -60,12 +60,15 @@ Result<std::unique_ptr<RingPlan>> planRing(const PatternFile &file, const RingRe
 /// What plans of the same layout take, in each form; nothing where that is known already.
 void addGroupTimes(const PatternFile &file, const RingRequest &request, RingPlan &ring);
 
+/// What ranks do when, of the plan that takes least, if there is one.
+void addSpans(const PatternFile &file, const RingRequest &request, RingPlan &ring);
+
 /// Ranks from the most kept pairs to the fewest; by what they receive where pairs are unknown.
 std::vector<size_t> heaviestFirst(const RingPlan &ring);
 
 /// Every rank, and every step of each; or the totals and the heaviest and lightest ranks.
 std::string ringText(const PatternFile &file, const RingRequest &request, const RingPlan &ring, bool withAll);
-/// Who takes how much of whose keys, as SVG.
+/// Who takes how much of whose keys, and where addSpans() was asked what ranks do when, as SVG.
 std::string ringSvg(const PatternFile &file, const RingRequest &request, const RingPlan &ring);
 /// "1,048,576 tokens on 64 ranks, zigzag".
 std::string ringWords(const RingRequest &request, const RingPlan &ring);

@@ -189,7 +189,10 @@ TEST_CASE("who asks whom for keys, of few ranks and of more than there are cells
     request.ranks = ranks;
     auto ring = planRing(*file, request);
     REQUIRE(ring.isOk());
+    addGroupTimes(*file, request, **ring);
+    addSpans(*file, request, **ring);
     const std::string document = ringSvg(*file, request, **ring);
+    CHECK(document.find("What ranks do when") != std::string::npos);
     CHECK(textProblem(document) == "");
     CHECK(document.find("keys of rank 0 to " + std::to_string(ranks - 1)) != std::string::npos);
   }
