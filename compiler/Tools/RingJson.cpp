@@ -143,6 +143,8 @@ Json ranksJson(const views::RingRequest &request, const views::RingPlan &ring, b
                     {"compute_ms", pairs ? Json(time.computeMs) : Json()},
                     {"wait_ms", pairs ? Json(time.waitMs()) : Json()},
                     {"ms", pairs ? Json(time.ms) : Json()}});
+    if (const GroupForecast *best = ring.bestOfPlans())
+      list.back()["plan"] = groupRankJson(best->time.ranks[rank], /*withSpans=*/false);
     if (withSteps)
       list.back()["steps"] = stepsJson(request, ring, rank);
   }

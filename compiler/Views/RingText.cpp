@@ -3,6 +3,7 @@
 #include "compiler/Views/RingPlan.h"
 #include "runtime/Core/CountText.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace heddle::views {
@@ -42,18 +43,21 @@ public:
     predicted();
     ofPlans();
     const std::vector<size_t> order = heaviestFirst(ring);
-    text += "\n  rank      kept pairs     receives        sends    computes       waits        ring\n";
     const bool isShort = !withAll && order.size() > 2 * kShownRanks + 2;
-    for (size_t place = 0; place < order.size(); ++place) {
-      const size_t rank = isShort ? order[place] : place;
-      if (!isShort || place < kShownRanks || place + kShownRanks >= order.size())
-        rankLine(rank);
-      else if (place == kShownRanks)
-        text += "  ... " + counted(order.size() - 2 * kShownRanks, "rank") +
-                " between the heaviest and the lightest ones: --all-ranks or --json\n";
+    if (const GroupForecast *best = ring.bestOfPlans()) {
+      text += "\n  by the best plan, " + best->form +
+              "\n  rank      kept pairs     receives    computes       waits    launches    messages        ends\n";
+      forShown(order, isShort, [&](size_t rank) { planLine(rank, best->time.ranks[rank]); });
+      if (!withAll)
+        return text;
+    }
+    text += "\n  by formula, a ring without launches"
+            "\n  rank      kept pairs     receives        sends    computes       waits        ring\n";
+    forShown(order, isShort, [&](size_t rank) {
+      rankLine(rank);
       if (withAll)
         steps(rank);
-    }
+    });
     return text;
   }
 
@@ -110,7 +114,7 @@ private:
       line("kept pairs", grouped(pairs) + ", the heaviest rank has " + real("%.3f", *balance) + " of the mean");
     else
       line("kept pairs", "unknown: no closed form, or one that takes more evaluations than --limit");
-    line("travels",
+    line("a ring moves",
          bytesOf(sum) + " in all, " + bytesOf(most) + " to the rank that receives most" +
              (inexact ? "; at most, as " + counted(inexact, "exchange") + " may hold keys that no row keeps" : ""));
     line("exchanges", grouped(empty) + " of " + grouped(steps) + " never happen: no row keeps a key there");
@@ -157,7 +161,14 @@ private:
                    receivedWords(group.time));
     }
     if (const GroupForecast *best = ring.bestOfPlans())
-      line("best plan", best->form);
+      line("best plan", best->form + ": " + travelWords(best->time));
+  }
+
+  static std::string travelWords(const GroupTime &time) {
+    double sum = 0, most = 0;
+    for (const GroupRankTime &rank : time.ranks)
+      sum += rank.receivedBytes, most = std::max(most, rank.receivedBytes);
+    return bytesText(sum) + " travel in all, " + bytesText(most) + " to the rank that receives most";
   }
 
   std::string receivedWords(const GroupTime &time) const {
@@ -196,11 +207,32 @@ private:
            " of all ranks wait for a link";
   }
 
+  /// All ranks, or the heaviest and the lightest ones.
+  template <class Use> void forShown(const std::vector<size_t> &order, bool isShort, const Use &use) {
+    for (size_t place = 0; place < order.size(); ++place) {
+      if (!isShort || place < kShownRanks || place + kShownRanks >= order.size())
+        use(isShort ? order[place] : place);
+      else if (place == kShownRanks)
+        text += "  ... " + counted(order.size() - 2 * kShownRanks, "rank") +
+                " between the heaviest and the lightest ones: --all-ranks or --json\n";
+    }
+  }
+
+  std::string rankWords(size_t rank) const {
+    const std::optional<WideInt> pairs = ring.plan->pairsOf(rank);
+    return cell(std::to_string(rank), 6) + cell(pairs ? grouped(*pairs) : "unknown", 16);
+  }
+
+  void planLine(size_t rank, const GroupRankTime &time) {
+    text += rankWords(rank) + cell(bytesText(time.receivedBytes), 13) + cell(milliseconds(time.computeMs), 12) +
+            cell(milliseconds(time.waitMs), 12) + cell(grouped(time.launches), 12) + cell(grouped(time.messages), 12) +
+            cell(milliseconds(time.ms), 12) + "\n";
+  }
+
   void rankLine(size_t rank) {
     const RankTime &time = ring.times.ranks[rank];
     const std::optional<WideInt> pairs = ring.plan->pairsOf(rank);
-    text += cell(std::to_string(rank), 6) + cell(pairs ? grouped(*pairs) : "unknown", 16) +
-            cell(bytesOf(time.receives), 13) + cell(bytesOf(time.sends), 13) +
+    text += rankWords(rank) + cell(bytesOf(time.receives), 13) + cell(bytesOf(time.sends), 13) +
             cell(pairs ? milliseconds(time.computeMs) : "-", 12) + cell(pairs ? milliseconds(time.waitMs()) : "-", 12) +
             cell(pairs ? milliseconds(time.ms) : "-", 12) + "\n";
   }
