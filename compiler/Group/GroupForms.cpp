@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace heddle {
@@ -203,7 +204,22 @@ FormChoice chooseForm(const attn::GroupPlanRequest &request, const RingCall &cal
     return {};
   const std::vector<GroupForecast> forecasts = Forecaster(request, call, withGradients).run();
   const GroupForecast *best = bestOf(forecasts);
-  return best ? FormChoice{best->as, best->time.ms} : FormChoice{};
+  return best ? FormChoice{best->as, best->time.ms, best->time.bytes()} : FormChoice{};
+}
+
+FormChoice timedForm(const attn::GroupPlanRequest &request, const TeamForm &form, const RingCall &call,
+                     bool withGradients) {
+  attn::GroupPlanRequest ofForm = request;
+  ofForm.form = form.form, ofForm.headRanks = form.headRanks;
+  const GroupTime time = timeOf(ofForm, passesOf(call, withGradients));
+  return {form, time.ms, time.bytes()};
+}
+
+attn::LayoutFigures figuresOf(const std::string &name, const attn::ShardLayout &layout, const FormChoice &choice) {
+  attn::LayoutFigures figures{name, std::nullopt, attn::WideInt(choice.bytes), choice.ms};
+  for (size_t rank = 1; rank < layout.ranks.size(); ++rank)
+    figures.isUneven |= std::abs(layout.rowsOf(rank) - layout.rowsOf(0)) > 1;
+  return figures;
 }
 
 } // namespace heddle

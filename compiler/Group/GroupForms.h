@@ -4,6 +4,7 @@
 
 #include "compiler/Group/GroupTimes.h"
 #include "dialect/Geometry/GroupPlanner.h"
+#include "dialect/Geometry/ShardPlan.h"
 
 namespace heddle {
 
@@ -43,9 +44,16 @@ GroupTime timeWithSpans(const attn::GroupPlanRequest &request, const TeamForm &f
 struct FormChoice {
   TeamForm form = {}; ///< gather where no time is known, or bits depend on no placement
   std::optional<double> ms = {};
+  double bytes = 0; ///< that travel in all, of calls forward; 0 where no time is known
 };
 
 /// Of calls of `call`, whose kind is forward; `withGradients`: of both passes together.
 FormChoice chooseForm(const attn::GroupPlanRequest &request, const RingCall &call, bool withGradients);
+/// Likewise, of a form that is given.
+FormChoice timedForm(const attn::GroupPlanRequest &request, const TeamForm &form, const RingCall &call,
+                     bool withGradients);
+
+/// Of a layout whose plans are of this choice, for attn::chooseLayout.
+attn::LayoutFigures figuresOf(const std::string &name, const attn::ShardLayout &layout, const FormChoice &choice);
 
 } // namespace heddle

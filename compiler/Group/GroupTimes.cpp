@@ -310,6 +310,13 @@ size_t GroupTime::slowest() const {
                 ranks.begin());
 }
 
+double GroupTime::bytes() const {
+  double sum = 0;
+  for (const GroupRankTime &rank : ranks)
+    sum += rank.receivedBytes;
+  return sum;
+}
+
 /// When the walk of each team may begin.
 static std::vector<double> beginsOf(const GroupPlan &plan, const std::vector<HeadTimes> &heads) {
   std::vector<double> begins(size_t(plan.teams()), 0);

@@ -44,6 +44,7 @@ struct GroupTime {
   std::vector<GroupRankTime> ranks = {}; ///< none where the time is none
   std::string whyNot = {};
   size_t slowest() const; ///< of ranks
+  double bytes() const;   ///< that travel in all
 };
 
 /// Times of forward calls, or of gradients whose bits depend on the layout. `sizes` are of the whole; their evaluations bound

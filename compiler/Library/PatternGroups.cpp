@@ -5,6 +5,7 @@
 #include "dialect/IR/PatternOperands.h"
 
 #include <charconv>
+#include <functional>
 #include <set>
 
 namespace heddle {
@@ -81,6 +82,43 @@ Result<RingCall> callOf(const heddle_group_options &options) {
   return call;
 }
 
+Result<FormChoice> formOf(const heddle_group_options &options, const attn::GroupPlanRequest &request) {
+  const std::string name = options.form ? options.form : "auto";
+  if (const std::optional<TeamForm> form = parseTeamForm(name, options.ranks))
+    return FormChoice{*form, {}};
+  if (name != "auto")
+    return Status::invalidArgument(std::string("form: expected ") + kTeamForms + ", got " + name);
+  HEDDLE_ASSIGN(const RingCall call, callOf(options));
+  return chooseForm(request, call, (options.flags & HEDDLE_GROUP_GRADIENTS) != 0);
+}
+
+/// As formOf(), with the time of a form that is given.
+Result<FormChoice> timedFormOf(const heddle_group_options &options, const attn::GroupPlanRequest &request) {
+  HEDDLE_ASSIGN(const FormChoice choice, formOf(options, request));
+  if (choice.ms)
+    return choice;
+  HEDDLE_ASSIGN(const RingCall call, callOf(options));
+  return timedForm(request, choice.form, call, (options.flags & HEDDLE_GROUP_GRADIENTS) != 0);
+}
+
+/// Of all that have a name, by the same rule as `heddle ring plan`.
+Result<attn::ShardLayout> bestLayout(const heddle_group_options &options, const attn::LayoutRequest &request,
+                                     const std::function<attn::GroupPlanRequest(const attn::ShardLayout &)> &planOf) {
+  std::vector<attn::ShardLayout> layouts;
+  std::vector<attn::LayoutFigures> figures;
+  for (const std::string &name : attn::layoutNames()) {
+    Result<attn::ShardLayout> layout = attn::namedLayout(name, request);
+    if (!layout && layouts.empty()) // too few rows for contiguous parts
+      return layout.status();
+    if (!layout)
+      continue;
+    HEDDLE_ASSIGN(const FormChoice choice, timedFormOf(options, planOf(*layout)));
+    figures.push_back(figuresOf(name, *layout, choice));
+    layouts.push_back(layout.take());
+  }
+  return layouts[attn::chooseLayout(figures).index];
+}
+
 } // namespace
 
 /// The request refers to what lives as long as `use` runs.
@@ -97,29 +135,27 @@ Status CompiledPattern::withGroup(const heddle_group_options &options, const Use
   sizes.parameters = words;
   sizes.tensors = integersOf(options.operands, options.operand_count, call);
   std::lock_guard<std::mutex> lock(mutex);
-  HEDDLE_ASSIGN(const attn::ShardLayout layout, layoutOf(options, {file->analysis(), sizes, options.ranks}));
-  attn::GroupPlanRequest request{file->analysis(), sizes, layout};
-  request.kvHeads = options.kv_heads, request.digest = ofParts->info().digest, request.wholes = ofParts->wholes();
-  for (unsigned argument : attn::maskTensorsOf(file->pattern()))
-    request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
-  request.differsByHead = whatDependsOnHeads(file->pattern(), {file->analysis(), sizes});
-  request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
-  request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
-  request.areGradientsWanted = (options.flags & HEDDLE_GROUP_GRADIENTS) != 0;
-  request.hasSink = file->pattern().getSoftmax().hasSink();
-  request.farthestGap = options.farthest_gap ? options.farthest_gap : request.farthestGap;
-  request.columnStep = options.column_step ? options.column_step : 256;
+  const attn::LayoutRequest ofLayout{file->analysis(), sizes, options.ranks};
+  const std::string differsByHead = whatDependsOnHeads(file->pattern(), {file->analysis(), sizes});
+  auto planOf = [&](const attn::ShardLayout &layout) {
+    attn::GroupPlanRequest request{file->analysis(), sizes, layout};
+    request.kvHeads = options.kv_heads, request.digest = ofParts->info().digest, request.wholes = ofParts->wholes();
+    for (unsigned argument : attn::maskTensorsOf(file->pattern()))
+      request.batches |= attn::hasExtent(file->pattern(), argument, attn::Extent::Batch);
+    request.differsByHead = differsByHead;
+    request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
+    request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
+    request.areGradientsWanted = (options.flags & HEDDLE_GROUP_GRADIENTS) != 0;
+    request.hasSink = file->pattern().getSoftmax().hasSink();
+    request.farthestGap = options.farthest_gap ? options.farthest_gap : request.farthestGap;
+    request.columnStep = options.column_step ? options.column_step : 256;
+    return request;
+  };
+  const bool isChosen = options.layout && std::string(options.layout) == "auto";
+  HEDDLE_ASSIGN(const attn::ShardLayout layout,
+                isChosen ? bestLayout(options, ofLayout, planOf) : layoutOf(options, ofLayout));
+  attn::GroupPlanRequest request = planOf(layout);
   return use(request);
-}
-
-static Result<FormChoice> formOf(const heddle_group_options &options, const attn::GroupPlanRequest &request) {
-  const std::string name = options.form ? options.form : "auto";
-  if (const std::optional<TeamForm> form = parseTeamForm(name, options.ranks))
-    return FormChoice{*form, {}};
-  if (name != "auto")
-    return Status::invalidArgument(std::string("form: expected ") + kTeamForms + ", got " + name);
-  HEDDLE_ASSIGN(const RingCall call, callOf(options));
-  return chooseForm(request, call, (options.flags & HEDDLE_GROUP_GRADIENTS) != 0);
 }
 
 Result<FormChoice> CompiledPattern::groupForm(const heddle_group_options &options) {

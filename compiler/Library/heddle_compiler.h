@@ -95,7 +95,9 @@ typedef struct heddle_group_options {
   int32_t ranks;
   int64_t seqlen, heads, kv_heads; /* of the whole; as many queries as keys, which lie alike */
   /* null or "contiguous"; "balanced": contiguous, cut where rows keep as many pairs; "zigzag": chunks r and
-   * 2 * ranks - 1 - r; "striped": stripes of 128 rows or more, in turn, "striped:16": of 16; or the ranges of every rank, "0:64,192:256;64:192": ranks by semicolons, BEGIN:END by commas */
+   * 2 * ranks - 1 - r; "striped": stripes of 128 rows or more, in turn, "striped:16": of 16; or the ranges of every rank, "0:64,192:256;64:192": ranks by semicolons, BEGIN:END by commas.
+   * "auto": of these with a name the one that sends least of those whose plans of `form` are predicted to be over first, within
+   * 2%, and of unequal parts only where none of equal ones is among these */
   const char *layout;
   /* null or "auto": the form whose calls are predicted to be over first (docs/distributed.md), "gather" where nothing is
    * known; "gather": keys that a rank asks for come at once, before the rows that need them; "ring": one peer a step,

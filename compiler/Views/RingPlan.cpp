@@ -96,9 +96,7 @@ void addPlans(const PatternFile &file, const RingRequest &request, std::vector<s
     if (!best)
       continue;
     LayoutTimes &times = ring.figures.front();
-    times.form = best->form, times.planMs = best->time.ms;
-    for (const GroupRankTime &rank : best->time.ranks)
-      times.planBytes += rank.receivedBytes;
+    times.form = best->form, times.planMs = best->time.ms, times.planBytes = best->time.bytes();
   }
 }
 

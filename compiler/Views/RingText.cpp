@@ -165,10 +165,10 @@ private:
   }
 
   static std::string travelWords(const GroupTime &time) {
-    double sum = 0, most = 0;
+    double most = 0;
     for (const GroupRankTime &rank : time.ranks)
-      sum += rank.receivedBytes, most = std::max(most, rank.receivedBytes);
-    return bytesText(sum) + " travel in all, " + bytesText(most) + " to the rank that receives most";
+      most = std::max(most, rank.receivedBytes);
+    return bytesText(time.bytes()) + " travel in all, " + bytesText(most) + " to the rank that receives most";
   }
 
   std::string receivedWords(const GroupTime &time) const {

@@ -138,6 +138,19 @@ def test_messages_that_nobody_carries():
         Strike(5, {}).group(2)
 
 
+def test_a_layout_is_chosen_by_the_plans_that_run():
+    sizes = dict(seqlen=65536, heads=64, kv_heads=8, ranks=4, calls=distributed.Calls(gradients=False))
+    made = {name: distributed.plan("sliding_window", left=4096, layout=name, **sizes) for name in ("contiguous", "zigzag", "balanced", "auto")}
+    assert made["auto"].layout == made["balanced"].layout and made["auto"].form == made["balanced"].form
+    assert made["auto"].milliseconds == made["balanced"].milliseconds < made["contiguous"].milliseconds / 1.02
+    assert distributed.plan("causal", layout="auto", **sizes).layout == distributed.plan("causal", layout="zigzag", **sizes).layout
+    alone = distributed.plan("causal", layout="auto", form="ring", **sizes)
+    assert alone.form == "ring" and alone.layout != [[(0, 16384)], [(16384, 32768)], [(32768, 49152)], [(49152, 65536)]]
+    assert distributed.plan("causal", layout="auto", placement_free=True, **sizes).form == "gather"
+    with pytest.raises(heddle.InvalidArgumentError, match="without rows"):
+        distributed.plan("causal", seqlen=3, heads=4, ranks=4, layout="auto")
+
+
 def test_a_plan_says_what_travels():
     plan = distributed.plan("sliding_window", left=9, seqlen=100, heads=4, kv_heads=2, ranks=4, form="gather")
     assert plan.layout == [[(0, 25)], [(25, 50)], [(50, 75)], [(75, 100)]]

@@ -92,7 +92,8 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     """Plans calls of a pattern over ranks; queries and keys lie alike.
 
     layout          "contiguous", "balanced" (contiguous, cut where rows keep as many pairs: even for windows), "zigzag" (chunks r and
-                    2 ranks - 1 - r: even for causal), "striped:ROWS", or ranges "0:64,192:256;64:192"
+                    2 ranks - 1 - r: even for causal), "striped:ROWS", or ranges "0:64,192:256;64:192"; "auto": the one of a name whose
+                    calls are predicted to be over first (`calls`), of those within 2% the one that sends least
     form            "auto": the one whose calls are predicted to be over first (`calls`). "gather": keys that a rank asks for come at once, before the rows that need them. "ring": one peer a step, in the memory
                     of two steps. "ulysses": every rank computes all rows of some heads, where ranks divide them and they are alike.
                     "ulysses4+gather", "ulysses4+ring": teams of 4 consecutive ranks do so, and share the sequence among teams as the other word says
@@ -113,6 +114,9 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     options.link_gbps, options.link_us = calls.links or (0, 0)
     options.host_ranks, (options.host_link_gbps, options.host_link_us) = calls.host or 0, calls.host_links or (0, 0)
     options.operands, options.operand_count = operands, len(operands)
+    if layout == "auto":  # what follows is of the layout that is chosen
+        made = Plan(pattern, dict(arguments), loaded.opened("heddle_group_plan_make", pattern.handle, C.byref(options)), form, None, bool(placement_free))
+        options.layout = ";".join(",".join(f"{first}:{last}" for first, last in ranges) for ranges in made.layout).encode()
     chosen, milliseconds = C.c_char_p(), C.c_double()
     loaded.call("heddle_group_choose_form", pattern.handle, C.byref(options), C.byref(chosen), C.byref(milliseconds))
     options.form = chosen.value
