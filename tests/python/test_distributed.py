@@ -1,7 +1,9 @@
 """heddle.distributed: calls over ranks that are threads, against one call; plans; what is refused; whose messages others carry."""
 import ctypes
 import queue
+import re
 import threading
+import time
 
 import pytest
 
@@ -250,7 +252,46 @@ def test_refusals():
         distributed.plan("causal", seqlen=64, heads=4, ranks=2, layout="round")
     with pytest.raises(heddle.UnsupportedError, match="draft tokens"):
         distributed.plan("tree_decode", seqlen=64, heads=4, ranks=2, ancestors=torch.zeros(4, dtype=torch.int64))
-    plan, (group, _) = distributed.plan("causal", seqlen=64, heads=4, ranks=2), distributed.Group.local(2)
-    q = torch.randn(1, 31, 4, 16)
-    with pytest.raises(heddle.InvalidArgumentError, match="32 rows on rank 0"):
-        distributed.attention(q, q, q, plan, group)
+
+
+def of_threads(groups, function):
+    """What function(group) gives, or raises, on each rank."""
+    results = [None] * len(groups)
+
+    def run(group):
+        try:
+            results[group.rank] = function(group)
+        except Exception as error:
+            results[group.rank] = error
+
+    threads = [threading.Thread(target=run, args=(group,)) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+REFUSED = {
+    "rows": (lambda q: q[:, 1:], "q: expected 4 dimensions, and 32 rows on rank 1, got .1, 31, 4, 16", "q: rows: expected 32 by the plan of rank 1, got 31"),
+    "dimensions": (lambda q: q[0], "q: expected 4 dimensions", "q: rows: expected 32"),
+    "type": (lambda q: q.double(), "fp64|float64", "q: rows: expected 32"),
+    "place": (lambda q: q.to("meta"), "meta", "q: rows: expected 32"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_rank_that_is_refused_tells_the_others_and_the_group_goes_on(what):
+    change, own, told = REFUSED[what]
+    plan, groups, q = distributed.plan("causal", seqlen=64, heads=4, ranks=2), distributed.Group.local(2, limit=20), torch.randn(1, 32, 4, 16)
+
+    def call(group):
+        first = change(q) if group.rank == 1 else q
+        return distributed.attention(first, q, q, plan, group)
+
+    began = time.monotonic()
+    other, refused = of_threads(groups, call)
+    assert time.monotonic() - began < 100
+    assert isinstance(refused, heddle.Error) and re.search(own, str(refused)), refused
+    assert isinstance(other, heddle.UnavailableError) and re.search("rank 1 takes no part.*" + told, str(other)), other
+    assert all(each.shape == q.shape for each in of_threads(groups, lambda group: distributed.attention(q, q, q, plan, group)))

@@ -81,16 +81,26 @@ class Share:
         for name in self._arrays:
             setattr(self.args, name, arrays[name].data_ptr())
         if self._found is None:
-            _library.library().call("heddle_group_run", self.group.handle, self.plan.handle, self.plan.part.handle, self.kind, self.reference,
-                                    _engine.threads())
+            _run(self.plan, self.group, self.kind, self.reference)
             return
-        stream = _torch.current_stream(self.group.device)
-        kernels = [found.current(stream) for found in self._found]
+        try:
+            workspace = self._ready()
+        except Exception as error:
+            if self._kernels is None:
+                refuse(self.plan, self.group, self._views)
+            else:  # the others have met
+                self.group.abort(str(error))
+            raise
+        self.args.workspace = workspace.data_ptr()
+        self._library.call("heddle_group_launch", *self._where, self._stream, self.reference)  # ranks may meet in it: without the interpreter's lock
+
+    def _ready(self):
+        """The workspace of a launch by the kernels that are current."""
+        self._stream = _torch.current_stream(self.group.device)
+        kernels = [found.current(self._stream) for found in self._found]
         if kernels != self._kernels:
             self._use(kernels)
-        workspace = self._workspaces.new()
-        self.args.workspace = workspace.data_ptr()
-        self._library.call("heddle_group_launch", *self._where, stream, self.reference)  # ranks may meet in it: without the interpreter's lock
+        return self._workspaces.new()
 
     def _use(self, kernels):
         self._library = loaded = _engine.engine().library
@@ -106,6 +116,27 @@ class Share:
         self._workspaces = _torch.Results((needed.value,), torch.uint8, self.device)
 
 
+def _run(the_plan, group, kind, reference):
+    _library.library().call("heddle_group_run", group.handle, the_plan.handle, the_plan.part.handle, kind, reference, _engine.threads())
+
+
+def refuse(the_plan, group, tensors):
+    """Collective, in the place of a call whose tensors are refused here: the library refuses their rows, or none, and the other ranks, which
+    meet before the first call of its like, are told."""
+    wrong = [each.shape[1] for each in tensors.values() if len(each.shape) == 4 and each.shape[1] != the_plan.rows(group.rank)]
+    args = S.sized(S.AttentionArgs)
+    for name in ("q", "k", "v", "out"):
+        tensor = getattr(args, name)
+        tensor.dtype, tensor.size[:] = _elements.numbers()["fp32"], (1, wrong[0] if wrong else 0, 1, 8)
+    try:
+        if group.device is None:
+            _run(the_plan, group, b"forward", C.byref(args))
+        else:
+            _library.library().call("heddle_group_launch", group.handle, the_plan.handle, None, 0, b"forward", _torch.current_stream(group.device), C.byref(args))
+    except Error:
+        pass  # the caller has the reason
+
+
 def run(the_plan, group, kind, tensors, arrays, scale, arguments):
     """A rank's share of a call: `tensors` and `arrays` by their names in heddle_attention_args, `arguments` of the pattern that are not the plan's."""
     key = None
@@ -114,7 +145,11 @@ def run(the_plan, group, kind, tensors, arrays, scale, arguments):
         key = the_plan, kind, scale, tuple(arrays), shapes
     share = group.shares.get(key)
     if share is None:
-        share = Share(the_plan, group, kind, tensors, arrays, scale, arguments)
+        try:
+            share = Share(the_plan, group, kind, tensors, arrays, scale, arguments)
+        except Exception:
+            refuse(the_plan, group, tensors)
+            raise
         if key is not None:
             if len(group.shares) >= _MOST_SHARES:
                 group.shares.clear()

@@ -210,6 +210,16 @@ class _Attention(torch.autograd.Function):
         return (*(each.to(x.dtype) for each, x in zip(gradients, (q, k, v))), None, None, None, None)
 
 
+def _check(q, k, v, the_plan, group, arguments):
+    for name, tensor in dict(q=q, k=k, v=v).items():
+        if tensor.dim() != 4 or tensor.shape[1] != the_plan.rows(group.rank):
+            raise InvalidArgumentError(f"{name}: expected 4 dimensions, and {the_plan.rows(group.rank)} rows on rank {group.rank}, got {list(tensor.shape)}")
+        if _torch._spelled(tensor.dtype) not in _elements.numbers():
+            raise InvalidArgumentError(f"{name}: dtype: expected {_elements.listed()}, got {_torch._spelled(tensor.dtype)}")
+    if any(isinstance(each, torch.Tensor) and each.requires_grad for each in {**the_plan.arguments, **arguments}.values()):
+        raise UnsupportedError("calls over a group have no gradients of a pattern's tensors: give them detached")
+
+
 def attention(q, k, v, the_plan: Plan, group: Group, *, scale: Optional[float] = None, return_lse: bool = False, **arguments: Any):
     """One rank's share of attention over a group, as heddle.attention of the whole. Collective: every rank calls it, in the same order.
 
@@ -217,11 +227,11 @@ def attention(q, k, v, the_plan: Plan, group: Group, *, scale: Optional[float] =
     memory of a group of threads. Returns out, or (out, lse), of these rows; gradients of q, k and v are those of the whole call.
     `arguments`: tensors of the pattern that differ from the plan's, of the same meaning. UnavailableError names a rank that is lost.
     """
-    for name, tensor in dict(q=q, k=k, v=v).items():
-        if tensor.dim() != 4 or tensor.shape[1] != the_plan.rows(group.rank):
-            raise InvalidArgumentError(f"{name}: expected 4 dimensions, and {the_plan.rows(group.rank)} rows on rank {group.rank}, got {list(tensor.shape)}")
-    if any(isinstance(each, torch.Tensor) and each.requires_grad for each in {**the_plan.arguments, **arguments}.values()):
-        raise UnsupportedError("calls over a group have no gradients of a pattern's tensors: give them detached")
+    try:
+        _check(q, k, v, the_plan, group, arguments)
+    except Exception:
+        _shares.refuse(the_plan, group, dict(q=q, k=k, v=v))
+        raise
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         out, lse = _Attention.apply(q, k, v, the_plan, group, scale, arguments)
     else:
