@@ -12,7 +12,7 @@ _EXCHANGE = C.CFUNCTYPE(C.c_int32, C.c_void_p, C.POINTER(S.Message), C.c_int32, 
 
 
 class Carrier:
-    """What heddle_group_open_carried takes; lives as long as the group."""
+    """What heddle_group_open_carried takes; lives as long as the group. `process_group()` gives the one of torch.distributed (None: the default)."""
 
     def __init__(self, process_group, seconds):
         self._group, self._limit = process_group, timedelta(seconds=seconds)
@@ -21,10 +21,11 @@ class Carrier:
         self.address = C.cast(self._function, C.c_void_p)
 
     def _start(self, function, counts, message):
-        peer = message.peer if self._group is None else distributed.get_global_rank(self._group, message.peer)
+        group = self._group()
+        peer = message.peer if group is None else distributed.get_global_rank(group, message.peer)
         counts[peer] += 1
         memory = torch.frombuffer((C.c_char * message.bytes).from_address(message.data), dtype=torch.uint8)
-        return message.peer, function(memory, peer, self._group, tag=counts[peer] & 0x7fffffff)
+        return message.peer, function(memory, peer, group, tag=counts[peer] & 0x7fffffff)
 
     def _exchange(self, _, sends, send_count, receives, receive_count, why, why_bytes):
         peer = None

@@ -48,8 +48,8 @@ class Share:
         self.plan, self.group, self.kind, self.device = the_plan, group, kind.encode(), tensors["q"].device
         self.args = S.sized(S.AttentionArgs, scale=0 if scale is None else scale)
         self.reference = C.byref(self.args)
-        self._views = {name: _torch.view(tensor, name) for name, tensor in tensors.items()}
-        for name, view in self._views.items():
+        self.views = {name: _torch.view(tensor, name) for name, tensor in tensors.items()}
+        for name, view in self.views.items():
             _call._describe(getattr(self.args, name), view)
             _call.check_place(name, view, group.device)
         self._places = [getattr(self.args, name) for name in tensors]
@@ -66,7 +66,7 @@ class Share:
         self.args.operands, self.args.operand_count = self._operands, len(self._operands)
 
     def _question(self, kind):
-        q, v, of = self._views["q"], self._views["v"], self.plan
+        q, v, of = self.views["q"], self.views["v"], self.plan
         batch, _, heads, head_dim = q.shape
         sizes = dict(batch=batch, heads=heads // of.head_ranks, kv_heads=max(1, of.kv_heads // of.head_ranks),
                      seqlen_q=of.longest_range(self.group.rank), seqlen_k=of.seqlen, q_origin=0, k_origin=0)
@@ -87,7 +87,7 @@ class Share:
             workspace = self._ready()
         except Exception as error:
             if self._kernels is None:
-                refuse(self.plan, self.group, self._views)
+                refuse(self.plan, self.group, self.views, error)
             else:  # the others have met
                 self.group.abort(str(error))
             raise
@@ -120,9 +120,13 @@ def _run(the_plan, group, kind, reference):
     _library.library().call("heddle_group_run", group.handle, the_plan.handle, the_plan.part.handle, kind, reference, _engine.threads())
 
 
-def refuse(the_plan, group, tensors):
-    """Collective, in the place of a call whose tensors are refused here: the library refuses their rows, or none, and the other ranks, which
-    meet before the first call of its like, are told."""
+def refuse(the_plan, group, tensors, why):
+    """In the place of a call whose tensors are refused here. Where ranks meet before it, as it is the first of its like, the library refuses these
+    rows, or none, and tells all others; else the rank leaves."""
+    batch = tensors["q"].shape[:1]
+    if any(share.plan is the_plan and share.views["q"].shape[:1] == batch for share in group.shares.values()):
+        group.abort(str(why))
+        return
     wrong = [each.shape[1] for each in tensors.values() if len(each.shape) == 4 and each.shape[1] != the_plan.rows(group.rank)]
     args = S.sized(S.AttentionArgs)
     for name in ("q", "k", "v", "out"):
@@ -147,8 +151,8 @@ def run(the_plan, group, kind, tensors, arrays, scale, arguments):
     if share is None:
         try:
             share = Share(the_plan, group, kind, tensors, arrays, scale, arguments)
-        except Exception:
-            refuse(the_plan, group, tensors)
+        except Exception as error:
+            refuse(the_plan, group, tensors, error)
             raise
         if key is not None:
             if len(group.shares) >= _MOST_SHARES:

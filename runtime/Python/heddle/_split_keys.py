@@ -1,42 +1,12 @@
 """Keys that lie on the ranks of a group, and queries that every rank has: each rank computes its part in fp32, parts are exchanged at once and
 merged by every rank in the order of ranks."""
 import re
-import threading
 import zlib
 
 import torch
 
 from . import calls, patterns
-from .errors import InvalidArgumentError, UnavailableError, UnsupportedError
-
-
-class Meeting:
-    """Tensors of ranks that are threads."""
-
-    def __init__(self, ranks, seconds):
-        self._given, self._barrier = [None] * ranks, threading.Barrier(ranks, timeout=seconds)
-
-    def gather(self, rank, tensor):
-        self._given[rank] = tensor
-        try:
-            self._barrier.wait()
-            everything = torch.stack(self._given)
-            self._barrier.wait()
-        except threading.BrokenBarrierError:
-            raise UnavailableError(f"keys of a group: rank {rank} waits for ranks that did not come") from None
-        return everything
-
-
-class Members:
-    """Tensors of the ranks of a group of torch.distributed."""
-
-    def __init__(self, process_group, ranks):
-        self._group, self._ranks = process_group, ranks
-
-    def gather(self, rank, tensor):
-        everything = tensor.new_empty(self._ranks, *tensor.shape)
-        torch.distributed.all_gather(list(everything.unbind()), tensor, self._group)
-        return everything
+from .errors import InvalidArgumentError, UnsupportedError
 
 
 def checked_ranges(ranges, group, rows):

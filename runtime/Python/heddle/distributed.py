@@ -1,25 +1,24 @@
 """Sequences longer than one GPU: one call over the ranks of a group, each with some of the rows.
 
-    plan = heddle.distributed.plan("causal", seqlen=1 << 20, heads=64, kv_heads=8, ranks=world, layout="zigzag")
-    group = heddle.distributed.Group.of(torch.distributed.group.WORLD)
-    q, k, v = (plan.shard(x, group.rank) for x in (q, k, v))          # or made where they are needed
-    out = heddle.distributed.attention(q, k, v, plan, group)          # autograd works through it
+    out = heddle.distributed.attention(q, k, v, "causal")             # q, k, v: the rank's rows; autograd works through it
 
-The plan is the same on every rank: whose rows lie where, and which keys travel to whom in which step: only those that some row of the
-receiver keeps. docs/distributed.md is the guide.
+The group is one of torch.distributed, or a Group. A plan is the same on every rank: whose rows lie where, and which keys travel to whom in which
+step: only those that some row of the receiver keeps. A call that gives a pattern makes and keeps it. docs/distributed.md is the guide.
 """
 import ctypes as C
+import weakref
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Tuple
 
 import torch
+from torch import distributed
 
-from . import _call, _carrier, _elements, _engine, _library, _shares, _split_keys, _torch, patterns, serve
+from . import _call, _carrier, _elements, _engine, _library, _meeting, _own_plans, _rows, _shares, _split_keys, _torch, patterns, serve
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
 
-__all__ = ["Calls", "Group", "Plan", "attention", "decode", "paged_attention", "plan"]
+__all__ = ["Calls", "Group", "Plan", "attention", "decode", "gather", "paged_attention", "plan", "shard"]
 
 
 @dataclass(frozen=True)
@@ -130,35 +129,52 @@ class Group:
     def __init__(self, handle, rank: int, ranks: int, device: Optional[int], carrier=None, meeting=None):
         self.handle, self.rank, self.ranks, self.device, self._carrier, self.meeting = handle, rank, ranks, device, carrier, meeting
         self.shares = {}  # of calls with the sizes of earlier ones
+        self.plans = {}   # of calls that gave a pattern
 
     @staticmethod
     def of(process_group=None, device: "Optional[int | str]" = None, limit: float = 0) -> "Group":
         """The ranks of a group of torch.distributed, a GPU each (None: the current one), over NCCL. Collective. `limit`: seconds that a rank
         waits for others (0: 30). Without GPUs, or device="cpu": processes that compute on processors; the process group, of gloo, carries
         their messages."""
-        from torch import distributed
+        return Group._of(process_group, device, limit, lambda: process_group)
+
+    @staticmethod
+    def _of(process_group, device, limit, held):
         rank, ranks = distributed.get_rank(process_group), distributed.get_world_size(process_group)
+        meeting = _meeting.Members(held, ranks, limit or 30)
         if device == "cpu" or (device is None and not torch.cuda.is_available()):
-            carrier = _carrier.Carrier(process_group, limit or 30)
+            carrier = _carrier.Carrier(held, limit or 30)
             loaded = _library.compiler_library("a call over processes without GPUs")
-            return Group(loaded.opened("heddle_group_open_carried", rank, ranks, carrier.address, None), rank, ranks, None, carrier,
-                         _split_keys.Members(process_group, ranks))
+            return Group(loaded.opened("heddle_group_open_carried", rank, ranks, carrier.address, None), rank, ranks, None, carrier, meeting)
         loaded, identity = _library.library(), C.create_string_buffer(S.GROUP_ID_BYTES)
         if rank == 0:
             loaded.call("heddle_group_make_id", identity)
-        shared = [identity.raw]
-        distributed.broadcast_object_list(shared, distributed.get_global_rank(process_group, 0) if process_group else 0, process_group)
+        shared = meeting.told(rank, 0, identity.raw)
         device = torch.cuda.current_device() if device is None else device
-        handle = loaded.opened("heddle_group_open", _engine.engine().device(device), C.create_string_buffer(shared[0], S.GROUP_ID_BYTES), rank, ranks,
+        handle = loaded.opened("heddle_group_open", _engine.engine().device(device), C.create_string_buffer(shared, S.GROUP_ID_BYTES), rank, ranks,
                                float(limit))
-        return Group(handle, rank, ranks, device, meeting=_split_keys.Members(process_group, ranks))
+        return Group(handle, rank, ranks, device, meeting=meeting)
+
+    @staticmethod
+    def kept(process_group=None, device: "Optional[int | str]" = None) -> "Group":
+        """`Group.of`, made at the first call (collective) and kept until the group of torch.distributed ends, or the process does: what functions
+        here take a group of torch.distributed, or None, for."""
+        process_group = _meeting.process_group(process_group)
+        if device is None:
+            device = torch.cuda.current_device() if torch.cuda.is_available() else "cpu"
+        known = _kept.setdefault(process_group, {})
+        group = known.get(device)
+        if group is None or group.handle is None:  # closed by hand
+            group = known[device] = Group._of(process_group, device, 0, _meeting.weakly(process_group))
+            weakref.finalize(process_group, group.close)
+        return group
 
     @staticmethod
     def local(ranks: int, limit: float = 0) -> "list[Group]":
         """Ranks that are threads of this process, for tensors in host memory: each is used by a thread of its own."""
         handles = (C.c_void_p * ranks)()
         _library.library().call("heddle_group_open_local", ranks, float(limit), handles)
-        meeting = _split_keys.Meeting(ranks, limit or 30)
+        meeting = _meeting.Meeting(ranks, limit or 30)
         return [Group(handle, rank, ranks, None, meeting=meeting) for rank, handle in enumerate(handles)]
 
     def abort(self, why: str = ""):
@@ -174,11 +190,22 @@ class Group:
         """Waits for no CUDA graph of its calls: these may outlive it, unless its communicator is another library's, which waits for them itself."""
         handle, self.handle = self.handle, None
         self.shares.clear()
+        self.plans.clear()
         if handle is not None:
             _library.library().close("group", handle)
 
     def __del__(self):
         self.close()
+
+
+_kept = weakref.WeakKeyDictionary()  # of groups of torch.distributed: a Group for each device of the rank's
+
+
+def _group_for(group, device):
+    """A Group for tensors of this device."""
+    if isinstance(group, Group):
+        return group
+    return Group.kept(group, "cpu" if device.type == "cpu" else device.index)
 
 
 def _forward(q, k, v, the_plan, group, scale, arguments, wants_lse=True):
@@ -210,33 +237,100 @@ class _Attention(torch.autograd.Function):
         return (*(each.to(x.dtype) for each, x in zip(gradients, (q, k, v))), None, None, None, None)
 
 
-def _check(q, k, v, the_plan, group, arguments):
+def _check(q, k, v, rows, group, gradients_of):
     for name, tensor in dict(q=q, k=k, v=v).items():
-        if tensor.dim() != 4 or tensor.shape[1] != the_plan.rows(group.rank):
-            raise InvalidArgumentError(f"{name}: expected 4 dimensions, and {the_plan.rows(group.rank)} rows on rank {group.rank}, got {list(tensor.shape)}")
+        if tensor.dim() != 4 or tensor.shape[1] != rows:
+            raise InvalidArgumentError(f"{name}: expected 4 dimensions, and {rows} rows on rank {group.rank}, got {list(tensor.shape)}")
         if _torch._spelled(tensor.dtype) not in _elements.numbers():
             raise InvalidArgumentError(f"{name}: dtype: expected {_elements.listed()}, got {_torch._spelled(tensor.dtype)}")
-    if any(isinstance(each, torch.Tensor) and each.requires_grad for each in {**the_plan.arguments, **arguments}.values()):
+    if any(isinstance(each, torch.Tensor) and each.requires_grad for each in gradients_of.values()):
         raise UnsupportedError("calls over a group have no gradients of a pattern's tensors: give them detached")
 
 
-def attention(q, k, v, the_plan: Plan, group: Group, *, scale: Optional[float] = None, return_lse: bool = False, **arguments: Any):
+def _plan_for(q, k, v, pattern, group, way, arguments):
+    """The plan of a call that gives a pattern, and what is left of its arguments. Collective where a call of its like is new."""
+    pattern = patterns.resolved(pattern)
+    try:
+        _check(q, k, v, q.shape[1] if q.dim() == 4 else "as many", group, arguments)
+    except Exception as error:
+        _own_plans.refuse(group, pattern, (q, k, v), way, arguments, error)
+        raise
+    has_gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    sizes = _own_plans.Sizes(q.shape[0], q.shape[2], k.shape[2], q.shape[3], v.shape[3], q.dtype, has_gradients)
+
+    def make(pattern, calls, **others):
+        calls = calls or Calls(sizes.batch, sizes.head_dim, sizes.value_dim, sizes.dtype, sizes.gradients)
+        return plan(pattern, ranks=group.ranks, calls=calls, **others)
+
+    return _own_plans.of_call(group, pattern, sizes, q.shape[1], q.device, way, arguments, make)
+
+
+def attention(q, k, v, pattern, group=None, *, scale: Optional[float] = None, return_lse: bool = False, layout: Optional[str] = None,
+              form: Optional[str] = None, seqlen: Optional[int] = None, calls: Optional[Calls] = None, placement_free: Optional[bool] = None,
+              **arguments: Any):
     """One rank's share of attention over a group, as heddle.attention of the whole. Collective: every rank calls it, in the same order.
 
-    q [batch, rows, heads, head_dim], k and v [batch, rows, kv_heads, ...]: the rank's own rows (`Plan.shard`), on the group's GPU, or in host
-    memory of a group of threads. Returns out, or (out, lse), of these rows; gradients of q, k and v are those of the whole call.
-    `arguments`: tensors of the pattern that differ from the plan's, of the same meaning. UnavailableError names a rank that is lost.
+    q [batch, rows, heads, head_dim], k and v [batch, rows, kv_heads, ...]: the rank's own rows, on the group's GPU, or in host memory of a group
+    of threads, or of processes over gloo. Returns out, or (out, lse), of these rows; gradients of q, k and v are those of the whole call.
+
+    pattern    what heddle.attention takes, or a Plan
+    group      a group of torch.distributed (None: the default one; its Group is kept, Group.kept), or a Group
+    arguments  of the pattern, as there; with a Plan tensors that differ from the plan's, of the same meaning
+    layout, form, calls, placement_free   as of `plan`, of calls that give a pattern: rank r has the rows of part r; "contiguous" is of whatever lengths
+    seqlen     of the whole. None: where a call of its sizes is new to a rank, the ranks ask each other how many rows each has, and keep the
+               plan. Where the rows of some ranks change and those of others do not, say it
+
+    UnavailableError names a rank that is lost, or refused.
     """
+    group, way = _group_for(group, q.device), _own_plans.Way(layout, form, seqlen, calls, placement_free)
+    if isinstance(pattern, Plan):
+        way.refuse()
+        the_plan = pattern
+    else:
+        the_plan, arguments = _plan_for(q, k, v, pattern, group, way, arguments)
     try:
-        _check(q, k, v, the_plan, group, arguments)
-    except Exception:
-        _shares.refuse(the_plan, group, dict(q=q, k=k, v=v))
+        _check(q, k, v, the_plan.rows(group.rank), group, {**the_plan.arguments, **arguments})
+    except Exception as error:
+        _shares.refuse(the_plan, group, dict(q=q, k=k, v=v), error)
         raise
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         out, lse = _Attention.apply(q, k, v, the_plan, group, scale, arguments)
     else:
         out, lse = _forward(q, k, v, the_plan, group, scale, arguments, wants_lse=return_lse)
     return (out, lse) if return_lse else out
+
+
+def _meeting_of(group, what):
+    """The rank, and how it meets others: no Group is made of one of torch.distributed."""
+    if isinstance(group, Group):
+        if group.meeting is None:
+            raise UnsupportedError(f"{what}: the group carries messages of calls alone: take Group.of or Group.local")
+        return group.rank, group.meeting
+    group = _meeting.process_group(group)
+    return distributed.get_rank(group), _meeting.Members(_meeting.weakly(group), distributed.get_world_size(group))
+
+
+def shard(x, plan: Plan, group=None, dim: int = 1, *, source: Optional[int] = None, device=None):
+    """The rank's rows, its ranges one behind the other, of a tensor that has all along `dim` and that every rank has.
+
+    source  the rank that alone has it (x of others: None): its rows go to their ranks. Collective; no gradients
+    device  where they come to on others; None: the current GPU where there is one, else host memory
+    """
+    rank, meeting = _meeting_of(group, "shard")
+    if source is None:
+        return plan.shard(x, rank, dim)
+    if device is None:
+        device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    return _rows.scattered(x, plan, rank, meeting, dim, source, device)
+
+
+def gather(x, plan: Plan, group=None, dim: int = 1):
+    """All rows on every rank, of the rank's own along `dim`. Collective, forward and backward.
+
+    The gradient of x is the sum of what all ranks have for these rows, added in the order of ranks: that of the sum of the ranks' losses. Where
+    each computes the same loss of all rows, divide it by the number of ranks, or take the mean of parameters' gradients, as FSDP and DDP do.
+    """
+    return _rows.gathered(x, plan, *_meeting_of(group, "gather"), dim)
 
 
 @torch.no_grad()
