@@ -38,6 +38,11 @@ class Sizes(NamedTuple):
     gradients: bool
 
 
+def sizes_of(q, k, v):
+    has_gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    return Sizes(q.shape[0], q.shape[2], k.shape[2], q.shape[3], v.shape[3], q.dtype, has_gradients)
+
+
 _contents = WeakIdKeyDictionary()  # of tensors that were read: their version, and bytes
 
 

@@ -255,14 +255,15 @@ def _plan_for(q, k, v, pattern, group, way, arguments):
     except Exception as error:
         _own_plans.refuse(group, pattern, (q, k, v), way, arguments, error)
         raise
-    has_gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    sizes = _own_plans.Sizes(q.shape[0], q.shape[2], k.shape[2], q.shape[3], v.shape[3], q.dtype, has_gradients)
+    return _plan_of(pattern, group, _own_plans.sizes_of(q, k, v), q.shape[1], q.device, way, arguments)
 
-    def make(pattern, calls, **others):
+
+def _plan_of(pattern, group, sizes, rows, device, way, arguments):
+    def make(pattern, calls=None, **others):
         calls = calls or Calls(sizes.batch, sizes.head_dim, sizes.value_dim, sizes.dtype, sizes.gradients)
         return plan(pattern, ranks=group.ranks, calls=calls, **others)
 
-    return _own_plans.of_call(group, pattern, sizes, q.shape[1], q.device, way, arguments, make)
+    return _own_plans.of_call(group, pattern, sizes, rows, device, way, arguments, make)
 
 
 def attention(q, k, v, pattern, group=None, *, scale: Optional[float] = None, return_lse: bool = False, layout: Optional[str] = None,

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from . import _torch_op, words  # noqa: F401 - programs that torch.export saved need the op
 from .calls import attention
 from .errors import InvalidArgumentError
-from .patterns import Pattern, pattern
+from .patterns import Pattern, pattern, resolved
 
-__all__ = ["BlockSparseAttention", "DilatedAttention", "LongNetAttention", "MultiheadDilatedAttention", "dilated_pattern", "longnet_pattern",
-           "block_sparse_pattern"]
+__all__ = ["BlockSparseAttention", "DilatedAttention", "LongNetAttention", "MultiheadDilatedAttention", "PatternAttention", "dilated_pattern",
+           "longnet_pattern", "block_sparse_pattern"]
 
 
 def _lists(segment_lengths, dilation_rates):
@@ -81,7 +81,47 @@ def _refuse_dropout(dropout):
         raise InvalidArgumentError(f"dropout: expected 0.0, heddle has none, got {dropout}")
 
 
-class _Attention(nn.Module):
+class _Shared(nn.Module):
+    """A module whose sequence may lie over ranks."""
+
+    over_ranks = None
+
+    def over(self, group=None, *, layout: str = "contiguous", whole: bool = False, gather: bool = False, **way):
+        """Returns the module itself, whose calls are from now on those of a group, as heddle.distributed.attention has them. Parameters and their
+        names stay what they are; dimension 1 of inputs and output are the rank's rows, part r of `layout`.
+
+        group   of torch.distributed (None: the default one), or a heddle.distributed.Group
+        whole   inputs have all rows, alike on every rank: the module cuts them
+        gather  the output has all rows on every rank (heddle.distributed.gather)
+        way     form, seqlen, calls and placement_free of heddle.distributed.attention
+        """
+        from . import _over_ranks
+        self.over_ranks = _over_ranks.OverRanks.of(group, whole, gather, layout=layout, **way)
+        return self
+
+
+def _attend(over_ranks, q, k, v, pattern, scale):
+    return attention(q, k, v, pattern, scale=scale) if over_ranks is None else over_ranks.attention(q, k, v, pattern, scale)
+
+
+class PatternAttention(_Shared):
+    """Attention of any pattern, as heddle.attention takes it; `values` are those of its sizes and numbers.
+
+    >>> PatternAttention("sliding_window", left=255).pattern.values
+    {'left': 255}
+    """
+
+    def __init__(self, pattern, softmax_scale: Optional[float] = None, **values):
+        super().__init__()
+        made = resolved(pattern)
+        self.softmax_scale, self.pattern = softmax_scale, made(**values) if values else made
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """query [batch, length, heads, head_dim]; key and value with as many heads, or a divisor of them. Returns the shape of query."""
+        return _attend(self.over_ranks, query, key, value, self.pattern, self.softmax_scale)
+
+
+class _Attention(_Shared):
     """Patterns for both values of is_causal, made when they are first needed."""
 
     def __init__(self, softmax_scale, attention_dropout):
@@ -92,7 +132,10 @@ class _Attention(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
         """query [batch, length, heads, head_dim]; key and value with as many heads, or a divisor of them. Returns the shape of query."""
-        return attention(query, key, value, self.patterns[bool(is_causal)], scale=self.softmax_scale)
+        return self._of(query, key, value, is_causal, self.over_ranks)
+
+    def _of(self, query, key, value, is_causal, over_ranks):
+        return _attend(over_ranks, query, key, value, self.patterns[bool(is_causal)], self.softmax_scale)
 
 
 class DilatedAttention(_Attention):
@@ -115,8 +158,8 @@ class DilatedAttention(_Attention):
     def make_pattern(self, is_causal):
         return dilated_pattern(self.segment_lengths, self.dilation_rates, is_causal)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
-        out = super().forward(query, key, value, is_causal)
+    def _of(self, query, key, value, is_causal, over_ranks):
+        out = super()._of(query, key, value, is_causal, over_ranks)
         return out / len(self.segment_lengths) if self.divide_by_groups else out
 
 
@@ -147,7 +190,7 @@ class BlockSparseAttention(_Attention):
         return block_sparse_pattern(is_causal=is_causal, **self.options)
 
 
-class MultiheadDilatedAttention(nn.Module):
+class MultiheadDilatedAttention(_Shared):
     """Projections, dilated attention, a LayerNorm on the merged heads (layer_norm=False: none) and the output projection.
 
     mixed=True mixes all branches in every head (LongNetAttention) instead of splitting the heads into groups. `forward` returns
@@ -181,7 +224,14 @@ class MultiheadDilatedAttention(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tuple[Tensor, None]:
         """Each [batch, length, embed_dim]."""
+        if self.over_ranks is None:
+            return self._computed(query, key, value, is_causal, self.attention), None
+        pattern = self.attention.patterns[bool(is_causal)]
+        return self.over_ranks.projected((query, key, value), self.num_heads, pattern, lambda q, k, v, over: self._computed(
+            q, k, v, is_causal, lambda *tensors, is_causal: self.attention._of(*tensors, is_causal, over))), None
+
+    def _computed(self, query, key, value, is_causal, attend):
         q, k, v = (layer(each).unflatten(-1, (self.num_heads, -1)) for layer, each in
                    ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value)))
-        merged = self.attention(q, k, v, is_causal=is_causal).flatten(-2)
-        return self.out_proj(merged if self.norm is None else self.norm(merged)), None
+        merged = attend(q, k, v, is_causal=is_causal).flatten(-2)
+        return self.out_proj(merged if self.norm is None else self.norm(merged))
