@@ -4,6 +4,7 @@ import importlib
 import os
 import re
 import runpy
+import socket
 import subprocess
 import sys
 
@@ -80,29 +81,74 @@ def test_byte_model(root):
     assert high < losses[0] - 1.5 and abs(low / high - 1) < 0.005
 
 
-@pytest.mark.compiler
-def test_long_context(root, tmp_path):
-    """Two processes learn what one does."""
+def fully_sharded():
+    """Skips where PyTorch cannot."""
     pytest.importorskip("torch")
-    fsdp = pytest.importorskip("torch.distributed.fsdp")
-    if not hasattr(fsdp, "fully_shard"):
+    if not hasattr(pytest.importorskip("torch.distributed.fsdp"), "fully_shard"):
         pytest.skip("torch.distributed.fsdp has no fully_shard")
+
+
+LONG_CONTEXT = ["--length=150", "--steps=2", "--dim=16", "--layers=1", "--limit=600"]
+
+
+@pytest.fixture(scope="module")
+def losses_alone(root):
+    """Of one process that has all rows."""
+    fully_sharded()
     import torch
-    words = ["--length=150", "--steps=2", "--dim=16", "--layers=1", "--limit=600"]
+    run = runpy.run_path(os.path.join(root, "examples", "python", "long_context.py"))
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    losses = run["train"](run["options_of"](LONG_CONTEXT), torch.device("cpu"))
+    torch.distributed.destroy_process_group()
+    assert losses[1] < losses[0]
+    return losses
+
+
+def losses_in(said):
+    return [float(each) for each in re.findall(r"([\d.]+) nats a byte", said)]
+
+
+def with_package(root):
+    return dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]))
+
+
+@pytest.mark.compiler
+def test_long_context(root, tmp_path, losses_alone):
+    """Two processes learn what one does."""
     program = os.path.join(root, "examples", "python", "long_context.py")
     script = ("import runpy, sys, torch\n"
               "run = runpy.run_path(sys.argv[1])\n"
               "torch.distributed.init_process_group('gloo', init_method='file://' + sys.argv[2], rank=int(sys.argv[3]), world_size=2)\n"
               "run['train'](run['options_of'](sys.argv[4:]), torch.device('cpu'))\n"
               "torch.distributed.destroy_process_group()\n")
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]))
-    both = [subprocess.Popen([sys.executable, "-c", script, program, str(tmp_path / "meet"), str(rank), *words], stdout=subprocess.PIPE, text=True,
-                             env=environment) for rank in range(2)]
-    run = runpy.run_path(program)
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-    alone = run["train"](run["options_of"](words), torch.device("cpu"))
-    torch.distributed.destroy_process_group()
+    both = [subprocess.Popen([sys.executable, "-c", script, program, str(tmp_path / "meet"), str(rank), *LONG_CONTEXT], stdout=subprocess.PIPE, text=True,
+                             env=with_package(root)) for rank in range(2)]
     said = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    losses = [float(each) for each in re.findall(r"([\d.]+) nats a byte", said[0])]
-    assert losses == pytest.approx(alone, abs=2e-4) and alone[1] < alone[0]
+    assert losses_in(said[0]) == pytest.approx(losses_alone, abs=2e-4)
+
+
+STAND_INS = {  # of Slurm: two machines of a job are this one, and srun starts a task on each
+    "scontrol": '[ "$*" = "show hostnames localhost,localhost" ] && printf "localhost\\nlocalhost\\n"',
+    "srun": '"$@" & first=$!; "$@" & second=$!; wait $first && wait $second',
+    "torchrun": f'exec "{sys.executable}" -m torch.distributed.run --local-addr=localhost "$@"',
+}
+
+
+@pytest.mark.compiler
+def test_long_context_started_by_slurm(root, tmp_path, losses_alone):
+    """The batch script, whose two tasks of one process each learn what one process does."""
+    for name, body in STAND_INS.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        job = probe.getsockname()[1]
+    environment = dict(with_package(root), PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", CUDA_VISIBLE_DEVICES="", SLURM_JOB_ID=str(job),
+                       SLURM_JOB_NODELIST="localhost,localhost", SLURM_JOB_NUM_NODES="2", SLURM_GPUS_ON_NODE="1", SLURM_SUBMIT_DIR=root)
+    script = os.path.join(root, "examples", "long_context.sbatch")
+    options = dict(re.findall(r"^#SBATCH --([\w-]+)=(\S+)$", open(script, encoding="utf-8").read(), re.M))
+    assert options["ntasks-per-node"] == "1" and int(options["nodes"]) > 1  # torchrun starts the processes of a machine
+    done = subprocess.run(["bash", script, *LONG_CONTEXT], capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert losses_in(done.stdout) == pytest.approx(losses_alone, abs=2e-4)
