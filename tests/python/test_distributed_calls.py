@@ -213,72 +213,16 @@ def test_rows_that_are_refused():
     raised([second], heddle.InvalidArgumentError, "rank 0 has no rows to give: shard: expected 150 rows")
 
 
-PROGRAM = """
-import gc, sys, time, torch, heddle
-from torch import distributed
-from heddle import distributed as hd
-
-rank = int(sys.argv[2])
-distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=rank, world_size=3)
-lengths = [60, 11, 79]
-torch.manual_seed(1)
-whole = [torch.randn(2, 150, heads, 16).requires_grad_() for heads in (4, 2, 2)]
-expected = heddle.attention(*whole, "sliding_window", left=20)
-expected.square().sum().backward()
-own = [each.detach().split(lengths, 1)[rank].clone().requires_grad_() for each in whole]
-out = hd.attention(*own, "sliding_window", left=20)
-out.square().sum().backward()
-for got, wanted in zip((out, *(each.grad for each in own)), (expected, *(each.grad for each in whole))):
-    torch.testing.assert_close(got, wanted.split(lengths, 1)[rank], atol=1e-5, rtol=1e-5)
-group = hd.Group.kept()
-assert group is hd.Group.kept(distributed.group.WORLD, "cpu") and len(group.plans) == 1
-
-# Rows that lie anywhere, in bf16; from one rank, and of all on every rank.
-plan = hd.plan("sliding_window", left=20, seqlen=150, heads=4, kv_heads=2, ranks=3, layout="0:3,149:150;3:100;100:149")
-rows = torch.arange(2 * 150 * 3, dtype=torch.bfloat16).view(2, 150, 3)
-mine = hd.shard(rows if rank == 2 else None, plan, source=2)
-assert torch.equal(mine, hd.shard(rows, plan)) and torch.equal(mine, plan.shard(rows, rank))
-mine.requires_grad_()
-everything = hd.gather(mine, plan)
-assert torch.equal(everything, rows)
-(everything * (rank + 1)).sum().backward()
-assert torch.equal(mine.grad, torch.full_like(mine, 6))
-
-# A part of the ranks has a group of its own.
-pair = distributed.new_group([0, 2])
-if rank != 1:
-    halves = [each.detach().chunk(2, 1)[rank // 2] for each in whole]
-    torch.testing.assert_close(hd.attention(*halves, "sliding_window", pair, left=20), expected.detach().chunk(2, 1)[rank // 2], atol=1e-5, rtol=1e-5)
-else:
-    try:
-        hd.attention(*own, "causal", pair)
-    except heddle.InvalidArgumentError as error:
-        assert "a group of torch.distributed that this rank is in" in str(error)
-
-# A rank that is refused.
-try:
-    hd.attention(*own[:2], own[2][:, rank == 1:], "causal")
-    raise SystemExit("not refused")
-except heddle.InvalidArgumentError as error:
-    assert rank == 1 and "v: expected 4 dimensions, and 11 rows on rank 1" in str(error), error
-except heddle.UnavailableError as error:
-    assert rank != 1 and "rank 1 takes no part" in str(error), error
-distributed.barrier()
-distributed.destroy_process_group()
-del pair
-gc.collect()
-assert group.handle is None, "the group outlives that of torch.distributed"
-print("fine")
-"""
-
-
-def test_groups_of_processes(root, tmp_path):
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]))
-    all_of_them = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path / "meet"), str(rank)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                    text=True, env=environment) for rank in range(3)]
-    said = [process.communicate() for process in all_of_them]
-    assert [process.returncode for process in all_of_them] == [0, 0, 0], said
-    assert all(out.endswith("fine\n") for out, _ in said)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_groups_of_processes(root, tmp_path, ranks):
+    program = os.path.join(root, "tests", "python", "device", "group_calls.py")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]),
+                       HEDDLE_MEET=f"file://{tmp_path}/meet", WORLD_SIZE=str(ranks), CUDA_VISIBLE_DEVICES="")
+    processes = [subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env=dict(environment, RANK=str(rank))) for rank in range(ranks)]
+    said = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0] * ranks, said
+    assert all(out.endswith(f"rank {rank}: fine\n") for rank, (out, _) in enumerate(said))
 
 
 def test_a_group_that_is_closed_by_hand_is_made_again():
