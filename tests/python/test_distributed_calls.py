@@ -158,6 +158,19 @@ def test_a_rank_that_is_refused_tells_those_that_ask():
     assert time.monotonic() - began < 30
 
 
+def test_rows_of_some_ranks_that_change_say_what_to_do():
+    groups = hd.Group.local(2, limit=2)
+
+    def call(group, more):
+        q = torch.randn(1, 30 + more * group.rank, 4, 16)
+        return hd.attention(q, q, q, "causal", group)
+
+    assert [each.shape[1] for each in on_ranks(groups, lambda group: call(group, 0))] == [30, 30]
+    stays, asks = on_ranks(groups, lambda group: call(group, 1))
+    raised([stays], heddle.UnavailableError, "rank 1")
+    raised([asks], heddle.UnavailableError, "seqlen: rank 1 asks .* 31 rows is new to it: .*give seqlen=")
+
+
 def test_refusals():
     q, groups = torch.randn(1, 30, 4, 16), hd.Group.local(1)
     plan = hd.plan("causal", seqlen=30, heads=4, ranks=1)
