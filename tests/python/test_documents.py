@@ -55,10 +55,13 @@ def test_the_page_of_words_is_what_its_program_writes(root, tmp_path):
         assert (tmp_path / file).read_text() == open(os.path.join(root, "docs", file), encoding="utf-8").read(), f"docs/{file}: run docs/make-words.py"
 
 
+def with_package(root):
+    return dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]))
+
+
 def run(root, *words):
-    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"))
     done = subprocess.run([sys.executable, os.path.join(root, "examples", "python", words[0]), *words[1:]], capture_output=True, text=True,
-                          env=environment)
+                          env=with_package(root))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -106,10 +109,6 @@ def losses_alone(root):
 
 def losses_in(said):
     return [float(each) for each in re.findall(r"([\d.]+) nats a byte", said)]
-
-
-def with_package(root):
-    return dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]))
 
 
 @pytest.mark.compiler
