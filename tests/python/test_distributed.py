@@ -283,15 +283,16 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_rank_that_is_refused_tells_the_others_and_the_group_goes_on(what):
     change, own, told = REFUSED[what]
-    plan, groups, q = distributed.plan("causal", seqlen=64, heads=4, ranks=2), distributed.Group.local(2, limit=20), torch.randn(1, 32, 4, 16)
+    plan, groups, q = distributed.plan("causal", seqlen=64, heads=4, ranks=2), distributed.Group.local(2, limit=60), torch.randn(1, 32, 4, 16)
 
     def call(group):
         first = change(q) if group.rank == 1 else q
         return distributed.attention(first, q, q, plan, group)
 
     began = time.monotonic()
-    other, refused = of_threads(groups, call)
-    assert time.monotonic() - began < 100
-    assert isinstance(refused, heddle.Error) and re.search(own, str(refused)), refused
-    assert isinstance(other, heddle.UnavailableError) and re.search("rank 1 takes no part.*" + told, str(other)), other
+    for _ in range(2):  # what was refused has not met
+        other, refused = of_threads(groups, call)
+        assert isinstance(refused, heddle.Error) and re.search(own, str(refused)), refused
+        assert isinstance(other, heddle.UnavailableError) and re.search("rank 1 takes no part.*" + told, str(other)), other
+    assert time.monotonic() - began < 50
     assert all(each.shape == q.shape for each in of_threads(groups, lambda group: distributed.attention(q, q, q, plan, group)))

@@ -56,7 +56,7 @@ class Share:
         self._set_operands(the_plan, arguments)
         self._arrays = tuple(arrays)
         self._found = None if group.device is None else [_engine.engine().find(self._question(each.encode())) for each in _kernel_kinds(kind, tensors)]
-        self._kernels = None
+        self._kernels, self.has_met = None, False
 
     def _set_operands(self, the_plan, arguments):
         _check_read(the_plan, arguments)
@@ -82,17 +82,16 @@ class Share:
             setattr(self.args, name, arrays[name].data_ptr())
         if self._found is None:
             _run(self.plan, self.group, self.kind, self.reference)
+            self.has_met = True
             return
         try:
             workspace = self._ready()
         except Exception as error:
-            if self._kernels is None:
-                refuse(self.plan, self.group, self.views, error)
-            else:  # the others have met
-                self.group.abort(str(error))
+            refuse(self.plan, self.group, self.views, error)
             raise
         self.args.workspace = workspace.data_ptr()
         self._library.call("heddle_group_launch", *self._where, self._stream, self.reference)  # ranks may meet in it: without the interpreter's lock
+        self.has_met = True
 
     def _ready(self):
         """The workspace of a launch by the kernels that are current."""
@@ -124,7 +123,7 @@ def refuse(the_plan, group, tensors, why):
     """In the place of a call whose tensors are refused here. Where ranks meet before it, as it is the first of its like, the library refuses these
     rows, or none, and tells all others; else the rank leaves."""
     batch = tensors["q"].shape[:1]
-    if any(share.plan is the_plan and share.views["q"].shape[:1] == batch for share in group.shares.values()):
+    if any(share.has_met and share.plan is the_plan and share.views["q"].shape[:1] == batch for share in group.shares.values()):
         group.abort(str(why))
         return
     wrong = [each.shape[1] for each in tensors.values() if len(each.shape) == 4 and each.shape[1] != the_plan.rows(group.rank)]
