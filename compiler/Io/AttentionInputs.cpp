@@ -101,6 +101,10 @@ public:
       return sizes.check(role, {tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3]});
     if (tensor.shape != shape)
       return Status::invalidArgument(describe(role.name, tensor) + "; expected " + shapeText(shape));
+    if (rules.kind->find(role.role)->presence == Presence::scale)
+      if (const RoleSpec &of = specOf(scaledBy(role.role)); !traitsOf(rules.elements.of(of.element)).isScaled())
+        return Status::invalidArgument(describe(role.name, tensor) + ", beside " + of.name + " of " +
+                                       dtypeName(rules.elements.of(of.element)) + ", which has no scales");
     return checkNumbers(*rules.kind->find(role.role), tensor.data.data(), tensor.elements());
   }
 
@@ -227,6 +231,24 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kin
   return inputs;
 }
 
+/// A scale of a whole tensor, of no dimensions, is that of each of its heads. Others of no dimensions would count as not given.
+static Status spreadScale(const KindRole &role, RoleTensors &tensors) {
+  HostTensor &given = tensors.of(role.role);
+  if (!given.shape.empty())
+    return {};
+  const RoleSpec spec = specOf(role);
+  const HostTensor &of = tensors.of(scaledBy(role.role));
+  if (role.presence != Presence::scale || spec.lead != RoleExtent::batch || of.shape.size() != 4 ||
+      given.dtype != DType::fp32)
+    return Status::invalidArgument(describe(spec.name, given) + "; expected " + std::to_string(extentsOf(spec).size()) +
+                                   " dimensions");
+  const float value = given.get(0);
+  given = HostTensor::zeros(DType::fp32, {of.shape[0], of.shape[2]});
+  for (int64_t i = 0; i < given.elements(); ++i)
+    given.set(i, value);
+  return {};
+}
+
 Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind &kind) {
   HEDDLE_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
   RoleTensors tensors;
@@ -238,6 +260,7 @@ Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind 
     const bool isOfIntegers = specOf(role).element == RoleElement::i32;
     HEDDLE_ASSIGN(tensors.of(role.role),
                   file.read(name, isOfIntegers ? &ElementTraits::isKnown : &ElementTraits::isOfCalls));
+    HEDDLE_TRY(spreadScale(role, tensors));
   }
   Result<AttentionInputs> inputs = makeAttentionInputs(std::move(tensors), kind);
   if (!inputs.isOk())

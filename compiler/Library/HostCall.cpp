@@ -70,6 +70,7 @@ private:
       return badArguments(std::string(first.name) + ": " + expectedElement(&ElementTraits::isOfCalls, code));
     rules.elements = call.elements = kind.elements(*dtype);
     HEDDLE_TRY(checkElements(call.elements, rules.kind->takesScaledKeys()));
+    HEDDLE_TRY(checkGradientElements(*rules.kind, call.elements));
     HEDDLE_TRY(checkScaleRows(*rules.kind, call.elements));
     HEDDLE_TRY(checkKeyMajor(*rules.kind, call.elements));
     call.adds = rules.kind->adds, call.hasKeyMajorValues = rules.kind->hasKeyMajorValues;

@@ -93,6 +93,7 @@ RunResult emptyResult(const RunCall &call) { return {resultsBefore(call.inputs, 
 
 Result<RunResult> runOnCpu(const RunCall &call) {
   HEDDLE_TRY(checkElements(call.inputs.elements(call.outDType()), call.inputs.kind.takesScaledKeys()));
+  HEDDLE_TRY(checkGradientElements(call.inputs.kind, call.inputs.elements(call.outDType())));
   HEDDLE_TRY(checkScaleRows(call.inputs.kind, call.inputs.elements(call.outDType())));
   HEDDLE_TRY(checkKeyMajor(call.inputs.kind, call.inputs.elements(call.outDType())));
   std::shared_ptr<const JitPattern> pattern;

@@ -67,6 +67,13 @@ Status checkElements(const CallElements &elements, bool takesScaledKeys) {
                              dtypeName(kAccumulator) + ", not " + dtypeName(out));
 }
 
+Status checkGradientElements(const Kind &kind, const CallElements &elements) {
+  if (!kind.isBackward() || !traitsOf(elements.q).isScaled())
+    return {};
+  return Status::unsupported(std::string("serves gradients of bf16, fp16 and fp32, not of ") + dtypeName(elements.q) +
+                             "; those of bf16 q, k and v, with out and lse of the forward call, are its gradients");
+}
+
 Status checkScaleRows(const Kind &kind, const CallElements &elements) {
   const int64_t rows = elements.scaleRows;
   if (rows == 0)

@@ -64,6 +64,8 @@ struct CallElements {
 // unsupported: k and v of another type than q, unless `takesScaledKeys` and they hasScaledKeys(); a precision that products
 // of q have no choice of; out that is neither outOf(q) nor fp32 nor, where q is scaled, of two elements in a register.
 Status checkElements(const CallElements &elements, bool takesScaledKeys);
+// unsupported: gradients of elements that are scaled.
+Status checkGradientElements(const Kind &kind, const CallElements &elements);
 // unsupported: scaleRows that are none of kScaleRows, of a kind that has no such scales, or of elements without scales.
 Status checkScaleRows(const Kind &kind, const CallElements &elements);
 // unsupported: key-major values that are read beside elements other than those of bytes, which alone are multiplied so.

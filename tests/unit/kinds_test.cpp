@@ -167,6 +167,16 @@ TEST_CASE("the text of a kernel's kind says how many rows of q and k share a sca
   CHECK(CallElements().scaleBlocks(129) == 1);
 }
 
+TEST_CASE("elements that are scaled have no gradients") {
+  const Kind backward = {KindBase::backward};
+  for (DType dtype : {DType::bf16, DType::fp16, DType::fp32})
+    CHECK(checkGradientElements(backward, CallElements(dtype)).isOk());
+  CHECK(checkGradientElements(Kind(), CallElements(DType::e4m3)).isOk());
+  CHECK(checkGradientElements(backward, CallElements(DType::e4m3)).message() ==
+        "serves gradients of bf16, fp16 and fp32, not of e4m3; those of bf16 q, k and v, with out and lse of the "
+        "forward call, are its gradients");
+}
+
 TEST_CASE("scales of blocks of rows are for q, k and v of e4m3 in forward calls, and for what is quantised") {
   const CallElements blocks = CallElements(DType::e4m3).withScaleRows(64);
   CHECK(checkScaleRows(Kind{KindBase::decode}, blocks).message() ==

@@ -30,7 +30,8 @@ Result<AttentionInputs> through(const AttentionInputs &inputs, const char *name,
 
 TEST_CASE("a scale of no dimensions is that of every head of its tensor") {
   const AttentionInputs inputs = *randomAttentionInputs(kSizes, DType::e4m3, 3);
-  for (const auto &[role, name, heads] : {std::tuple(Role::descaleQ, "descale_q", 4), {Role::descaleK, "descale_k", 2},
+  for (const auto &[role, name, heads] : {std::tuple(Role::descaleQ, "descale_q", 4),
+                                          {Role::descaleK, "descale_k", 2},
                                           {Role::descaleV, "descale_v", 2}}) {
     const Result<AttentionInputs> read = through(inputs, name, scalar(0.25f));
     REQUIRE_MESSAGE(read.isOk(), read.status().message());
