@@ -70,6 +70,21 @@ def test_calls_multiply_by_the_scales_of_rows_and_keys():
     assert torch.equal(prepared(), heddle.attention(*by_blocks[:3], "full", descale=by_blocks.descale))
 
 
+def test_scales_of_whole_tensors_and_of_q_by_kv_head():
+    low = heddle.quantize(*(torch.randn(2, 20, heads, 16) for heads in (4, 2, 2)))
+    def call(*descale):
+        return heddle.attention(*low[:3], "causal", descale=descale)
+
+    of_heads = torch.full((2, 4), 0.5), torch.full((2, 2), 0.25), torch.full((2, 2), 2.0)
+    expected = call(*of_heads)
+    assert torch.equal(call(0.5, torch.tensor(0.25), torch.tensor([2.0])), expected)
+    by_group = torch.tensor([[0.5, 1], [0.25, 2]])
+    assert torch.equal(call(by_group, *of_heads[1:]), call(by_group.repeat_interleave(2, 1), *of_heads[1:]))
+    assert torch.equal(call(None, None, None), call(1, 1.0, torch.tensor(1.0)))
+    with pytest.raises(errors.InvalidArgumentError, match="descale_q"):
+        call(torch.ones(2, 3), *of_heads[1:])
+
+
 def test_scales_of_blocks_are_refused_with_what_fits():
     q, k, v = tensors()
     with pytest.raises(errors.InvalidArgumentError, match="scale_rows: expected 0, 64 or 128, got 32"):

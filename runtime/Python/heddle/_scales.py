@@ -1,4 +1,6 @@
 """What elements of e4m3 are multiplied by: scales of q, k and v that a call was given, and how many rows share one."""
+import sys
+
 from . import _kinds
 from ._options import bad
 
@@ -9,6 +11,28 @@ def factors_of(descale, tensors=("q", "k", "v")):
         of = f"{', '.join(tensors[:-1])} and {tensors[-1]}"
         raise bad(f"descale: expected {'three' if len(tensors) == 3 else 'two'} scales, of {of}, each a tensor or None, got {type(descale).__name__}")
     return tuple(descale)
+
+
+def _of_heads(scale, tensor, groups):
+    """[batch, heads]: of one number for the whole tensor, or, of q, of one for the queries of each kv head."""
+    library = sys.modules.get(type(tensor).__module__.partition(".")[0])
+    if scale is None or len(tensor.shape) != 4 or library is None or library.__name__ not in ("torch", "numpy"):
+        return scale
+    batch, _, heads, _ = tensor.shape
+    shape = () if isinstance(scale, (int, float)) else tuple(scale.shape)
+    if shape in ((), (1,)):
+        place = dict(device=tensor.device) if library.__name__ == "torch" else {}
+        filled = library.ones((batch, heads), dtype=library.float32, **place)
+        return filled * (scale if isinstance(scale, (int, float)) else scale.reshape(1, 1))
+    if shape == (batch, groups) and groups != heads and heads % max(1, groups) == 0:
+        return scale.repeat_interleave(heads // groups, 1) if library.__name__ == "torch" else scale.repeat(heads // groups, 1)
+    return scale
+
+
+def spread(descale, q, k, v):
+    """Scales of each head from those of whole tensors, or of q from those of kv heads, as FlashAttention has them: copies."""
+    groups = k.shape[2] if len(getattr(k, "shape", ())) == 4 else 0
+    return tuple(_of_heads(scale, tensor, groups) for scale, tensor in zip(factors_of(descale), (q, k, v)))
 
 
 def set_rows(inputs, scale_rows):

@@ -38,7 +38,8 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
                 PyTorch are not looked at
     descale     what elements of q, k and v of e4m3 are multiplied by: three fp32 tensors, [batch, heads], [batch, kv_heads] and
                 [batch, kv_heads], of positive numbers, or None for 1; those of q and k may be of blocks of 64 rows or of 128 (scale_rows of
-                heddle.quantize): [batch, heads, blocks] and [batch, kv_heads, blocks]
+                heddle.quantize): [batch, heads, blocks] and [batch, kv_heads, blocks]. A number or a tensor of one is that of a whole tensor;
+                q may have one for each kv head, as FlashAttention has them
     arguments   sizes, numbers and tensors of the pattern, by name, over its defaults
 
     Returns out [batch, seqlen_q, heads, value_dim] of the library that q belongs to. On a GPU the work is only queued; a first call of a
@@ -50,7 +51,7 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     if carry is not None:
         carry = _call.pair_of(carry)
     if descale is not None:
-        descale = _scales.factors_of(descale)
+        descale = _scales.spread(descale, q, k, v)
     is_compiling = _direct.is_compiling()
     if not is_compiling and type(pattern) is not Pattern:
         pattern = patterns.resolved(pattern)
