@@ -10,7 +10,7 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr AttentionSizes kSizes{2, 5, 7, 4, 2, 8, 16};
+constexpr AttentionSizes kSmall{2, 5, 7, 4, 2, 8, 16};
 
 bool mentions(const Status &status, const std::string &text) {
   return status.message().find(text) != std::string::npos;
@@ -29,7 +29,7 @@ Result<AttentionInputs> through(const AttentionInputs &inputs, const char *name,
 } // namespace
 
 TEST_CASE("a scale of no dimensions is that of every head of its tensor") {
-  const AttentionInputs inputs = *randomAttentionInputs(kSizes, DType::e4m3, 3);
+  const AttentionInputs inputs = *randomAttentionInputs(kSmall, DType::e4m3, 3);
   for (const auto &[role, name, heads] : {std::tuple(Role::descaleQ, "descale_q", 4),
                                           {Role::descaleK, "descale_k", 2},
                                           {Role::descaleV, "descale_v", 2}}) {
@@ -43,7 +43,7 @@ TEST_CASE("a scale of no dimensions is that of every head of its tensor") {
 }
 
 TEST_CASE("elements without scales have none, in files either") {
-  const AttentionInputs inputs = *randomAttentionInputs(kSizes, DType::bf16, 3);
+  const AttentionInputs inputs = *randomAttentionInputs(kSmall, DType::bf16, 3);
   const HostTensor ofHeads = HostTensor::fromFloats(DType::fp32, {2, 2}, {1, 1, 1, 1});
   for (const HostTensor &scale : {scalar(5), ofHeads})
     CHECK(mentions(through(inputs, "descale_v", scale).status(),
