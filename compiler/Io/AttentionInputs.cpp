@@ -3,6 +3,7 @@
 #include "compiler/Io/RandomTensor.h"
 #include "compiler/Io/Safetensors.h"
 #include "compiler/Io/SequenceTensors.h"
+#include "compiler/Io/WholeScale.h"
 #include "runtime/Core/CallChecks.h"
 #include "runtime/Core/SequenceChecks.h"
 
@@ -67,7 +68,7 @@ std::vector<RoleSpec> AttentionInputs::given() const {
   return roles;
 }
 
-static std::string describe(const char *name, const HostTensor &tensor) {
+std::string describe(const char *name, const HostTensor &tensor) {
   return std::string("tensor '") + name + "' is " + dtypeName(tensor.dtype) + " " + shapeText(tensor.shape);
 }
 
@@ -229,24 +230,6 @@ Result<AttentionInputs> makeAttentionInputs(RoleTensors tensors, const Kind &kin
   HEDDLE_TRY(learnScaleRows(inputs));
   HEDDLE_TRY(checkCounts(inputs.sizes, kind));
   return inputs;
-}
-
-/// A scale of a whole tensor, of no dimensions, is that of each of its heads. Others of no dimensions would count as not given.
-static Status spreadScale(const KindRole &role, RoleTensors &tensors) {
-  HostTensor &given = tensors.of(role.role);
-  if (!given.shape.empty())
-    return {};
-  const RoleSpec spec = specOf(role);
-  const HostTensor &of = tensors.of(scaledBy(role.role));
-  if (role.presence != Presence::scale || spec.lead != RoleExtent::batch || of.shape.size() != 4 ||
-      given.dtype != DType::fp32)
-    return Status::invalidArgument(describe(spec.name, given) + "; expected " + std::to_string(extentsOf(spec).size()) +
-                                   " dimensions");
-  const float value = given.get(0);
-  given = HostTensor::zeros(DType::fp32, {of.shape[0], of.shape[2]});
-  for (int64_t i = 0; i < given.elements(); ++i)
-    given.set(i, value);
-  return {};
 }
 
 Result<AttentionInputs> readAttentionInputs(const std::string &path, const Kind &kind) {

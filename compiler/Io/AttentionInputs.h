@@ -61,6 +61,9 @@ struct RoleTensors {
   bool isGiven(Role role) const { return !of(role).shape.empty(); }
 };
 
+// "tensor 'q' is bf16 [2, 3]"
+std::string describe(const char *name, const HostTensor &tensor);
+
 // Zero-filled, for what a call of the kind writes.
 RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const CallElements &elements);
 
