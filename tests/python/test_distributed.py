@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import heddle  # noqa: E402
 from heddle import distributed  # noqa: E402
+from ranks import on_ranks  # noqa: E402
 
 if not heddle.has_compiler():
     pytest.skip("plans over ranks need the compiler", allow_module_level=True)
@@ -254,24 +255,6 @@ def test_refusals():
         distributed.plan("tree_decode", seqlen=64, heads=4, ranks=2, ancestors=torch.zeros(4, dtype=torch.int64))
 
 
-def of_threads(groups, function):
-    """What function(group) gives, or raises, on each rank."""
-    results = [None] * len(groups)
-
-    def run(group):
-        try:
-            results[group.rank] = function(group)
-        except Exception as error:
-            results[group.rank] = error
-
-    threads = [threading.Thread(target=run, args=(group,)) for group in groups]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
 REFUSED = {
     "rows": (lambda q: q[:, 1:], "q: expected 4 dimensions, and 32 rows on rank 1, got .1, 31, 4, 16", "q: rows: expected 32 by the plan of rank 1, got 31"),
     "dimensions": (lambda q: q[0], "q: expected 4 dimensions", "q: rows: expected 32"),
@@ -291,8 +274,8 @@ def test_a_rank_that_is_refused_tells_the_others_and_the_group_goes_on(what):
 
     began = time.monotonic()
     for _ in range(2):  # what was refused has not met
-        other, refused = of_threads(groups, call)
+        other, refused = on_ranks(groups, call)
         assert isinstance(refused, heddle.Error) and re.search(own, str(refused)), refused
         assert isinstance(other, heddle.UnavailableError) and re.search("rank 1 takes no part.*" + told, str(other)), other
     assert time.monotonic() - began < 50
-    assert all(each.shape == q.shape for each in of_threads(groups, lambda group: distributed.attention(q, q, q, plan, group)))
+    assert all(each.shape == q.shape for each in on_ranks(groups, lambda group: distributed.attention(q, q, q, plan, group)))

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -14,29 +13,12 @@ torch = pytest.importorskip("torch")
 import heddle  # noqa: E402
 from heddle import distributed as hd  # noqa: E402
 from heddle.words import causal, documents, tensor, window  # noqa: E402
+from ranks import on_ranks  # noqa: E402
 
 if not heddle.has_compiler():
     pytest.skip("plans over ranks need the compiler", allow_module_level=True)
 
 ROWS = 150
-
-
-def on_ranks(groups, function):
-    """What function(group) gives, or raises, on each rank: a thread."""
-    results = [None] * len(groups)
-
-    def run(group):
-        try:
-            results[group.rank] = function(group)
-        except Exception as error:
-            results[group.rank] = error
-
-    threads = [threading.Thread(target=run, args=(group,)) for group in groups]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
 
 
 def raised(results, kind, match):

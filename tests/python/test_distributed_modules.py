@@ -1,6 +1,5 @@
 """Modules of heddle.nn whose sequence lies over ranks, against the same modules with the same parameters alone."""
 import copy
-import threading
 import time
 
 import pytest
@@ -10,6 +9,7 @@ torch = pytest.importorskip("torch")
 import heddle  # noqa: E402
 from heddle import distributed as hd  # noqa: E402
 from heddle import nn  # noqa: E402
+from ranks import on_ranks  # noqa: E402
 
 if not heddle.has_compiler():
     pytest.skip("plans over ranks need the compiler", allow_module_level=True)
@@ -26,20 +26,7 @@ MADE = {
 
 
 def over_ranks(function):
-    groups, results = hd.Group.local(RANKS), [None] * RANKS
-
-    def run(group):
-        try:
-            results[group.rank] = function(group)
-        except Exception as error:
-            results[group.rank] = error
-
-    threads = [threading.Thread(target=run, args=(group,)) for group in groups]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    return on_ranks(hd.Group.local(RANKS), function)
 
 
 def first_of(out):

@@ -1,33 +1,19 @@
 """heddle.distributed: what a call is given must be what its plan was made of; types and sizes are refused on every rank."""
-import threading
-
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import heddle  # noqa: E402
 from heddle import distributed  # noqa: E402
+from ranks import on_ranks  # noqa: E402
 
 if not heddle.has_compiler():
     pytest.skip("plans over ranks need the compiler", allow_module_level=True)
 
 
 def outcomes(plan, call):
-    """What each rank's call returns or raises."""
-    found = [None] * plan.ranks
-
-    def run(rank, group):
-        try:
-            found[rank] = call(rank, group)
-        except heddle.Error as error:
-            found[rank] = error
-
-    threads = [threading.Thread(target=run, args=each) for each in enumerate(distributed.Group.local(plan.ranks, limit=20))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+    """What call(rank, group) gives, or raises, on each rank."""
+    return on_ranks(distributed.Group.local(plan.ranks, limit=20), lambda group: call(group.rank, group))
 
 
 def rows(dtype=torch.float32):
