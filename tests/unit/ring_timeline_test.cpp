@@ -1,5 +1,6 @@
 // What ranks do when, against the sums that are known without it, and how it is drawn.
 #include "compiler/Views/RingTimeline.h"
+#include "ring_fixture.h"
 #include "support/PatternFiles.h"
 
 #include <algorithm>
@@ -10,23 +11,10 @@ using namespace heddle::views;
 
 namespace {
 
-/// As in ring_times_test.cpp: a key of a head is 128 bytes, a GB/s 1e6 bytes in a ms.
-RingRequest requestOf(double tflops) {
-  RingRequest request;
-  request.sizes = {8, 64, 64, 0, 0, {}};
-  request.call.heads = 8, request.call.kvHeads = 4;
-  request.call.headDim = request.call.valueDim = 32;
-  request.call.rates = {1, 0, tflops};
-  request.ranks = 4;
-  request.layout = "contiguous";
-  return request;
-}
-
-std::unique_ptr<RingPlan> planned(const PatternFile &file, const RingRequest &request) {
-  auto ring = planRing(file, request);
-  REQUIRE_MESSAGE(ring.isOk(), ring.status().message());
-  addGroupTimes(file, request, **ring);
-  return ring.take();
+std::unique_ptr<RingPlan> forecast(const PatternFile &file, const RingRequest &request) {
+  std::unique_ptr<RingPlan> ring = planned(file, request);
+  addGroupTimes(file, request, *ring);
+  return ring;
 }
 
 GroupSpans of(const GroupSpans &spans, SpanQueue queue) {
@@ -81,7 +69,7 @@ TEST_CASE("spans of each queue are in order, and add up to what is known of a ra
           request.call.kind = {kind};
           request.call.rates.launchUs = 10, request.call.rates.memoryGBps = 100, request.call.rates.latencyUs = 3;
           request.layout = layout;
-          const auto ring = planned(*file, request);
+          const auto ring = forecast(*file, request);
           const GroupTime time =
               timeWithSpans(groupOf(*file, request, *ring), *parseTeamForm(name, request.ranks), request.call);
           INFO(std::string(text) << ", " << request.call.kind.name() << ", " << std::string(layout) << ", "
@@ -101,7 +89,7 @@ TEST_CASE("spans of each queue are in order, and add up to what is known of a ra
 TEST_CASE("a gather of all keys: a message, then a launch") {
   const auto full = parsed(unionText("%m = attn.full"));
   const RingRequest request = requestOf(1e-3);
-  const auto ring = planned(*full, request);
+  const auto ring = forecast(*full, request);
   const GroupTime time = timeWithSpans(groupOf(*full, request, *ring), {attn::GroupForm::Gather}, request.call);
   const double keys = 3 * 16 * 4 * 128 / 1e6, pairs = 4 * 16 * 16 * 8 * 4 * 32 / 1e6;
   REQUIRE(time.ranks[1].spans.size() == 2);
@@ -118,7 +106,7 @@ TEST_CASE("a gather of all keys: a message, then a launch") {
 TEST_CASE("spans are of the best plan alone, once they are asked for, and drawn then") {
   const auto causal = parsed(unionText("%m = attn.causal"));
   const RingRequest request = requestOf(1e-3);
-  const auto ring = planned(*causal, request);
+  const auto ring = forecast(*causal, request);
   CHECK(ringSvg(*causal, request, *ring).find("What ranks do when") == std::string::npos);
   addSpans(*causal, request, *ring);
   for (const GroupForecast &group : ring->groups)

@@ -1,5 +1,5 @@
 // Predicted times against arithmetic by hand: of one step, of a whole call, forward and backward, in all three schemes.
-#include "compiler/Views/RingPlan.h"
+#include "ring_fixture.h"
 #include "support/PatternFiles.h"
 
 #include <algorithm>
@@ -9,26 +9,6 @@ using namespace heddle::test;
 using namespace heddle::views;
 
 namespace {
-
-/// 4 ranks of 16 tokens, 8 query heads, 4 of k and v, head dim 32: a key of a head is 128 bytes of bf16; 1 GB/s is 1e6
-/// bytes in a ms, and at 1e-3 TFLOP/s a ms is 1e6 FLOPs.
-RingRequest requestOf(double tflops, double latencyUs = 0) {
-  RingRequest request;
-  request.sizes = {8, 64, 64, 0, 0, {}};
-  request.call.heads = 8;
-  request.call.kvHeads = 4;
-  request.call.headDim = request.call.valueDim = 32;
-  request.call.rates = {1, latencyUs, tflops};
-  request.ranks = 4;
-  request.layout = "contiguous";
-  return request;
-}
-
-std::unique_ptr<RingPlan> planned(const PatternFile &file, const RingRequest &request) {
-  auto ring = planRing(file, request);
-  REQUIRE_MESSAGE(ring.isOk(), ring.status().message());
-  return ring.take();
-}
 
 double msOf(const RingPlan &ring, const std::string &name) {
   for (const RingScheme &scheme : ring.times.schemes)
