@@ -120,12 +120,11 @@ bool isLive(nccl::Communicator communicator) { return state().live.count(communi
 
 nccl::Communicator makeCommunicator(const std::string &id, int rank, int ranks, int device, bool isBlocking) {
   std::shared_ptr<Group> &group = state().groups[id];
-  if (!group) {
+  if (!group)
     group = std::make_shared<Group>();
-    group->id = id;
-  }
   auto made = std::make_unique<nccl::CommunicatorStruct>();
   made->group = group;
+  made->id = id;
   made->rank = rank;
   made->ranks = group->ranks = ranks;
   made->device = device;
@@ -142,7 +141,7 @@ nccl::Communicator makeCommunicator(const std::string &id, int rank, int ranks, 
 }
 
 nccl::Communicator splitCommunicator(nccl::Communicator parent) {
-  const std::string id = parent->group->id.c_str(); // without the zeros behind it
+  const std::string id = parent->id.c_str(); // without the zeros behind it
   const nccl::Communicator child =
       makeCommunicator(id + "-split", parent->rank, parent->ranks, parent->device, /*isBlocking=*/false);
   if (!child)

@@ -51,6 +51,7 @@ struct Operation {
 
 namespace heddle::nccl {
 struct CommunicatorStruct {
+  std::string id;
   std::shared_ptr<heddle::fakenccl::Group> group;
   int rank, ranks, device;
   bool isBlocking;
@@ -77,7 +78,6 @@ struct Posted {
 
 // The ranks that came with one unique id.
 struct Group {
-  std::string id;
   int ranks = 0;
   std::map<int, nccl::Communicator> members;                         // of this process
   std::map<std::pair<int, int>, std::deque<Posted>> sends, receives; // by sender and receiver
