@@ -85,6 +85,16 @@ def test_scales_of_whole_tensors_and_of_q_by_kv_head():
         call(torch.ones(2, 3), *of_heads[1:])
 
 
+@pytest.mark.parametrize("call, match", [
+    (lambda q: heddle.quantize(q, q, q, scale_rows=64.0), "scale_rows: expected 0, 64 or 128, got 64.0"),
+    (lambda q: heddle.random_signs("a"), "head_dim: expected an int of 1 or more, got 'a'"),
+    (lambda q: heddle.random_signs(-1), "head_dim: expected an int of 1 or more, got -1"),
+    (lambda q: heddle.random_signs(16, 0.5), "seed: expected an int of 0 or more, got 0.5")])
+def test_numbers_that_are_none_are_named(call, match):
+    with pytest.raises(errors.InvalidArgumentError, match=match):
+        call(torch.randn(1, 20, 2, 16))
+
+
 def test_scales_of_blocks_are_refused_with_what_fits():
     q, k, v = tensors()
     with pytest.raises(errors.InvalidArgumentError, match="scale_rows: expected 0, 64 or 128, got 32"):

@@ -37,7 +37,9 @@ def test_tensors_of_a_pattern_beside_ragged_queries_are_of_the_sequences():
 
 
 def test_a_table_that_is_not_there_is_named():
-    q, k, v, _, lengths = paged()
+    q, k, v, table, lengths = paged()
+    with pytest.raises(heddle.InvalidArgumentError, match="batch_invariant: expected True or False, got 'no'"):
+        serve.paged_attention(q, k, v, table, lengths, "causal", batch_invariant="no")
     with pytest.raises(heddle.InvalidArgumentError, match="paged_attention: page_table: expected a tensor of int32, got None"):
         serve.paged_attention(q, k, v, None, lengths, "causal")
     with pytest.raises(heddle.InvalidArgumentError, match="ragged_attention: cu_seqlens_k: expected a tensor of int32, got None"):

@@ -43,6 +43,8 @@ class PagesSpec(NamedTuple):
 
     @property
     def kind(self):
+        if self.batch_invariant not in (True, False):
+            raise bad(f"batch_invariant: expected True or False, got {self.batch_invariant!r}")
         return _kinds.kinds()["decode_invariant" if self.batch_invariant else "decode" if self.shared_k is None else "cascade"]
 
     def settled(self):

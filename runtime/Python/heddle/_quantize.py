@@ -55,6 +55,9 @@ def _mixed(word):
 
 def signs(count, seed):
     """Numbers 1 and -1: those of compiler/Io/RandomTensor.h for tensor rotation."""
+    for what, number, least in (("head_dim", count, 1), ("seed", seed, 0)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < least:
+            raise InvalidArgumentError(f"random_signs: {what}: expected an int of {least} or more, got {number!r}")
     name = 0xcbf29ce484222325
     for letter in b"rotation":
         name = (name ^ letter) * 0x100000001b3 & _WORD
@@ -72,7 +75,7 @@ def _check_smoothing(pattern):
 
 def _check_scale_rows(rows):
     known = (0, *_kinds.scale_rows())
-    if isinstance(rows, bool) or rows not in known:
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows not in known:
         raise InvalidArgumentError(f"quantize: scale_rows: expected {', '.join(map(str, known[:-1]))} or {known[-1]}, got {_scalars.shown(rows)}")
 
 
