@@ -81,8 +81,11 @@ def test_scales_of_whole_tensors_and_of_q_by_kv_head():
     by_group = torch.tensor([[0.5, 1], [0.25, 2]])
     assert torch.equal(call(by_group, *of_heads[1:]), call(by_group.repeat_interleave(2, 1), *of_heads[1:]))
     assert torch.equal(call(None, None, None), call(1, 1.0, torch.tensor(1.0)))
-    with pytest.raises(errors.InvalidArgumentError, match="descale_q"):
-        call(torch.ones(2, 3), *of_heads[1:])
+    for wrong in (torch.ones(2, 3), -1, float("nan"), "one", True):
+        with pytest.raises(errors.InvalidArgumentError, match="descale_q"):
+            call(wrong, *of_heads[1:])
+    with pytest.raises(errors.InvalidArgumentError, match="k: expected a tensor of the same library as q, list"):
+        heddle.attention([1], low.k, low.v, "causal", descale=(1, 1, 1))
 
 
 @pytest.mark.parametrize("call, match", [

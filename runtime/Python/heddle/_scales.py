@@ -1,4 +1,5 @@
 """What elements of e4m3 are multiplied by: scales of q, k and v that a call was given, and how many rows share one."""
+import math
 import sys
 
 from . import _kinds
@@ -13,26 +14,40 @@ def factors_of(descale, tensors=("q", "k", "v")):
     return tuple(descale)
 
 
-def _of_heads(scale, tensor, groups):
-    """[batch, heads]: of one number for the whole tensor, or, of q, of one for the queries of each kv head."""
-    library = sys.modules.get(type(tensor).__module__.partition(".")[0])
-    if scale is None or len(tensor.shape) != 4 or library is None or library.__name__ not in ("torch", "numpy"):
+def _ones(tensor, heads):
+    """fp32 [batch, heads] where `tensor` lies; None: of another library than PyTorch and numpy."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None and isinstance(tensor, numpy.ndarray):
+        return numpy.ones((tensor.shape[0], heads), dtype=numpy.float32)
+    if torch is not None and isinstance(tensor, torch.Tensor):
+        return tensor.new_ones((tensor.shape[0], heads), dtype=torch.float32)
+    return None
+
+
+def _of_heads(name, scale, tensor, groups):
+    """[batch, heads]: of one number for the whole tensor, or, of q, of one for the queries of each kv head. Others are left as they are."""
+    is_number = isinstance(scale, (int, float)) and not isinstance(scale, bool)
+    if is_number and not 0 < scale < math.inf:
+        raise bad(f"descale_{name}: expected a finite number above 0, got {scale}")
+    shape = () if is_number else getattr(scale, "shape", None)
+    if shape is None or len(getattr(tensor, "shape", ())) != 4:
         return scale
     batch, _, heads, _ = tensor.shape
-    shape = () if isinstance(scale, (int, float)) else tuple(scale.shape)
-    if shape in ((), (1,)):
-        place = dict(device=tensor.device) if library.__name__ == "torch" else {}
-        filled = library.ones((batch, heads), dtype=library.float32, **place)
-        return filled * (scale if isinstance(scale, (int, float)) else scale.reshape(1, 1))
-    if shape == (batch, groups) and groups != heads and heads % max(1, groups) == 0:
-        return scale.repeat_interleave(heads // groups, 1) if library.__name__ == "torch" else scale.repeat(heads // groups, 1)
-    return scale
+    of_one, of_group = tuple(shape) in ((), (1,)), tuple(shape) == (batch, groups) and groups != heads and groups > 0 and heads % groups == 0
+    if not is_number and getattr(scale, "device", None) != getattr(tensor, "device", None):
+        return scale
+    ones = _ones(tensor, heads) if of_one or of_group else None
+    if ones is None:
+        return scale
+    if of_one:
+        return ones * (scale if is_number else scale.reshape(()))
+    return (ones.reshape(batch, groups, -1) * scale[..., None]).reshape(batch, heads)
 
 
 def spread(descale, q, k, v):
     """Scales of each head from those of whole tensors, or of q from those of kv heads, as FlashAttention has them: copies."""
     groups = k.shape[2] if len(getattr(k, "shape", ())) == 4 else 0
-    return tuple(_of_heads(scale, tensor, groups) for scale, tensor in zip(factors_of(descale), (q, k, v)))
+    return tuple(_of_heads(name, scale, tensor, groups) for name, scale, tensor in zip("qkv", factors_of(descale), (q, k, v)))
 
 
 def set_rows(inputs, scale_rows):

@@ -150,7 +150,8 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
             carry: Carry = None, stream: Optional[int] = None, precision: str = "exact", descale: Scales = None, **arguments: Any):
     """Checks a call once; calling what it returns launches it, and returns `out`.
 
-    Arguments as of heddle.attention. Addresses are frozen: write new values into q, k, v and read `prepared.out`, `prepared.lse`. The
+    Arguments as of heddle.attention, but that scales are tensors of each head. Addresses are frozen: write new values into q, k, v, and the scales,
+    and read `prepared.out`, `prepared.lse`. The
     kernel stays the one of this moment. PyTorch: on the stream that is current when it is called, also while that is captured into a
     CUDA graph. Keep what this returns for as long as that graph is replayed; queued work does not need it.
     """
