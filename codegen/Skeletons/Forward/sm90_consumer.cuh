@@ -93,7 +93,7 @@ private:
     if (kHasTotals<K>)
       totals.begin();
     isExact = !K::kIsAnchored || hasBit(flags, flag::kIsExact);
-    mayLackRowMax = true;
+    lacksRowMax = 1;
     walkTiles(flags);
     if (kHasTotals<K>)
       totals.end(rows);
@@ -180,7 +180,7 @@ private:
 
   // Behind its last tile nobody asks for the rows of an item.
   DEV static void freeQueries(const KeyTileHeader<K> &tile) {
-    if (K::kFreesQueries && !hasBit(tile.following, flag::kNextExists))
+    if (K::kFreesQueries && !hasBit(tile.flags, flag::kNextExists))
       release(K::QueryTileRing::empty(0));
   }
 
@@ -221,7 +221,7 @@ private:
     readScores(scores, scale, tile);
     if (Pattern::kHasScore || isMasked(tile))
       changeTile(scores, tile);
-    bool hasMoved = false;
+    int32_t hasMoved = 0;
     if (looksForMaximum(tile)) {
       hasMoved = admit(rows, scores, scale, factor);
       noteRowMax(tile);
@@ -233,7 +233,8 @@ private:
     endOutput();
     takeWeights(scores);
     if constexpr (K::kFitsWeights)
-      hasMoved = hasMoved || refit(scores, ofTile, factor);
+      if (!hasMoved)
+        hasMoved = refit(scores, ofTile, factor);
     addSumsOfTile(rows, ofTile);
     if (hasMoved)
       scaleOutput(rows, factor);
@@ -287,12 +288,12 @@ private:
 
   // Weights have become bytes already, while exponentials were waited for: seldom do they not fit. Where row maxima moved
   // before, they do, and `factor` is what the output waits for.
-  DEV bool refit(Scores<K> &scores, RowValues<K> &ofTile, RowValues<K> &factor) {
+  DEV int32_t refit(Scores<K> &scores, RowValues<K> &ofTile, RowValues<K> &factor) {
     if (!mayNotFit<K>(ofTile))
-      return false;
+      return 0;
     fitWeights(rows, scores, ofTile, factor);
     packWeights<K>(weights, scores);
-    return true;
+    return 1;
   }
 
   DEV void releaseKeys() {
@@ -323,12 +324,13 @@ private:
 
   DEV bool looksForMaximum(const KeyTileHeader<K> &tile) const {
     if constexpr (K::kIsAnchored)
-      return isExact | isMasked(tile) | mayLackRowMax;
+      return (tile.flags & 1 << (flag::kMasked + consumer)) | lacksRowMax;
     return true;
   }
   // Rows that keep a whole tile have a maximum; but for scores of -infinity, whose rows will be marked.
   DEV void noteRowMax(const KeyTileHeader<K> &tile) {
-    mayLackRowMax &= hasBit(tile.following, flag::kMasked + consumer);
+    if (!isExact && !hasBit(tile.following, flag::kMasked + consumer))
+      lacksRowMax = 0;
   }
 
   DEV uint32_t queryAddress() const {
@@ -346,7 +348,7 @@ private:
   RowState<K> rows;
   Probabilities<K> weights;
   bool isExact;
-  bool mayLackRowMax; // some row of this item
+  int32_t lacksRowMax; // not 0: some row of this item may, or all maxima are looked for
   bool sharesTiles;
   ItemScales<K, K::kIsScaled, (K::kScaleRows > 0)> scales;
   PairSteps<K, K::kArePairs> pairs;

@@ -8,7 +8,8 @@
 // Traits, all `static constexpr int`:
 //   kBlockM              rows of a query tile: 64 for each consumer, 64 to 256
 //   kBlockN              keys of a tile, a multiple of 16, 16 to 128
-//   kStages              slots of the K ring and of the V ring, 1 to 6; of bytes that are turned over, V has one less
+//   kStages              slots of the K ring and of the V ring, 1 to 6; of bytes that are turned over, V has one less, if
+//                        there are two
 //   kKeyMajorValues      1: v is [batch, dim, head, key] in memory, and all keys have rate 1
 //   kQueryStages         slots of the Q ring, 1 or 2: with two, the next item arrives beside this one
 //   kTurnTaking          1: consumers issue their mma in turn

@@ -48,14 +48,14 @@ template <int Most, class K> DEV void raiseBySums(RowState<K> &rows, const RowVa
 template <class K, class Scale>
 DEV void scoresToWeights(RowState<K> &rows, Scores<K> &scores, const Scale &scale, RowValues<K> &ofTile) {
   float shift[2] = {-rows.rowMax[0][0], -rows.rowMax[0][1]};
-  ofTile[0][0] = ofTile[0][1] = 0.f;
 #pragma unroll
   for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot) {
       float weight = ptx::exp2Approx(fmaf(scores[0][n][slot], scaleOf(scale, n, slot / 2), shift[slot / 2]));
       scores[0][n][slot] = weight;
-      (K::kSumsTiles ? ofTile : rows.sum)[0][slot / 2] += weight;
+      float &sum = (K::kSumsTiles ? ofTile : rows.sum)[0][slot / 2];
+      sum = K::kSumsTiles && n == 0 && slot % 2 == 0 ? weight : sum + weight;
     }
 }
 

@@ -17,23 +17,27 @@ public:
   DEV explicit Totals(int32_t consumer) : firstPiece(K::kTotals + consumer * K::kConsumerTotalBytes) {}
 
   // An item begins.
-  DEV void begin() { tiles = 0; }
+  DEV void begin() {
+    room = K::kFlushTiles;
+    areThere = 0;
+  }
 
   // For the product of one tile more; the output is complete.
   DEV void makeRoom(RowState<K> &rows) {
-    constexpr int kTiles = K::kFlushTiles > 0 ? K::kFlushTiles : 1;
-    if (tiles > 0 && tiles % kTiles == 0) {
-      if (tiles == kTiles)
-        exchange<false>(rows);
-      else
+    if (room == 0) {
+      if (areThere)
         exchange<true>(rows);
+      else
+        exchange<false>(rows);
+      areThere = 1;
+      room = K::kFlushTiles;
     }
-    ++tiles;
+    --room;
   }
 
   // Behind the last tile: rows are the totals.
   DEV void end(RowState<K> &rows) const {
-    if (tiles <= K::kFlushTiles)
+    if (!areThere)
       return;
     const uint32_t at = pieces();
     const Ends before(at);
@@ -118,7 +122,8 @@ private:
   }
 
   uint32_t firstPiece;
-  int32_t tiles; // that the output has
+  int32_t room;     // tiles that the output may still take
+  int32_t areThere; // not 0: totals of this item
 };
 
 } // namespace heddle
