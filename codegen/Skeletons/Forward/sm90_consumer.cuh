@@ -227,10 +227,15 @@ private:
       noteRowMax(tile);
     } else if (K::kIsAnchored && !K::kFitsWeights)
       hasMoved = moveAnchor(rows, factor);
+    // Of bytes the wait comes first: ptxas moves it behind the first exponentials all the same, and words of four weights
+    // then become operands where they are made.
+    if (K::kIsScaled)
+      endOutput();
     RowValues<K> ofTile;
     scoresToWeights(rows, scores, scale, ofTile);
     ptx::pin(scores[0]);
-    endOutput();
+    if (!K::kIsScaled)
+      endOutput();
     takeWeights(scores);
     if constexpr (K::kFitsWeights)
       if (!hasMoved)
