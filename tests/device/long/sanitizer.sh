@@ -3,7 +3,7 @@
 # shellcheck disable=SC2317 # functions are called by beside
 . tests/device/long/cases.bash
 seconds=150
-inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors long=$HEDDLE_SCRATCH/long.safetensors mixed=$HEDDLE_SCRATCH/mixed.safetensors floats=$HEDDLE_SCRATCH/floats.safetensors
+inputs=$HEDDLE_SCRATCH/inputs.safetensors wide=$HEDDLE_SCRATCH/wide.safetensors long=$HEDDLE_SCRATCH/long.safetensors mixed=$HEDDLE_SCRATCH/mixed.safetensors floats=$HEDDLE_SCRATCH/floats.safetensors bytes=$HEDDLE_SCRATCH/bytes.safetensors
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
 configs=(
   ""
@@ -27,6 +27,7 @@ sanitize() {
     *softmax=1*) data=$wide ;;   # or no row is computed again
   esac
   [ "$data" != "$mixed" ] || name+=", mixed shape"
+  [ "$data" != "$bytes" ] || name+=", e4m3"
   begins "$name" || return
   log=$(mktemp -p "$HEDDLE_SCRATCH")
   run_command "$pattern" "$data" ${config:+--config="$config"} ${5:+--precision="$5"}
@@ -54,6 +55,7 @@ prepare "make inputs, mixed" 60 "$HEDDLE" make-inputs --seqlen=300 --seqlen-k=53
   --dtype=fp16 -o "$mixed"
 prepare "make inputs, floats" 60 "$HEDDLE" make-inputs --seqlen=300 --seqlen-k=530 --heads=4 --kv-heads=2 --head-dim=72 --value-dim=40 \
   --dtype=fp32 -o "$floats"
+prepare "make inputs, e4m3" 60 "$HEDDLE" make-inputs --seqlen=600 --heads=2 --head-dim=128 --dtype=e4m3 -o "$bytes"
 log=$(mktemp -p "$HEDDLE_SCRATCH")
 run_command full "$inputs" --config=skeleton=portable_forward
 limited "$seconds" "$log" "$sanitizer" --tool memcheck "${command[@]}" || true
@@ -66,6 +68,7 @@ for tool in memcheck racecheck synccheck; do
   for pattern in full sliding_window dilated longformer; do
     for config in "${configs[@]}"; do beside sanitize $tool "$pattern" "$config"; done
     beside sanitize $tool "$pattern" skeleton=sm90_forward "$mixed"
+    for config in "" flush_tiles=1; do beside sanitize $tool "$pattern" "$config" "$bytes"; done
     for precision in exact tf32; do beside sanitize $tool "$pattern" skeleton=sm90_forward "$floats" $precision; done
   done
 done
