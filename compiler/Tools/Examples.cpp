@@ -22,6 +22,8 @@ static const Example kExamples[] = {
     {"heddle ring plan causal --ranks=64 --seqlen=1M --heads=64 --kv-heads=8 --links=50,10 --host=8 "
      "--host-links=200,10",
      "hosts of 8"},
+    {"heddle ring decode causal --ranks=8 --seqlen=1M --heads=64 --kv-heads=8 --links=150,10",
+     "one query over a cache on all ranks"},
     {"heddle ring links", "what messages between the GPUs of this machine take, for ring plan"},
     {"heddle cost training.json -o cost.svg", "all layouts of a model on a cluster; docs/cost.md"},
     {"heddle cost --published", "what others reported, beside what is predicted"},

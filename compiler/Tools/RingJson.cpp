@@ -17,13 +17,27 @@ Json sizesJson(const PatternFile &file, const views::RingRequest &request) {
                                                           : Json(request.sizes.parameters[i]);
   const RingCall &call = request.call;
   return {{"batch", call.batch},
-          {"seqlen", request.sizes.seqlenQ},
+          {"seqlen", request.sizes.seqlenK},
           {"heads", call.heads},
           {"kv_heads", call.kvHeads},
           {"head_dim", call.headDim},
           {"value_dim", call.valueDim},
           {"dtype", dtypeName(call.dtype)},
           {"parameters", parameters}};
+}
+
+Json ratesJson(const views::RingRequest &request) {
+  const RingRates &rates = request.call.rates;
+  return {{"tflops", rates.tflops},
+          {"kernels_from", request.rateNote},
+          {"links_from", request.linkNote.empty() ? "as given" : request.linkNote},
+          {"link_gbps", rates.linkGBps},
+          {"latency_us", rates.latencyUs},
+          {"host_ranks", rates.hostRanks},
+          {"host_gbps", rates.hostGBps},
+          {"host_latency_us", rates.hostLatencyUs},
+          {"launch_us", rates.launchUs},
+          {"memory_gbps", rates.memoryGBps}};
 }
 
 Json layoutsJson(const views::RingRequest &request, const views::RingPlan &ring) {
@@ -155,7 +169,6 @@ Json ranksJson(const views::RingRequest &request, const views::RingPlan &ring, b
 
 Json ringJson(const PatternFile &file, const views::RingRequest &request, const views::RingPlan &ring, bool withAll) {
   const std::optional<double> balance = ring.plan->balance();
-  const RingRates &rates = request.call.rates;
   attn::WideInt pairs = 0;
   for (size_t rank = 0; rank < ring.plan->ranks(); ++rank)
     pairs += ring.plan->pairsOf(rank).value_or(0);
@@ -169,23 +182,43 @@ Json ringJson(const PatternFile &file, const views::RingRequest &request, const 
           {"layouts", layoutsJson(request, ring)},
           {"kept_pairs", balance ? countJson(pairs) : Json()},
           {"balance", balance ? Json(*balance) : Json()},
-          {"rates",
-           {{"tflops", rates.tflops},
-            {"kernels_from", request.rateNote},
-            {"links_from", request.linkNote.empty() ? "as given" : request.linkNote},
-            {"link_gbps", rates.linkGBps},
-            {"latency_us", rates.latencyUs},
-            {"host_ranks", rates.hostRanks},
-            {"host_gbps", rates.hostGBps},
-            {"host_latency_us", rates.hostLatencyUs},
-            {"launch_us", rates.launchUs},
-            {"memory_gbps", rates.memoryGBps}}},
+          {"rates", ratesJson(request)},
           {"predicted", predictedJson(ring)},
           {"of_plans", groupsJson(ring, withAll)},
           {"why_no_plan", ring.whyNoPlan.empty() ? Json() : Json(ring.whyNoPlan)},
           {"best_of_plans", ring.bestOfPlans() ? Json(ring.bestOfPlans()->form) : Json()},
           {"best", ring.times.best ? Json(ring.times.schemes[*ring.times.best].name) : Json()},
           {"by_rank", ranksJson(request, ring, withAll || ring.plan->ranks() <= kFewRanks)}};
+}
+
+Json decodeJson(const PatternFile &file, const views::RingRequest &request, const views::DecodeTimes &times) {
+  Json schemes = Json::array(), ranks = Json::array();
+  for (const views::DecodeScheme &scheme : times.schemes) {
+    schemes.push_back({{"scheme", scheme.name}, {"ms", scheme.ms ? Json(*scheme.ms) : Json()}});
+    if (!scheme.ms)
+      schemes.back()["reason"] = scheme.whyNot;
+  }
+  for (size_t rank = 0; rank < times.shares.size(); ++rank) {
+    const views::DecodeShare &share = times.shares[rank];
+    ranks.push_back({{"rank", rank},
+                     {"keys", {share.keys.begin, share.keys.end}},
+                     {"kept_bytes", share.keptBytes},
+                     {"compute_ms", share.ms}});
+  }
+  Json sizes = sizesJson(file, request);
+  sizes["queries"] = request.sizes.seqlenQ;
+  return {{"pattern", attn::PatternOp(file.pattern()).getSymName().str()},
+          {"file", file.path()},
+          {"sizes", sizes},
+          {"ranks", request.ranks},
+          {"rates", ratesJson(request)},
+          {"exact", times.isExact},
+          {"receives_bytes", times.receivedBytes},
+          {"message_ms", times.messageMs},
+          {"merge_ms", times.mergeMs},
+          {"predicted", schemes},
+          {"best", times.schemes[times.best].name},
+          {"by_rank", ranks}};
 }
 
 } // namespace heddle::cli

@@ -114,7 +114,7 @@ Status RingRateOptions::set(const PatternFile &file, views::RingRequest &request
   return {};
 }
 
-void RingRateOptions::add(CLI::App &command, int64_t mostRanks) {
+void RingRateOptions::addLinks(CLI::App &command, int64_t mostRanks) {
   addValue(
       command, "--links", links, "GBPS[,US]",
       "1e9 bytes per second that a rank sends, and receives, and microseconds of a message [0] [what heddle ring links "
@@ -127,14 +127,19 @@ void RingRateOptions::add(CLI::App &command, int64_t mostRanks) {
   CLI::Option *linksOfHosts = addValue(command, "--host-links", hostLinks, "GBPS[,US]",
                                        "As --links, between ranks of a host; --links are those beyond it then");
   linksOfHosts->check(linkRates())->needs(hosts);
+  addValue(command, "--gpu", gpu, "NAME", "GPU of the rate, of memory and of the number of processors")
+      ->capture_default_str()
+      ->check(gpuName());
+  database.add(command);
+}
+
+void RingRateOptions::add(CLI::App &command, int64_t mostRanks) {
+  addLinks(command, mostRanks);
   addValue(
       command, "--rate", rate, "TFLOPS",
       "Rate of kernels on kept pairs [of --db: the winner for the pattern on --gpu whose rows keep most nearly as many "
       "keys; else --efficiency of the data sheet]")
       ->check(realBetween(1e-3, 1e6));
-  addValue(command, "--gpu", gpu, "NAME", "GPU of the rate, of memory and of the number of processors")
-      ->capture_default_str()
-      ->check(gpuName());
   addValue(command, "--efficiency", efficiency, "SHARE",
            "Share of its matrix rate that kernels are assumed to reach, whatever was tuned (default 0.65)")
       ->check(realBetween(0.01, 1));
@@ -142,7 +147,6 @@ void RingRateOptions::add(CLI::App &command, int64_t mostRanks) {
            "Microseconds that a launch of a plan takes behind a rank's first one, beside what it computes")
       ->capture_default_str()
       ->check(realBetween(0, 1e6));
-  database.add(command);
 }
 
 } // namespace heddle::cli

@@ -14,6 +14,8 @@ struct RingRateOptions {
   DatabaseOptions database;
 
   void add(CLI::App &command, int64_t mostRanks);
+  /// Without what kernels of plans take.
+  void addLinks(CLI::App &command, int64_t mostRanks);
   /// Rates of the request, and where they are from; its sizes and ranks are there.
   Status set(const PatternFile &file, views::RingRequest &request) const;
 };

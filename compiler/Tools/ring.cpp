@@ -7,6 +7,7 @@
 #include "compiler/Tools/RingLinks.h"
 #include "compiler/Tools/RingRateOptions.h"
 #include "compiler/Tools/Verb.h"
+#include "compiler/Views/RingDecode.h"
 #include "compiler/Views/RingPlan.h"
 #include "dialect/Geometry/NamedLayout.h"
 #include "runtime/Core/Positions.h"
@@ -26,6 +27,7 @@ struct RingOptions {
   OriginOption origin;
   int64_t ranks = 0, seqlen = 0, batch = 1, heads = 1, headDim = 128;
   std::optional<int64_t> kvHeads, valueDim, stripe, limit;
+  std::optional<int64_t> queries; ///< of decode: the last positions of a cache
   std::string dtype = dtypeName(kDefaultDType), layout = "auto", output;
   RingRateOptions rates;
   bool backward = false, equalParts = false, allRanks = false, json = false;
@@ -37,12 +39,13 @@ Result<views::RingRequest> requestOf(const RingOptions &options, const PatternFi
   shape.batch = options.batch;
   shape.heads = options.heads;
   shape.kvHeads = options.kvHeads.value_or(shape.heads);
-  shape.seqlenQ = shape.seqlenK = options.seqlen;
+  shape.seqlenQ = options.queries.value_or(options.seqlen);
+  shape.seqlenK = options.seqlen;
   shape.qOrigin = options.origin.position.value_or(0);
   HEDDLE_ASSIGN(shape.parameters, file.bindParameters(options.sizes.assignments));
   HEDDLE_TRY(checkShape(file, shape));
   HEDDLE_TRY(bindOperands(file, {options.sizes.operands, {}, OperandSources::Missing::leaveOut}, shape));
-  request.sizes = sizesOf(file, shape);
+  request.sizes = options.queries ? sizesOf(QOriginRule::end, shape) : sizesOf(file, shape);
   HEDDLE_TRY(checkMaskTensors(file, request.sizes));
   request.sizes.mostEvaluations = options.limit.value_or(request.sizes.mostEvaluations);
   request.call.kind = Kind{options.backward ? KindBase::backward : KindBase::forward};
@@ -94,12 +97,29 @@ int runPlan(const RingOptions &options) {
   return finish(request ? write(options, *file, *request) : request.status());
 }
 
-void addSizes(CLI::App &command, RingOptions &options) {
+int runDecode(const RingOptions &options) {
+  const auto [file, exitCode] = loadForCall(options.pattern, options.origin, options.sizes);
+  if (!file)
+    return exitCode;
+  const Result<views::RingRequest> request = requestOf(options, *file);
+  if (!request)
+    return fail(request.status());
+  const Result<views::DecodeTimes> times = views::decodeTimes(*file, *request);
+  if (!times)
+    return fail(times.status());
+  if (options.json)
+    printJson(decodeJson(*file, *request, *times));
+  else
+    std::cout << views::decodeText(*file, *request, *times);
+  return Ok;
+}
+
+void addSizes(CLI::App &command, RingOptions &options, const std::string &seqlen) {
   CLI::Range counts(int64_t(1), int64_t(1) << 20), heads(int64_t(1), kMostHeads);
   addCount(command, "--ranks", options.ranks, "P", "Ranks that share the sequence, at most 1024")
       ->required()
       ->check(CLI::Range(int64_t(1), kMostRanks));
-  addCount(command, "--seqlen", options.seqlen, "N", "Tokens of all ranks together: queries and keys")
+  addCount(command, "--seqlen", options.seqlen, "N", seqlen)
       ->required()
       ->check(CLI::Range(int64_t(1), kFarthestPosition));
   addCount(command, "--heads", options.heads, "H", "Query heads (default 1)")->check(heads);
@@ -110,13 +130,13 @@ void addSizes(CLI::App &command, RingOptions &options) {
   command.add_option("--dtype", options.dtype, std::string("Element type (default ") + dtypeName(kDefaultDType) + ")")
       ->check(CLI::IsMember(elementNames(&ElementTraits::isOfCalls)));
   options.sizes.add(command);
-  options.origin.add(command);
 }
 
 Action addRingPlan(CLI::App &command) {
   auto options = std::make_shared<RingOptions>();
   options->pattern.add(command);
-  addSizes(command, *options);
+  addSizes(command, *options, "Tokens of all ranks together: queries and keys");
+  options->origin.add(command);
   std::vector<std::string> layouts = attn::layoutNames();
   layouts.push_back("auto");
   addValue(command, "--layout", options->layout, "NAME",
@@ -141,8 +161,21 @@ Action addRingPlan(CLI::App &command) {
   return [options] { return runPlan(*options); };
 }
 
+Action addRingDecode(CLI::App &command) {
+  auto options = std::make_shared<RingOptions>();
+  options->pattern.add(command);
+  addSizes(command, *options, "Keys of each sequence, on all ranks together");
+  options->queries = 1;
+  addCount(command, "--queries", options->queries, "N", "Queries of each sequence, its last positions (default 1)")
+      ->check(CLI::Range(int64_t(1), kFarthestPosition));
+  options->rates.addLinks(command, kMostRanks);
+  addJsonOption(command, options->json);
+  return [options] { return runDecode(*options); };
+}
+
 constexpr Verb kOperations[] = {
     {"plan", "Say who sends what to whom, and what it takes at given rates", addRingPlan},
+    {"decode", "Say what few queries over a cache on all ranks take at given rates", addRingDecode},
     {"links", "Measure messages between the GPUs of this machine", addRingLinks},
 };
 

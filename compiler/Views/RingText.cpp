@@ -1,10 +1,10 @@
 #include "compiler/Views/ExplanationPrint.h"
 #include "compiler/Views/Picture.h"
 #include "compiler/Views/RingPlan.h"
+#include "compiler/Views/RingWords.h"
 #include "runtime/Core/CountText.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace heddle::views {
 namespace {
@@ -14,23 +14,9 @@ using attn::WideInt;
 
 constexpr size_t kShownRanks = 3; ///< of the heaviest, and of the lightest
 
-std::string real(const char *form, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, form, value);
-  return text;
-}
-
-std::string milliseconds(double ms) {
-  return ms >= 1000 ? real("%.2f s", ms / 1000) : ms >= 1 ? real("%.2f ms", ms) : real("%.1f us", ms * 1000);
-}
-
 std::string named(const std::string &name) { return name + std::string(name.size() < 17 ? 17 - name.size() : 1, ' '); }
 
 std::string bytesOf(WideInt bytes) { return bytesText(static_cast<double>(bytes)); }
-
-std::string cell(const std::string &text, size_t width) {
-  return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
-}
 
 class RingWriter {
 public:
@@ -62,9 +48,7 @@ public:
   }
 
 private:
-  void line(const char *label, const std::string &value) {
-    text += "  " + std::string(label) + std::string(17 - std::string(label).size(), ' ') + value + "\n";
-  }
+  void line(const char *label, const std::string &value) { text += labelled(label, value); }
 
   void header() {
     const RingCall &call = request.call;
@@ -121,13 +105,8 @@ private:
   }
 
   void predicted() {
-    const RingRates &rates = request.call.rates;
-    line("rates", "kernels " + real("%.4g", rates.tflops) + " TFLOP/s (" + request.rateNote + "), links " +
-                      linkWords(rates.linkGBps, rates.latencyUs) +
-                      (rates.hostRanks ? ", within a host of " + counted(rates.hostRanks, "rank") + " " +
-                                             linkWords(rates.hostGBps, rates.hostLatencyUs)
-                                       : "") +
-                      (request.linkNote.empty() ? "" : " (" + request.linkNote + ")"));
+    line("rates", "kernels " + real("%.4g", request.call.rates.tflops) + " TFLOP/s (" + request.rateNote + "), links " +
+                      linkWords(request));
     for (const RingScheme &scheme : ring.times.schemes)
       line("predicted", schemeWords(scheme));
     if (ring.times.best)
@@ -179,10 +158,6 @@ private:
     }
     return "a rank receives at most " + bytesText(most) +
            (request.call.rates.hostRanks ? ", " + bytesText(mostFromBeyond) + " from beyond its host" : "");
-  }
-
-  static std::string linkWords(double gbps, double latencyUs) {
-    return real("%.4g", gbps) + " GB/s each way and " + real("%.4g", latencyUs) + " us a message";
   }
 
   std::string gainWords() const {
