@@ -77,8 +77,11 @@ class Members:
         own = tensor.detach().contiguous()
         everything = own.new_empty(self._ranks, *own.shape)
         given = own if own.dim() else own[None]
-        pieces = everything.view(self._ranks, *given.shape).view(torch.uint8).unbind()  # bytes: gloo does not know every type
-        distributed.all_gather(list(pieces), given.view(torch.uint8), self._group())
+        pieces = everything.view(self._ranks, *given.shape).view(torch.uint8)  # bytes: gloo does not know every type
+        if own.is_cuda:  # by NCCL a list of tensors is copied once more
+            distributed.all_gather_into_tensor(pieces, given.view(torch.uint8)[None], self._group())
+        else:
+            distributed.all_gather(list(pieces.unbind()), given.view(torch.uint8), self._group())
         return everything
 
     def swap(self, rank, pieces, own):

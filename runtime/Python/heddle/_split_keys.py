@@ -1,7 +1,9 @@
-"""Keys that lie on the ranks of a group, and queries that every rank has: each rank computes its part in fp32, parts are exchanged at once and
-merged by every rank alike."""
+"""Keys that lie on the ranks of a group, and queries that every rank has: each rank computes its part in fp32, meanwhile ranks tell each other what
+they come with, parts are exchanged at once and merged by every rank alike."""
+import functools
 import re
 import zlib
+from typing import NamedTuple
 
 import torch
 
@@ -31,20 +33,42 @@ def part_of(pattern, group, what):
     return part
 
 
+class Results(NamedTuple):
+    """Of a part, behind each other in one message."""
+    message: torch.Tensor
+    out: torch.Tensor
+    lse: torch.Tensor
+
+    @classmethod
+    def of(cls, q, value_dim):
+        """Without a value."""
+        batch, rows, heads, _ = q.shape
+        return cls.parted(q.new_empty(batch * rows * heads * (value_dim + 1), dtype=torch.float32), (batch, rows, heads, value_dim))
+
+    @classmethod
+    def parted(cls, message, shape):
+        """A message, or those of all ranks."""
+        batch, rows, heads, _ = shape
+        lse = batch * rows * heads
+        return cls(message, message[..., :-lse].unflatten(-1, shape), message[..., -lse:].unflatten(-1, (batch, heads, rows)))
+
+
 def own_part(q, k, v, part, first, q_origin, total, scale, arguments):
-    """out in fp32, and lse; of no keys 0 and -inf."""
-    out = torch.zeros(*q.shape[:3], v.shape[3], dtype=torch.float32, device=q.device)
-    lse = torch.full((q.shape[0], q.shape[2], q.shape[1]), -torch.inf, dtype=torch.float32, device=q.device)
+    """Of no keys 0 and -inf."""
+    own = Results.of(q, v.shape[3])
     if k.shape[1]:
         wholes = {name: size for name, size in dict(whole_queries=q_origin + q.shape[1], whole_keys=total).items() if any(each.name == name for each in part.arguments)}
-        calls.attention(q, k, v, part, scale=scale, out=out, lse=lse, q_origin=q_origin, k_origin=first, **wholes, **arguments)
-    return out, lse
+        calls.attention(q, k, v, part, scale=scale, out=own.out, lse=own.lse, q_origin=q_origin, k_origin=first, **wholes, **arguments)
+    else:
+        own.out.zero_(), own.lse.fill_(-torch.inf)
+    return own
 
 
-def merged(outs, lses):
-    """The same bits on every rank. [ranks, batch, rows, heads, dim] and [ranks, batch, heads, rows]."""
-    shares = torch.softmax(lses, 0).nan_to_num(0)  # where no rank has a key, 0; NaN of results stays
-    return (outs * shares.transpose(2, 3)[..., None]).sum(0), torch.logsumexp(lses, 0)
+def merged(results, is_right):
+    """The same bits on every rank; NaN unless they came with the same."""
+    shares = torch.softmax(results.lse, 0).nan_to_num(0)  # where no rank has a key, 0; NaN of results stays
+    shares = torch.where(is_right, shares, torch.nan).transpose(2, 3)[..., None]
+    return (results.out * shares).sum(0), torch.logsumexp(results.lse, 0)
 
 
 def are_wholes(parts):
@@ -67,28 +91,56 @@ def refuse_parts(parts):
                                    f"got {got}")
 
 
-def refuse_others(same, group):
+def refuse_others(words, word, group):
     """In host memory."""
-    if not bool(same.all()):
-        ranks = [rank for rank, each in enumerate(same.flatten().tolist()) if not each]
+    ranks = torch.nonzero(words.flatten() != word).flatten().tolist()
+    if ranks:
         raise InvalidArgumentError(f"the ranks of a group disagree: ranks {ranks} come with something else than rank {group.rank}: pattern, keys, "
                                    "position of the queries, scale or sizes")
 
 
-def exchanged(out, lse, words, group, parts=None):
-    """Those of all ranks, in one message of each. `words`: what must be alike; `parts`: int32 [3, sequences], of are_wholes."""
-    word = torch.full((1,), zlib.crc32(repr(words).encode()) & 0x7fffff, dtype=torch.float32, device=out.device)  # exact in fp32
-    pieces = [out.flatten(), lse.flatten(), word]
-    if parts is not None:
-        pieces.append(parts.view(torch.float32).flatten())  # their bits
-    everything = group.meeting.gather(group.rank, torch.cat(pieces))
-    outs, lses, others, *bits = everything.split([piece.numel() for piece in pieces], 1)
-    of_ranks = bits[0].contiguous().view(torch.int32).unflatten(1, parts.shape) if bits else None
-    if out.device.type == "cpu":
-        refuse_others(others == word, group)
-        if bits:
-            refuse_parts(of_ranks)
-    is_right = (others == word).all()
-    if bits:
-        is_right = is_right & are_wholes(of_ranks).all()
-    return torch.where(is_right, outs, torch.nan).unflatten(1, out.shape), lses.unflatten(1, lse.shape)  # on a GPU nobody waits to be told
+def agreed(words, group, device, parts):
+    """Whether all ranks come with the same `words`, and their parts with each key once: a bool tensor."""
+    own = torch.full((1,), zlib.crc32(repr(words).encode()) & 0x7fffffff, dtype=torch.int32, device=device)
+    if device.type == "cpu":
+        refuse_others(group.meeting.gather(group.rank, own), own, group)  # or else messages may differ in length
+    of_ranks = group.meeting.gather(group.rank, torch.cat((own, *parts)))
+    is_right = (of_ranks[:, 0] == own).all()
+    if not parts:
+        return is_right
+    of_ranks = of_ranks[:, 1:].unflatten(1, (len(parts), len(parts[0])))
+    if device.type == "cpu":
+        refuse_parts(of_ranks)
+    return is_right & are_wholes(of_ranks).all()
+
+
+@functools.lru_cache(maxsize=None)
+def second_stream(device):
+    return torch.cuda.Stream(device)
+
+
+class Agreement:
+    """Of ranks, on a GPU beside what the stream does meanwhile, where nobody waits to be told; in host memory the ranks that come with something else
+    are refused at once. `parts`: int32 [sequences] each, k_origins, seqused_k and whole_k."""
+
+    def __init__(self, words, group, device, parts=()):
+        if device.type != "cuda":
+            self._is_right = agreed(words, group, device, parts)
+            return
+        self._stream = second_stream(device)
+        self._stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(self._stream):
+            self._is_right = agreed(words, group, device, parts)
+
+    def result(self):
+        if self._is_right.is_cuda:
+            stream = torch.cuda.current_stream(self._is_right.device)
+            stream.wait_stream(self._stream)
+            self._is_right.record_stream(stream)
+        return self._is_right
+
+
+def together(own, agreement, group):
+    """out in fp32, and lse, of all ranks' results."""
+    of_ranks = Results.parted(group.meeting.gather(group.rank, own.message), own.out.shape)
+    return merged(of_ranks, agreement.result())

@@ -344,7 +344,7 @@ def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q
     q_origin  position of query 0, as key 0 has position 0; None: the queries are the last positions of the keys
 
     Each rank computes its part into fp32; parts are exchanged once, 4 (value_dim + 1) bytes for each head of a query from every rank to all, and
-    merged in the order of ranks. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits.
+    merged by all alike. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits.
     UnsupportedError: a pattern with a sink, and those whose calls cannot be parts. No gradients.
     """
     pattern = patterns.resolved(pattern)
@@ -352,9 +352,10 @@ def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q
     ranges = _split_keys.checked_ranges(keys, group, k.shape[1])
     total = ranges[-1][1]
     origin = total - q.shape[1] if q_origin is None else q_origin
-    out, lse = _split_keys.own_part(q, k, v, part, ranges[group.rank][0], origin, total, scale, arguments)
     words = pattern.digest, ranges, origin, scale, tuple(q.shape), tuple(v.shape[2:]), str(q.dtype)
-    out, lse = _split_keys.merged(*_split_keys.exchanged(out, lse, words, group))
+    agreement = _split_keys.Agreement(words, group, q.device)
+    own = _split_keys.own_part(q, k, v, part, ranges[group.rank][0], origin, total, scale, arguments)
+    out, lse = _split_keys.together(own, agreement, group)
     return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)
 
 
@@ -371,15 +372,15 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern, group: 
     whole_k          int32 [sequences]: the keys of each sequence, on all ranks together, alike on all of them
 
     Parts lie in any order, and each key of a sequence in one of them. Each rank computes its part into fp32; parts are exchanged once,
-    4 (value_dim + 1) bytes for each head of a query from every rank to all, and merged in the order of ranks. Ranks that come with something else,
+    4 (value_dim + 1) bytes for each head of a query from every rank to all, and merged by all alike. Ranks that come with something else,
     or parts that are not the whole: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits. UnsupportedError as of `decode`.
     """
     pattern = patterns.resolved(pattern)
     part = _split_keys.part_of(pattern, group, "paged_attention")
-    out = torch.empty(*q.shape[:3], v_cache.shape[3], dtype=torch.float32, device=q.device)
-    lse = torch.empty(q.shape[0], q.shape[2], q.shape[1], dtype=torch.float32, device=q.device)
-    serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, part, cu_seqlens_q=cu_seqlens_q, k_origins=k_origins, whole_k=whole_k,
-                          scale=scale, out=out, lse=lse, descale=descale, **arguments)
     words = pattern.key, scale, tuple(q.shape), tuple(v_cache.shape[2:]), str(q.dtype), tuple(whole_k.shape)
-    out, lse = _split_keys.merged(*_split_keys.exchanged(out, lse, words, group, torch.stack((k_origins, seqused_k, whole_k))))
+    agreement = _split_keys.Agreement(words, group, q.device, (k_origins, seqused_k, whole_k))
+    own = _split_keys.Results.of(q, v_cache.shape[3])
+    serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, part, cu_seqlens_q=cu_seqlens_q, k_origins=k_origins, whole_k=whole_k,
+                          scale=scale, out=own.out, lse=own.lse, descale=descale, **arguments)
+    out, lse = _split_keys.together(own, agreement, group)
     return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)
