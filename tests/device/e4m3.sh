@@ -104,11 +104,14 @@ for case in ones whole late; do beside known $case 131072 full; done
 beside known early 131072 full early flush_tiles=1
 for case in nan_q nan_k nan_v; do beside known $case 1100 causal finite; done
 
-name="e4m3, 1,000 launches"
-if begins "$name" patterns/sliding_window.mlir --head-dim=128 --dtype=e4m3; then
-  run_command sliding_window "$(inputs_of "${shapes[1]}")" --repeat=1000
+repeat() { # repeat <pattern> <shape> [kind]
+  local name="e4m3 $1, 1,000 launches${3:+, $3}" command
+  begins "$name" "patterns/$1.mlir" ${3:+--kind="$3"} --head-dim=128 --dtype=e4m3 || return
+  run_command "$1" "$(inputs_of "$2${3:+, v key-major}")" ${3:+--kind="$3"} --make-operands --repeat=1000
   check "$name" "$seconds" "${command[@]}"
-fi
+}
+for pattern in sliding_window causal dilated longformer longnet block_topk random_blocks; do beside repeat "$pattern" "${shapes[1]}"; done
+for pattern in causal longformer block_topk; do beside repeat "$pattern" "${shapes[1]}" forward_v_key_major; done
 
 # Alone and behind the kernel that quantises, beside bf16, in one run.
 name="e4m3, bench --fp8"
