@@ -35,15 +35,16 @@ HostTensor &RoleTensors::of(Role role) {
   return *all[int(role)];
 }
 
-RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const CallElements &elements) {
+RoleTensors emptyResultsOf(const std::vector<RoleSpec> &written, const AttentionSizes &sizes,
+                           const CallElements &elements) {
   RoleTensors results;
-  for (const RoleSpec &role : rolesOf(kind, Access::write))
+  for (const RoleSpec &role : written)
     results.of(role.role) = HostTensor::zeros(elements.of(role.element), sizes.shapeOf(role));
   return results;
 }
 
 RoleTensors resultsBefore(const AttentionInputs &inputs, DType outDType) {
-  RoleTensors results = emptyResultsOf(inputs.kind, inputs.sizes, inputs.elements(outDType));
+  RoleTensors results = emptyResultsOf(inputs.written(), inputs.sizes, inputs.elements(outDType));
   for (const RoleSpec &role : rolesOf(inputs.kind, Access::both))
     results.of(role.role) = inputs.of(role.role);
   return results;
@@ -64,6 +65,14 @@ std::vector<RoleSpec> AttentionInputs::given() const {
   std::vector<RoleSpec> roles;
   for (const KindRole &role : kind.roles())
     if (includes(role.access, Access::read) && isGiven(role.role))
+      roles.push_back(specOf(role));
+  return roles;
+}
+
+std::vector<RoleSpec> AttentionInputs::written() const {
+  std::vector<RoleSpec> roles;
+  for (const KindRole &role : kind.roles())
+    if (includes(role.access, Access::write) && (role.presence == Presence::required || isGiven(role.role)))
       roles.push_back(specOf(role));
   return roles;
 }

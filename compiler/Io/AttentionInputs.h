@@ -64,8 +64,12 @@ struct RoleTensors {
 // "tensor 'q' is bf16 [2, 3]"
 std::string describe(const char *name, const HostTensor &tensor);
 
-// Zero-filled, for what a call of the kind writes.
-RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const CallElements &elements);
+// Zero-filled, for these results of a call, or those of every call of the kind.
+RoleTensors emptyResultsOf(const std::vector<RoleSpec> &written, const AttentionSizes &sizes,
+                           const CallElements &elements);
+inline RoleTensors emptyResultsOf(const Kind &kind, const AttentionSizes &sizes, const CallElements &elements) {
+  return emptyResultsOf(rolesOf(kind, Access::write), sizes, elements);
+}
 
 struct AttentionInputs : RoleTensors {
   AttentionSizes sizes; // derived from the shapes
@@ -82,6 +86,8 @@ struct AttentionInputs : RoleTensors {
   // So many rows of q and k share a scale; of what writes scales.
   void setScaleRows(int64_t rows);
   std::vector<RoleSpec> given() const; // of what the kind reads
+  // What the call writes: all that every call of the kind does, and optional results for which there is a tensor here.
+  std::vector<RoleSpec> written() const;
 };
 
 // emptyResultsOf a call, or, of what it adds to, what its inputs have.

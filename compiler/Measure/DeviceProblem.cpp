@@ -108,7 +108,7 @@ Status DeviceProblem::readGradient(size_t place, HostTensor &tensor) const {
   return ofArguments[place].buffer.copyTo(tensor.data.data(), tensor.data.size());
 }
 
-RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(kind, sizes, elements); }
+RoleTensors DeviceProblem::emptyResults() const { return emptyResultsOf(roles, sizes, elements); }
 
 /// Key-major values with rows at multiples of 16 bytes, as launches want them; what lies between these is NaN.
 static HostTensor withAlignedRows(const HostTensor &values) {
@@ -135,7 +135,7 @@ Status DeviceProblem::bindRoles(const AttentionInputs &tensors) {
       args.v.size[3] = tensors.v.shape[3];
   }
   const RoleTensors shapes = emptyResults();
-  for (const RoleSpec &role : rolesOf(kind, Access::write)) {
+  for (const RoleSpec &role : roles) {
     const HostTensor &tensor = shapes.of(role.role);
     HEDDLE_ASSIGN(GuardedBuffer buffer, GuardedBuffer::allocate(device, role.name, tensor.data.size()));
     bindRole(args, role.role, buffer.data(), tensor.dtype, tensor.shape);
@@ -162,6 +162,7 @@ Result<DeviceProblem> DeviceProblem::create(const Device &device, const DeviceCa
   DeviceProblem problem(device);
   problem.sizes = inputs.sizes;
   problem.kind = inputs.kind;
+  problem.roles = inputs.written();
   problem.elements = inputs.elements(call.outDType);
   AttentionArgs &args = problem.args = makeAttentionArgs();
   HEDDLE_TRY(problem.bindRoles(inputs));
@@ -272,7 +273,7 @@ Result<oracle::KindReport> DeviceProblem::compare(const oracle::KindReference &r
 Status DeviceProblem::download(RoleTensors &host) const {
   HEDDLE_TRY(device.synchronize());
   host = emptyResults();
-  for (const RoleSpec &role : rolesOf(kind, Access::write)) {
+  for (const RoleSpec &role : roles) {
     HostTensor &tensor = host.of(role.role);
     HEDDLE_TRY(written(role.role).copyTo(tensor.data.data(), tensor.data.size()));
   }
@@ -291,7 +292,7 @@ Result<int64_t> DeviceProblem::countNaN() const {
   HEDDLE_TRY(download(host));
   HEDDLE_ASSIGN(const std::vector<HostTensor> ofArguments, argumentGradients());
   int64_t count = 0;
-  for (const RoleSpec &role : rolesOf(kind, Access::write))
+  for (const RoleSpec &role : roles)
     count += countNaNOf(host.of(role.role));
   for (const HostTensor &gradient : ofArguments)
     count += countNaNOf(gradient);

@@ -72,7 +72,7 @@ public:
   Result<int64_t> countNaN() const;
   /// Waits for the GPU and copies the results.
   Status download(RoleTensors &results) const;
-  std::vector<RoleSpec> writtenRoles() const { return rolesOf(kind, Access::write); }
+  const std::vector<RoleSpec> &writtenRoles() const { return roles; }
   /// Waits for the GPU and copies the gradients of arguments, in the order of the call.
   Result<std::vector<HostTensor>> argumentGradients() const;
   /// Zero-filled results of the right types and shapes.
@@ -95,7 +95,8 @@ private:
   AttentionSizes sizes;
   Kind kind = {};
   CallElements elements = {};
-  std::vector<GuardedBuffer> results;                 ///< in the order of rolesOf(kind, Access::write)
+  std::vector<RoleSpec> roles;                        ///< that are written
+  std::vector<GuardedBuffer> results;                 ///< in their order
   std::vector<std::pair<size_t, HostTensor>> addedTo; ///< results that calls add to, and what they hold before
   std::vector<GuardedBuffer> workspaces; ///< the last is the largest and in use; launches were prepared with the others
   std::vector<DeviceBuffer> inputs;      ///< roles, and what the pattern reads

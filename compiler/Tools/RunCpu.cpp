@@ -56,7 +56,7 @@ CpuCall cpuCallOf(const RunCall &call, RunResult &result) {
   cpu.adds = call.inputs.kind.adds, cpu.hasKeyMajorValues = call.inputs.kind.hasKeyMajorValues;
   for (const RoleSpec &role : call.inputs.given())
     cpu.give(role.role, call.inputs.of(role.role).data.data());
-  for (const RoleSpec &role : rolesOf(call.inputs.kind, Access::write))
+  for (const RoleSpec &role : call.inputs.written())
     cpu.give(role.role, result.of(role.role).data.data());
   setSizes(call.inputs.sizes, cpu);
   const attn::ProblemSizes positions = sizesOf(call.file, call.shape);

@@ -6,6 +6,7 @@
 #include "compiler/Tools/Output.h"
 #include "compiler/Tools/RunTarget.h"
 #include "compiler/Tools/Verb.h"
+#include "dialect/IR/ScoreChain.h"
 
 #include <CLI/CLI.hpp>
 
@@ -20,8 +21,20 @@ struct QuantizeOptions {
   bool isRotated = false;  ///< by signs of that seed
   bool isKeyMajor = false; ///< what becomes of v
   int64_t scaleRows = 0;   ///< of q and k
+  std::string smoothK;     ///< the pattern of the calls beside which k is less its mean; empty: it is not
   DatabaseOptions database;
 };
+
+/// invalidArgument: weights of the pattern see what is added to all scores of a query.
+Status smoothKeys(const std::string &pattern, AttentionInputs &inputs) {
+  HEDDLE_ASSIGN(const std::unique_ptr<PatternFile> file, (PatternOptions{pattern, ""}.load()));
+  if (const std::string sees = attn::whatSeesAddedNumbers(file->pattern()); !sees.empty())
+    return Status::unsupported("--smooth-k: beside the " + sees + " of pattern '" + file->pattern().getSymName().str() +
+                               "' a number that is added to all scores of a query changes weights: leave k as it is");
+  const RoleSpec &mean = specOf(Role::kMean);
+  inputs.kMean = HostTensor::zeros(inputs.elements().of(mean.element), inputs.sizes.shapeOf(mean));
+  return {};
+}
 
 /// Of the kind that rotates, where the file has signs or the options say of which seed they are.
 Result<AttentionInputs> readInputs(const QuantizeOptions &options) {
@@ -39,6 +52,8 @@ Result<AttentionInputs> readInputs(const QuantizeOptions &options) {
   }
   inputs.kind.hasKeyMajorValues = options.isKeyMajor;
   inputs.setScaleRows(options.scaleRows);
+  if (!options.smoothK.empty())
+    HEDDLE_TRY(smoothKeys(options.smoothK, inputs));
   return inputs;
 }
 
@@ -59,14 +74,17 @@ int runQuantize(const QuantizeOptions &options) {
   const Result<AttentionInputs> low = quantized(options);
   if (!low)
     return fail(low.status());
+  std::vector<RoleSpec> roles = low->given();
+  if (low->isGiven(Role::kMean))
+    roles.push_back(specOf(Role::kMean));
   std::map<std::string, const HostTensor *> tensors;
-  for (const RoleSpec &role : low->given())
+  for (const RoleSpec &role : roles)
     tensors[role.name] = &low->of(role.role);
   if (Status written = writeSafetensors(options.output, tensors); !written.isOk())
     return fail(written);
   std::cout << options.output;
   const char *separator = ": ";
-  for (const RoleSpec &role : low->given()) {
+  for (const RoleSpec &role : roles) {
     std::cout << separator << role.name << ' ' << shapeText(low->of(role.role).shape);
     separator = ", ";
   }
@@ -90,6 +108,10 @@ Action addQuantize(CLI::App &command) {
       command, options->rotationSeed, "Rotate rows of q and k first, by random signs of this seed", "--rotation-seed");
   addScaleRowsOption(command, options->scaleRows, "How many rows of q and k share a scale");
   addKeyMajorOption(command, options->isKeyMajor, "Write v");
+  addValue(
+      command, "--smooth-k", options->smoothK, "PATTERN",
+      "Subtract from rows of k the mean of their head, which is written as k_mean, for calls of this pattern: weights "
+      "stay, lse lacks scale * (q . k_mean)");
   addValue(command, "--target", options->target, "TARGET", "Where to compute: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();

@@ -14,6 +14,18 @@ SmallVector<Operation *> scoreChain(Value scores) {
 
 bool changesScores(Value scores) { return scoreChain(scores).size() > 1; }
 
+std::string whatSeesAddedNumbers(PatternOp pattern) {
+  std::string found;
+  pattern.walk([&](Operation *op) {
+    auto softmax = dyn_cast<SoftmaxOp>(op);
+    if (isa<SoftcapOp, ScoreMapOp>(op))
+      found = op->getName().stripDialect().str();
+    else if (softmax && softmax.hasSink() && found.empty())
+      found = "sink";
+  });
+  return found;
+}
+
 std::string chainInWords(Value scores) {
   std::string words;
   for (Operation *link : scoreChain(scores))

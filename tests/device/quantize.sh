@@ -82,6 +82,10 @@ if begins "$name" patterns/full.mlir --kind=quantize --head-dim=128; then
     prepare "$name on $target" 60 "$HEDDLE" quantize "$file" --scale-rows=64 --target="$target" -o "$file.$target"
   done
   check "$name, scales of blocks" 10 cmp "$file.cuda" "$file.cpu"
+  for target in cuda cpu; do
+    prepare "$name on $target" 60 "$HEDDLE" quantize "$file" --smooth-k=causal --target="$target" -o "$file.$target"
+  done
+  check "$name, k less its mean" 10 cmp "$file.cuda" "$file.cpu"
 fi
 wait
 finish
