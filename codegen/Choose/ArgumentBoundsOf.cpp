@@ -36,6 +36,16 @@ ArgumentBound boundOfLength(attn::PatternOp pattern, unsigned argument, const at
   return bound;
 }
 
+/// Rows of queries that a tensor has: those of a call are among them.
+ArgumentBound boundOfRows(unsigned argument) {
+  ArgumentBound bound;
+  bound.argument = argument;
+  bound.value = LaunchExpr::param(argument);
+  bound.least = LaunchSymbol::seqlenQ;
+  bound.unit = "row", bound.reason = "those of the call's queries";
+  return bound;
+}
+
 } // namespace
 
 std::vector<ArgumentBound> argumentBounds(attn::PatternOp pattern) {
@@ -48,6 +58,8 @@ std::vector<ArgumentBound> argumentBounds(attn::PatternOp pattern) {
     for (const attn::OperandUse &use : attn::operandUses(pattern, argument))
       if (use.extents.back() == attn::Extent::Length)
         bounds.push_back(boundOfLength(pattern, argument, use.length));
+    if (attn::hasExtent(pattern, argument, attn::Extent::Rows))
+      bounds.push_back(boundOfRows(argument));
   }
   return bounds;
 }

@@ -43,7 +43,7 @@ static bool searchesLists(const attn::PatternAnalysis &analysis) {
   return searches;
 }
 
-static LaunchExpr extentOf(attn::Extent extent, unsigned argument) {
+static LaunchExpr extentOf(attn::PatternOp pattern, attn::Extent extent, unsigned argument) {
   switch (extent) {
   case attn::Extent::Batch:
     return LaunchSymbol::batch;
@@ -53,7 +53,10 @@ static LaunchExpr extentOf(attn::Extent extent, unsigned argument) {
     return LaunchSymbol::seqlenQ;
   case attn::Extent::SeqlenK:
     return LaunchSymbol::seqlenK;
+  case attn::Extent::WholeKeys:
+    return LaunchExpr::param(*pattern.getWholeArgument(attn::WholeAxis::Keys));
   case attn::Extent::Length:
+  case attn::Extent::Rows:
     break;
   }
   return LaunchExpr::param(argument);
@@ -64,8 +67,8 @@ static void addExtents(GradientSlot &slot, attn::PatternOp pattern, unsigned arg
   const auto type = llvm::cast<mlir::MemRefType>(pattern.getArgument(argument).getType());
   const attn::OperandUse use = attn::operandUses(pattern, argument).front();
   for (auto [dimension, extent] : llvm::enumerate(type.getShape()))
-    slot.elements = slot.elements *
-                    (type.isDynamicDim(dimension) ? extentOf(use.extents[dimension], argument) : LaunchExpr(extent));
+    slot.elements = slot.elements * (type.isDynamicDim(dimension) ? extentOf(pattern, use.extents[dimension], argument)
+                                                                  : LaunchExpr(extent));
 }
 
 static bool hasAll(attn::PatternOp pattern, unsigned argument, llvm::ArrayRef<attn::Extent> extents) {
@@ -99,8 +102,8 @@ static std::vector<GradientSlot> gradientsOf(attn::PatternOp pattern) {
 
 std::string whyNoPages(attn::PatternOp pattern) {
   for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
-    for (const auto &[extent, of] : {std::pair(attn::Extent::SeqlenQ, "query"), {attn::Extent::SeqlenK, "key"}})
-      if (pattern.isOperand(argument) && attn::hasExtent(pattern, argument, extent))
+    for (const auto &[has, of] : {std::pair(&attn::hasQueries, "query"), {&attn::hasKeys, "key"}})
+      if (pattern.isOperand(argument) && has(pattern, argument))
         return "argument " + std::to_string(argument) + " of the pattern has elements for each " + of +
                ", and sequences in pages have numbers of their own";
   return {};

@@ -189,8 +189,11 @@ Status CompiledPattern::checkWords(const LaunchSymbols &symbols) const {
 /// Queries in rows of several sequences are a batch of one.
 static int64_t batchOfTensors(const CpuCall &call) { return call.sequences ? call.sequences : call.batch; }
 
-static int64_t extentOf(attn::Extent extent, const CpuCall &call, int64_t length) {
-  switch (extent) {
+int64_t CompiledPattern::extentOf(const Dimension &dimension, int32_t argument, const CpuCall &call) const {
+  const attn::Extent *extent = std::get_if<attn::Extent>(&dimension);
+  if (!extent)
+    return std::get<int64_t>(dimension);
+  switch (*extent) {
   case attn::Extent::Batch:
     return batchOfTensors(call);
   case attn::Extent::Heads:
@@ -199,19 +202,28 @@ static int64_t extentOf(attn::Extent extent, const CpuCall &call, int64_t length
     return call.seqlenQ;
   case attn::Extent::SeqlenK:
     return call.seqlenK;
+  case attn::Extent::WholeKeys:
+    return call.params[size_t(wholeArguments.back())];
   case attn::Extent::Length:
+  case attn::Extent::Rows:
     break;
   }
-  return length;
+  return call.params[size_t(argument)];
 }
 
+/// One beyond the last element that the call reads: of rows of queries that a tensor has it reads its own, the first ones.
 int64_t CompiledPattern::elementsOf(int32_t argument, const CpuCall &call) const {
-  int64_t elements = 1;
-  for (const Dimension &dimension : tensors[size_t(argument)].dimensions) {
-    const attn::Extent *extent = std::get_if<attn::Extent>(&dimension);
-    elements *= extent ? extentOf(*extent, call, call.params[size_t(argument)]) : std::get<int64_t>(dimension);
+  int64_t last = 0, step = 1;
+  const std::vector<Dimension> &dimensions = tensors[size_t(argument)].dimensions;
+  for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
+    const int64_t extent = extentOf(*dimension, argument, call);
+    const int64_t read = isExtent(*dimension, attn::Extent::Rows) ? call.seqlenQ : extent;
+    if (read == 0)
+      return 0;
+    last += (read - 1) * step;
+    step *= extent;
   }
-  return elements;
+  return last + 1;
 }
 
 int64_t CompiledPattern::bytesOf(int32_t argument, const CpuCall &call) const {
@@ -277,10 +289,8 @@ Result<CpuCall::ArgumentGradient> CompiledPattern::gradientOf(const heddle_gradi
   if (wanted.id < 0 || wanted.id >= facts.argument_count)
     return Status::invalidArgument(who + "pattern '" + facts.name + "' has " + std::to_string(facts.argument_count));
   CpuCall::ArgumentGradient gradient = {wanted.id, wanted.ptr, elementsOf(wanted.id, call), false};
-  for (const Dimension &dimension : tensors[size_t(wanted.id)].dimensions) {
-    const attn::Extent *extent = std::get_if<attn::Extent>(&dimension);
-    gradient.hasQueryRows |= extent && *extent == attn::Extent::SeqlenQ;
-  }
+  for (const Dimension &dimension : tensors[size_t(wanted.id)].dimensions)
+    gradient.hasQueryRows |= isExtent(dimension, attn::Extent::SeqlenQ) || isExtent(dimension, attn::Extent::Rows);
   return gradient;
 }
 

@@ -101,6 +101,11 @@ private:
     bool isOfIntegers = false;
   };
   std::vector<Tensor> tensors; ///< by argument
+  static bool isExtent(const Dimension &dimension, attn::Extent extent) {
+    const attn::Extent *known = std::get_if<attn::Extent>(&dimension);
+    return known && *known == extent;
+  }
+  int64_t extentOf(const Dimension &dimension, int32_t argument, const CpuCall &call) const;
   int64_t elementsOf(int32_t argument, const CpuCall &call) const;
   attn::TensorData integersOf(const heddle_operand *operands, uint64_t count, const CpuCall &call) const;
   std::deque<std::string> texts; ///< what facts and described point to

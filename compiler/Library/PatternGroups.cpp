@@ -1,6 +1,7 @@
 #include "compiler/Group/GroupForms.h"
 #include "compiler/Library/CompiledPattern.h"
 #include "compiler/Pattern/HeadDependence.h"
+#include "compiler/Pattern/RowTensors.h"
 #include "dialect/Geometry/NamedLayout.h"
 #include "dialect/IR/PatternOperands.h"
 
@@ -147,6 +148,7 @@ Status CompiledPattern::withGroup(const heddle_group_options &options, const Use
     request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
     request.areGradientsWanted = (options.flags & HEDDLE_GROUP_GRADIENTS) != 0;
     request.hasSink = file->pattern().getSoftmax().hasSink();
+    request.rowTensors = rowTensorsOf(file->pattern(), options.seqlen);
     request.farthestGap = options.farthest_gap ? options.farthest_gap : request.farthestGap;
     request.columnStep = options.column_step ? options.column_step : 256;
     return request;

@@ -66,8 +66,9 @@ HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *patte
 /* The pattern whose calls are parts of one call of `pattern`, of as many queries as keys: q_origin and k_origin are given
  * per call, and two more arguments, "whole_queries" and "whole_keys", say where the positions of the whole end. What a
  * part keeps is what the whole keeps of its pairs. Of kind "decode" each sequence is a part, and says these by k_origins and
- * whole_k. A pattern of parts gives itself. UNSUPPORTED, with the reason: calls
- * cannot be parts (a bias with an entry for each pair, offsets of documents that count rows). */
+ * whole_k. A tensor with an entry for each query and key (a bias) takes a length in a part: so many rows, of which that of
+ * query 0 of the call is the first, with all keys of the whole. A pattern of parts gives itself. UNSUPPORTED, with the
+ * reason: calls cannot be parts (draft tokens, offsets of documents that count rows). */
 HEDDLE_API heddle_status heddle_pattern_part(const heddle_pattern *pattern, heddle_pattern **part);
 /* Promise 12. Work in the background keeps what it needs (promise 9). */
 HEDDLE_API void heddle_pattern_close(heddle_pattern *pattern);
@@ -110,7 +111,7 @@ typedef struct heddle_group_options {
   int64_t farthest_gap; /* keys further apart are met in launches of their own; 0: 4096 */
   /* PLACEMENT_FREE: launches begin at a multiple of so many keys, that of the kernels' tiles; 0: 256. */
   int64_t column_step;
-  /* Sizes that differ from their defaults; tensors of integers, in host memory, with their lengths. */
+  /* Sizes that differ from their defaults; tensors of integers, in host memory, with their lengths; lengths of others. */
   const heddle_operand *operands;
   uint64_t operand_count;
   /* What "auto" decides on, the same on every rank; plans are of any such sizes. 0: a batch of 1, a head_dim of 128, a
@@ -127,8 +128,8 @@ typedef struct heddle_group_options {
 enum {
   /* The bits of results do not depend on the number of ranks, nor on which rows they have. Only "gather". Gradients are
    * computed twice: those of queries where these lie, and those of keys and values where these do. Calls take kernels
-   * that are asked for as HEDDLE_UNCUT. Of patterns with gradient(detached) forward calls alone, and UNSUPPORTED beside
-   * HEDDLE_GROUP_GRADIENTS. */
+   * that are asked for as HEDDLE_UNCUT. Of patterns with gradient(detached), or a tensor with an entry for each query,
+   * forward calls alone, and UNSUPPORTED beside HEDDLE_GROUP_GRADIENTS. */
   HEDDLE_GROUP_PLACEMENT_FREE = 1,
   /* "auto" takes the form whose forward call and gradients together are over first; else the call alone counts. */
   HEDDLE_GROUP_GRADIENTS = 2

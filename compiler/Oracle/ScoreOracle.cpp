@@ -87,7 +87,8 @@ ScorePlace ScoreOracle::counted(const ScorePlace &at) const {
 
 int64_t ScoreOracle::biasPlace(attn::BiasOp op, const ScorePlace &at) const {
   const OperandTensor &tensor = operandOf(op.getTensor(), problem);
-  const int64_t indices[] = {at.batch, at.head, at.q - problem.qOrigin, at.k - problem.kOrigin};
+  const bool areParts = attn::areParts(op->getParentOfType<attn::PatternOp>()); // columns are then those of the whole
+  const int64_t indices[] = {at.batch, at.head, at.q - problem.qOrigin, areParts ? at.k : at.k - problem.kOrigin};
   int64_t element = 0;
   for (size_t dimension = 0; dimension < 4; ++dimension)
     element = element * tensor.shape.at(dimension) + (tensor.shape[dimension] == 1 ? 0 : indices[dimension]);

@@ -103,7 +103,7 @@ public:
     std::vector<int64_t> extents;
     double elements = 1;
     for (unsigned dimension = 0; dimension < type.getRank(); ++dimension)
-      elements *= double(extents.emplace_back(extentOf(dimension).value_or(kMadeLength)));
+      elements *= double(extents.emplace_back(extentOf(dimension).value_or(madeLength(dimension))));
     // Integers are made in 64 bits before they are narrowed.
     HEDDLE_TRY(checkMemory("tensor '" + name + "' " + shapeText(extents),
                            elements * (!traitsOf(element).isReal() ? 12 : dtypeBytes(element)),
@@ -114,6 +114,10 @@ public:
   }
 
 private:
+  int64_t madeLength(unsigned dimension) const {
+    return use.extents[dimension] == attn::Extent::Rows ? shape.seqlenQ : kMadeLength;
+  }
+
   OperandTensor madeOf(const std::vector<int64_t> &values) const {
     const std::vector<int64_t> extents = shapeOf(int64_t(values.size()));
     return type.getElementType().isInteger(64) ? OperandTensor::wideIntegers(extents, values)
@@ -145,7 +149,10 @@ private:
       return shape.seqlenQ;
     case attn::Extent::SeqlenK:
       return shape.seqlenK;
+    case attn::Extent::WholeKeys:
+      return shape.parameters[*pattern.getWholeArgument(attn::WholeAxis::Keys)];
     case attn::Extent::Length:
+    case attn::Extent::Rows:
       break;
     }
     return std::nullopt;

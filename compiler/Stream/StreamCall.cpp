@@ -1,6 +1,7 @@
 #include "compiler/Stream/StreamCall.h"
 #include "compiler/Stream/SourceTransport.h"
 #include "dialect/Geometry/GroupPlanner.h"
+#include "dialect/IR/PatternOperands.h"
 #include "runtime/Core/CountText.h"
 #include "runtime/Device/Kernel.h"
 #include "runtime/Distributed/GroupCall.h"
@@ -33,7 +34,17 @@ int64_t StreamCall::bytesOfRow(const RowSource &source) {
   return sizes.batch * (queries + keys + sizes.heads * kFloat + kSlots * kWindowPieces * keys + kCarries * carry);
 }
 
+Status StreamCall::checkTensors(attn::PatternOp pattern) {
+  for (unsigned i = 0; i < pattern.getNumArguments(); ++i)
+    if (pattern.isOperand(i) && attn::hasQueries(pattern, i))
+      return Status::unsupported("a streamed call: tensor '" + pattern.getParameterName(i).str() +
+                                 "' of the pattern has an entry for each query, and such rows are not read piece by "
+                                 "piece: call it as a whole, or over ranks, which have those of their own rows");
+  return {};
+}
+
 Result<StreamCall> StreamCall::create(StreamRequest request, StreamMachine &machine) {
+  HEDDLE_TRY(checkTensors(request.file.pattern()));
   StreamCall call(std::move(request), machine);
   HEDDLE_TRY(call.planPieces());
   HEDDLE_TRY(call.allocate());

@@ -54,6 +54,9 @@ public:
   /// cannot be shared, or a tensor that a mask reads is not given. unavailable: memory of the machine ends.
   static Result<StreamCall> create(StreamRequest request, StreamMachine &machine);
 
+  /// unsupported: rows of q, k and v are read piece by piece, and the pattern has tensors of which as much would be.
+  static Status checkTensors(attn::PatternOp pattern);
+
   const StreamForecast &forecast() const { return figures; }
   /// The first failure of a piece, a source or a sink, with the rows of the piece.
   Status run(const std::vector<StreamSink *> &sinks, const std::function<void(double share)> &progress = {});

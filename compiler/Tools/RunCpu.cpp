@@ -81,9 +81,9 @@ void giveArgumentGradients(const RunCall &call, RunResult &result, CpuCall &cpu)
   for (size_t i = 0; i < gradientsOf.size(); ++i) {
     HostTensor &gradient = result.argumentGradients[i];
     const unsigned argument = unsigned(gradientsOf[i]);
-    cpu.argumentGradients.push_back(
-        {int(argument), reinterpret_cast<float *>(gradient.data.data()), gradient.elements(),
-         pattern.isOperand(argument) && attn::hasExtent(pattern, argument, attn::Extent::SeqlenQ)});
+    cpu.argumentGradients.push_back({int(argument), reinterpret_cast<float *>(gradient.data.data()),
+                                     gradient.elements(),
+                                     pattern.isOperand(argument) && attn::hasQueries(pattern, argument)});
   }
 }
 

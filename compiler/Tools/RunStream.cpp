@@ -143,6 +143,7 @@ public:
 
 private:
   Status prepare() {
+    HEDDLE_TRY(StreamCall::checkTensors(run.file.pattern()));
     HEDDLE_ASSIGN(source, sourceOf(run));
     HEDDLE_ASSIGN(shape, shapeOfWhole(run, *source));
     if (run.stream.firstRow >= shape.seqlenQ)

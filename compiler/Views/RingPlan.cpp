@@ -1,5 +1,6 @@
 #include "compiler/Views/RingPlan.h"
 #include "compiler/Pattern/HeadDependence.h"
+#include "compiler/Pattern/RowTensors.h"
 #include "dialect/Geometry/NamedLayout.h"
 #include "runtime/Core/CountText.h"
 
@@ -32,6 +33,7 @@ GroupPlanRequest groupRequest(const PatternFile &file, const RingRequest &reques
   group.kvHeads = request.call.kvHeads;
   group.areGradientsDetached = file.pattern().getSoftmax().isDetached();
   group.hasSink = file.pattern().getSoftmax().hasSink();
+  group.rowTensors = rowTensorsOf(file.pattern(), request.sizes.seqlenK);
   group.differsByHead = whatDiffersByHead(file, request);
   return group;
 }

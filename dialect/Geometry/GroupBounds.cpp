@@ -86,7 +86,7 @@ Result<GroupBounds> boundsOf(const GroupPlanRequest &request) {
   const GroupPlanRequest &ofTeams = teams.request;
   const bool isGather = ofTeams.form == GroupForm::Gather;
   WalkRules rules;
-  rules.haveGuests = isGather && !ofTeams.hasSink;
+  rules.haveGuests = ofTeams.mayHaveGuests();
   GroupBlocks blocks(ofTeams, Direction::Forward, rules);
   if (isGather)
     blocks.cutThoseThatWait();

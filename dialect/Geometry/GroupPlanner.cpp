@@ -344,7 +344,7 @@ private:
 
 void addWalks(const GroupPlanRequest &request, GroupPlan &plan) {
   WalkRules rules;
-  rules.haveGuests = request.form == GroupForm::Gather && !request.hasSink;
+  rules.haveGuests = request.mayHaveGuests();
   WalkPlanner forward(request, Direction::Forward, rules);
   plan.forward = request.form == GroupForm::Ring    ? forward.ring()
                  : request.form == GroupForm::Piece ? forward.piece()
@@ -365,6 +365,7 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
   GroupPlan plan;
   plan.digest = request.digest;
   plan.wholes = request.wholes;
+  plan.rowTensors = request.rowTensors;
   plan.isForwardOnly = request.isForwardOnly();
   plan.rows = request.sizes.seqlenQ;
   plan.heads = request.sizes.heads;

@@ -40,11 +40,15 @@ struct GroupPlanRequest {
   bool areGradientsWanted =
       false;            ///< where they cannot be planned the request is refused, else the plan is of forward calls only
   bool hasSink = false; ///< that launches which continue nothing begin with: rows do not travel
+  std::vector<RowTensor> rowTensors = {}; ///< whose rows do not travel either
   std::string differsByHead = {}; ///< what is not the same in every head: these are computed where their rows lie
   int64_t mostColumns = 0;        ///< of all windows of a step, where the form says so
 
-  /// Such gradients of columns need all columns of their rows, and so depend on where these lie.
-  bool isForwardOnly() const { return isPlacementFree && areGradientsDetached; }
+  /// Detached gradients of columns need all columns of their rows, and so depend on where these lie; where the columns lie, rows
+  /// of tensors do not.
+  bool isForwardOnly() const { return isPlacementFree && (areGradientsDetached || !rowTensors.empty()); }
+  /// Few rows may travel to their columns.
+  bool mayHaveGuests() const { return form == GroupForm::Gather && !hasSink && rowTensors.empty(); }
 };
 
 /// As makeGroupPlan() fails.

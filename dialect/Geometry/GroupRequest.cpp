@@ -19,6 +19,11 @@ Status checkTeams(const GroupPlanRequest &request) {
   if (request.isPlacementFree)
     return Status::invalidArgument(name + "gradients of k and v are added up in the order of ranks: expected a gather "
                                           "where bits depend on no placement");
+  if (!request.rowTensors.empty())
+    return Status::unsupported(name + "every rank computes the rows of others as well, and tensor '" +
+                               request.rowTensors.front().name +
+                               "' has an entry for each query, of which ranks have those of their own rows: take a "
+                               "gather or a ring");
   if (!request.differsByHead.empty())
     return Status::unsupported(name + "every rank computes some heads as a call of its own, and " +
                                request.differsByHead + " is not the same for all heads: take a gather or a ring");
@@ -45,7 +50,7 @@ TeamRequest::TeamRequest(const GroupPlanRequest &whole)
   request.earlyShare = whole.earlyShare, request.farthestGap = whole.farthestGap;
   request.isPlacementFree = whole.isPlacementFree, request.columnStep = whole.columnStep;
   request.areGradientsDetached = whole.areGradientsDetached, request.hasSink = whole.hasSink;
-  request.mostColumns = whole.mostColumns;
+  request.mostColumns = whole.mostColumns, request.rowTensors = whole.rowTensors;
 }
 
 Status checkPlanRequest(const GroupPlanRequest &request) {
@@ -57,6 +62,12 @@ Status checkPlanRequest(const GroupPlanRequest &request) {
   if (request.form != GroupForm::Gather && request.isPlacementFree)
     return Status::invalidArgument("a ring adds up what each rank computes of its own: expected a gather where every "
                                    "row meets its columns in one launch");
+  if (request.isForwardOnly() && request.areGradientsWanted && !request.rowTensors.empty())
+    return Status::unsupported(
+        "tensor '" + request.rowTensors.front().name +
+        "' has an entry for each query, which ranks have of their own rows alone: gradients of keys that "
+        "depend on no placement need those of all rows where the keys lie; a plan whose bits may depend on it does "
+        "not");
   if (request.isForwardOnly() && request.areGradientsWanted)
     return Status::unsupported(
         "the pattern says gradient(detached): gradients of keys need all keys of their queries, so "

@@ -21,6 +21,10 @@ const char *extentName(Extent extent) {
     return "seqlen_k";
   case Extent::Length:
     return "length";
+  case Extent::Rows:
+    return "rows";
+  case Extent::WholeKeys:
+    return "whole_keys";
   }
   return "";
 }

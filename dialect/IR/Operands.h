@@ -13,8 +13,9 @@
 
 namespace heddle::attn {
 
-/// What a `?` in the shape of an operand stands for.
-enum class Extent : uint8_t { Batch, Heads, SeqlenQ, SeqlenK, Length };
+/// What a `?` in the shape of an operand stands for. In patterns of parts, Rows: so many rows of queries, of which a call has
+/// consecutive ones, from its address on; the length of the tensor. WholeKeys: the keys of the whole.
+enum class Extent : uint8_t { Batch, Heads, SeqlenQ, SeqlenK, Length, Rows, WholeKeys };
 const char *extentName(Extent extent);
 
 /// What a length must be, over the sizes of a call and the lengths of other tensors; `unit` and `reason` say it in words

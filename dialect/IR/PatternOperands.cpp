@@ -24,11 +24,20 @@ static std::optional<unsigned> dimensionOf(PatternOp pattern, unsigned argument,
 }
 
 std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument) {
-  return dimensionOf(pattern, argument, Extent::Length);
+  const std::optional<unsigned> length = dimensionOf(pattern, argument, Extent::Length);
+  return length ? length : dimensionOf(pattern, argument, Extent::Rows);
 }
 
 bool hasExtent(PatternOp pattern, unsigned argument, Extent extent) {
   return dimensionOf(pattern, argument, extent).has_value();
+}
+
+bool hasQueries(PatternOp pattern, unsigned argument) {
+  return hasExtent(pattern, argument, Extent::SeqlenQ) || hasExtent(pattern, argument, Extent::Rows);
+}
+
+bool hasKeys(PatternOp pattern, unsigned argument) {
+  return hasExtent(pattern, argument, Extent::SeqlenK) || hasExtent(pattern, argument, Extent::WholeKeys);
 }
 
 static LogicalResult verifyOperand(PatternOp pattern, unsigned argument) {

@@ -20,6 +20,9 @@ std::optional<unsigned> lengthDimension(PatternOp pattern, unsigned argument);
 
 /// A `?` of operand number `argument` stands for this.
 bool hasExtent(PatternOp pattern, unsigned argument, Extent extent);
+/// Operand number `argument` has an entry for each query, or for each key.
+bool hasQueries(PatternOp pattern, unsigned argument);
+bool hasKeys(PatternOp pattern, unsigned argument);
 
 /// Arguments that masks read, in the order of the ops.
 std::vector<unsigned> maskTensorsOf(PatternOp pattern);

@@ -70,20 +70,29 @@ LogicalResult BiasOp::verify() {
 }
 
 OperandUse BiasOp::getOperandUse(unsigned) {
+  if (areParts((*this)->getParentOfType<PatternOp>()))
+    return {{Extent::Batch, Extent::Heads, Extent::Rows, Extent::WholeKeys}};
   return {{Extent::Batch, Extent::Heads, Extent::SeqlenQ, Extent::SeqlenK}};
 }
 
 Value BiasOp::buildPlace(const ScoreFrame &frame, Value) {
+  auto pattern = (*this)->getParentOfType<PatternOp>();
   auto type = cast<MemRefType>(getTensor().getType());
   SmallVector<Dimension> axes;
   auto append = [&](unsigned dimension, Value extent, llvm::function_ref<Value()> index) {
     if (type.isDynamicDim(dimension))
       axes.push_back({extent, index()});
   };
+  Value rows = frame.seqlenQ, keys = frame.seqlenK, firstKey = frame.kOrigin;
+  if (areParts(pattern)) { // columns are positions of the whole
+    rows = frame.arguments->lengths.lookup(getTensor());
+    keys = frame.arguments->values.lookup(pattern.getArgument(*pattern.getWholeArgument(WholeAxis::Keys)));
+    firstKey = frame.integer(0);
+  }
   append(0, frame.seqlenQ, [&] { return frame.batch; }); // the extent of the first dimension is multiplied by 0
   append(1, frame.heads, [&] { return frame.head; });
-  append(2, frame.seqlenQ, [&] { return indexOf(frame, frame.callQ, frame.qOrigin, frame.seqlenQ); });
-  append(3, frame.seqlenK, [&] { return indexOf(frame, frame.callK, frame.kOrigin, frame.seqlenK); });
+  append(2, rows, [&] { return indexOf(frame, frame.callQ, frame.qOrigin, frame.seqlenQ); });
+  append(3, keys, [&] { return indexOf(frame, frame.callK, firstKey, keys); });
   return placeOf(frame, axes);
 }
 

@@ -22,6 +22,10 @@ std::optional<unsigned> PatternOp::getWholeArgument(WholeAxis axis) {
   return std::nullopt;
 }
 
+bool areParts(PatternOp pattern) {
+  return pattern.getWholeArgument(WholeAxis::Queries) && pattern.getWholeArgument(WholeAxis::Keys);
+}
+
 LogicalResult verifyWhole(PatternOp pattern) {
   for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument) {
     Attribute given = pattern.getArgAttr(argument, kWhole);

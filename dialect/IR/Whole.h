@@ -20,6 +20,9 @@ llvm::StringRef wholeName(WholeAxis axis);
 /// i32 arguments, each axis at most once, with q_origin(given).
 llvm::LogicalResult verifyWhole(PatternOp pattern);
 
+/// Calls are parts: both axes have an argument.
+bool areParts(PatternOp pattern);
+
 /// One beyond the last position of the axis.
 IntExpr endOf(PatternOp pattern, WholeAxis axis);
 /// The same in one call.

@@ -1,6 +1,5 @@
 // Patterns whose calls are parts of a whole.
 #include "dialect/IR/DocumentTensors.h"
-#include "dialect/IR/PatternOperands.h"
 #include "dialect/Transforms/Passes.h"
 
 using namespace mlir;
@@ -20,16 +19,13 @@ LogicalResult verifyCanBeParts(PatternOp pattern) {
     hasDrafts |= mask.fewQueries() > 0;
   });
   if (hasDrafts)
-    return pattern.emitOpError("expected a pattern of as many queries as keys, got draft tokens behind a cache");
+    return pattern.emitOpError(
+        "expected a pattern of as many queries as keys, got draft tokens behind a cache; one GPU "
+        "has them all");
   if (countsRows)
     return pattern.emitOpError("expected offsets of documents that count positions, got q_origin(end) with offsets of "
-                               "queries and of keys, which count rows of one call");
-  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
-    for (Extent extent : {Extent::SeqlenQ, Extent::SeqlenK})
-      if (pattern.isOperand(argument) && hasExtent(pattern, argument, extent))
-        return pattern.emitOpError("expected tensors without an entry for each query or key of a call, got '")
-               << pattern.getParameterName(argument) << "', with " << extentName(extent)
-               << " entries; attn.relative says what depends on the distance";
+                               "queries and of keys, which count rows of one call; offsets of one tensor are of both "
+                               "(library:document)");
   return success();
 }
 
@@ -55,7 +51,7 @@ struct AttnPartPass : impl::AttnPartBase<AttnPartPass> {
 } // namespace
 
 LogicalResult makePart(PatternOp pattern) {
-  if (pattern.getWholeArgument(WholeAxis::Queries) && pattern.getWholeArgument(WholeAxis::Keys))
+  if (areParts(pattern))
     return success();
   if (failed(verifyCanBeParts(pattern)))
     return failure();

@@ -78,8 +78,9 @@ def AttnPart : Pass<"attn-part", "::heddle::attn::PatternOp"> {
     attn.pattern @p(%g: i32, %whole_queries: i32 {attn.whole = "queries"}, %whole_keys: i32 {attn.whole = "keys"})
         q_origin(given) {                   // after
     ```
-    A pattern of parts stays as it is. Fails where offsets of documents count rows (`q_origin(end)`, two tensors), for
-    tensors with an entry for each query or key of a call (`bias`), and for draft tokens (`tree`).
+    A pattern of parts stays as it is. Tensors with an entry for each query and key (`bias`) then have rows of the call's
+    queries and of others behind them, and all keys of the whole. Fails where offsets of documents count rows
+    (`q_origin(end)`, two tensors), and for draft tokens (`tree`).
   }];
 }
 

@@ -8,6 +8,8 @@
 namespace heddle {
 namespace {
 
+constexpr int64_t kMostEntryBytes = 8; // of tensors of a pattern
+
 // Of printf, whose numbers are all long long: sums of strings would be a good part of this file.
 [[gnu::format(printf, 1, 2), gnu::noinline]] Status wrong(const char *format, ...) {
   char text[256];
@@ -311,6 +313,11 @@ Status GroupPlan::check() const {
         "heads are exchanged by teams that the ranks are a multiple of, which divide the heads, and those of k and "
         "v or are a multiple of these; got %lld of %lld ranks, %lld heads and %lld of k and v",
         num(headRanks), num(ranks()), num(heads), num(kvHeads));
+  for (const RowTensor &tensor : rowTensors)
+    if (tensor.rowBytes < 1 || tensor.rowBytes > rows * kMostEntryBytes || headRanks > 1 || !forward.guests.empty() ||
+        !transposed.steps.empty())
+      return wrong("tensor '%.100s' has rows of queries, %lld bytes each: these are met where they lie",
+                   tensor.name.c_str(), num(tensor.rowBytes));
   if (forward.steps.empty())
     return wrong("expected a walk forward, by which rows meet their keys");
   std::vector<std::vector<RowRange>> ofTeams;

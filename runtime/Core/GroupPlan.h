@@ -110,6 +110,14 @@ struct PlannedSize {
   std::string name;
 };
 
+// A tensor of the pattern with an entry for each query: a rank has those of its own rows, as it has rows of q, and launches
+// take theirs from where the first of them lies.
+struct RowTensor {
+  int64_t argument = 0;
+  int64_t rowBytes = 0; // of a row of one head, which has all keys of the whole
+  std::string name;
+};
+
 struct GroupPlan {
   std::string digest; // of the pattern of parts that launches are of
   int64_t rows = 0;   // of the whole
@@ -117,7 +125,9 @@ struct GroupPlan {
   int64_t batches = 0;            // that calls have; 0: any number, as what is kept does not depend on the batch
   std::vector<int64_t> wholes;    // arguments of the pattern of parts that say where the whole ends
   std::vector<PlannedSize> sizes; // that it was made of
-  bool isForwardOnly = false;     // gradients(detached) depend on the placement, and bits of the plan may not
+  std::vector<RowTensor> rowTensors;
+  // Bits may not depend on the placement, and gradients(detached) do, or need a row tensor where columns lie.
+  bool isForwardOnly = false;
   std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
   // So many consecutive ranks are a team: they exchange q, k and v, so that each of its members has all rows of the team, of
   // some heads, and results come home. Walks are over teams, whose members of one number each follow them with their heads:

@@ -1,6 +1,7 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
 //   heddle-group-plan 3 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
 //   size ARGUMENT VALUE NAME               of the pattern, where it has some
+//   rows-of ARGUMENT ROW_BYTES NAME        likewise
 //   forward-only                           where gradients cannot be planned
 //   rank RANGE ...
 //   teams RANKS_OF_A_TEAM                  where these exchange heads; ranks and heads of walks are those of its members
@@ -169,6 +170,9 @@ private:
     else if (name == "size") {
       PlannedSize &size = plan.sizes.emplace_back();
       size.argument = words.number(), size.value = words.number(), size.name = words.word();
+    } else if (name == "rows-of") {
+      RowTensor &tensor = plan.rowTensors.emplace_back();
+      tensor.argument = words.number(), tensor.rowBytes = words.number(), tensor.name = words.word();
     } else if (name == "rank")
       for (plan.layout.emplace_back(); !words.isEnd();)
         plan.layout.back().push_back(words.range());
@@ -257,6 +261,10 @@ std::string GroupPlan::text() const {
   for (const PlannedSize &size : sizes) {
     add(text, "size %lld %lld ", num(size.argument), num(size.value));
     text += size.name + "\n";
+  }
+  for (const RowTensor &tensor : rowTensors) {
+    add(text, "rows-of %lld %lld ", num(tensor.argument), num(tensor.rowBytes));
+    text += tensor.name + "\n";
   }
   if (isForwardOnly)
     text += "forward-only\n";

@@ -145,8 +145,12 @@ Status checkShare(const GroupRequest &request, int32_t rank) {
   const int64_t rows = plan.rowsOf(rank);
   if (plan.isForwardOnly && request.kind.isBackward())
     return Status::unsupported(
-        "plan: it is of forward calls only: the pattern says gradient(detached), and such gradients "
-        "of keys depend on where rows lie; take a plan whose bits may, or gradient(full)");
+        plan.rowTensors.empty()
+            ? "plan: it is of forward calls only: the pattern says gradient(detached), and such gradients "
+              "of keys depend on where rows lie; take a plan whose bits may, or gradient(full)"
+            : "plan: it is of forward calls only: tensor '" + plan.rowTensors[0].name +
+                  "' has an entry for each query, which is where the queries lie, and gradients of keys would be "
+                  "computed where these do; take a plan whose bits may depend on the placement");
   auto expect = [&](const char *what, int64_t expected, int64_t got) {
     return expected == got ? Status()
                            : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +
@@ -180,6 +184,23 @@ Status checkPlannedSizes(const GroupRequest &request) {
       if (planned.argument == operand.id && planned.value != operand.value.i64)
         return badArguments(planned.name + ": expected " + num(planned.value) + ", of which the plan was made, got " +
                             num(operand.value.i64) + "; make a plan of it");
+  }
+  return {};
+}
+
+/// Before others wait for the rank: launches find it when these have begun.
+Status checkRowTensors(const GroupRequest &request) {
+  for (const RowTensor &tensor : request.plan.rowTensors) {
+    const std::string which = "operands: tensor '" + tensor.name + "': ";
+    bool isGiven = false;
+    for (uint64_t i = 0; i < request.args.operand_count; ++i) {
+      const heddle_operand &operand = request.args.operands[i];
+      if (operand.id == tensor.argument && operand.kind == HEDDLE_OPERAND_INT)
+        return badArguments(which + "the plan says how many rows of it a rank has; leave out its length");
+      isGiven |= operand.id == tensor.argument && operand.kind == HEDDLE_OPERAND_POINTER && operand.value.ptr;
+    }
+    if (!isGiven)
+      return badArguments(which + "expected the rank's rows of it, got none");
   }
   return {};
 }
@@ -250,6 +271,7 @@ Status runGroupCall(const GroupRequest &request, Transport &transport, ShardDevi
     HEDDLE_TRY(checkShare(request, transport.rank()));
     HEDDLE_TRY(checkTensors(request, device));
     HEDDLE_TRY(checkPlannedSizes(request));
+    HEDDLE_TRY(checkRowTensors(request));
     call.emplace(request, transport.rank(), static_cast<char *>(request.args.workspace));
     HEDDLE_TRY(call->lay(device));
     if (call->workspaceBytes() <= request.args.workspace_bytes)

@@ -13,6 +13,7 @@ void GroupShare::layBlocks() {
     OwnBlock &block = own.emplace_back();
     block.rows = blocks[i];
     block.first = placeOfRow(share.rows, block.rows.begin);
+    block.operands = operandsFrom(block.first);
     for (const GroupStep &step : walk.steps)
       for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
         block.launches += size_t(launch.rows) == i;
@@ -102,6 +103,16 @@ Status GroupShare::lay(ShardDevice &device) {
 
 //===-- arguments of launches -------------------------------------------------===//
 
+/// Tensors of rows begin with that of the first query of a launch.
+std::vector<heddle_operand> GroupShare::operandsFrom(int64_t row) const {
+  std::vector<heddle_operand> from = operands;
+  for (heddle_operand &operand : from)
+    for (const RowTensor &tensor : plan.rowTensors)
+      if (operand.id == tensor.argument && operand.kind == HEDDLE_OPERAND_POINTER && operand.value.ptr)
+        operand.value.ptr = static_cast<const char *>(operand.value.ptr) + row * tensor.rowBytes;
+  return from;
+}
+
 /// The caller's, with the queries of a block.
 heddle_attention_args GroupShare::argsOfBlock(const OwnBlock &block) const {
   heddle_attention_args of = args;
@@ -109,6 +120,7 @@ heddle_attention_args GroupShare::argsOfBlock(const OwnBlock &block) const {
   of.q = rowsOf(args.q, bytesOf(Role::q), block.first, count);
   of.out = rowsOf(args.out, bytesOf(Role::out), block.first, count);
   of.q_origin = block.rows.begin;
+  of.operands = block.operands.data();
   of.lse = block.lse ? block.lse : args.lse;
   of.workspace = kernelBytes ? kernelWorkspace : nullptr;
   of.workspace_bytes = kernelBytes;

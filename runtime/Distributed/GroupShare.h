@@ -16,10 +16,14 @@ public:
         walk(request.kind.isBackward() ? plan.walkOfGradients() : plan.forward), blocks(walk.blocks[size_t(rank)]),
         memory(base) {
     operands.assign(args.operands, args.operands + args.operand_count);
-    for (int64_t argument : plan.wholes) {
-      heddle_operand &whole = operands.emplace_back();
-      whole.id = int32_t(argument), whole.kind = HEDDLE_OPERAND_INT, whole.value.i64 = plan.rows;
-    }
+    auto addSize = [&](int64_t argument, int64_t value) {
+      heddle_operand &size = operands.emplace_back();
+      size.id = int32_t(argument), size.kind = HEDDLE_OPERAND_INT, size.value.i64 = value;
+    };
+    for (int64_t argument : plan.wholes)
+      addSize(argument, plan.rows);
+    for (const RowTensor &tensor : plan.rowTensors)
+      addSize(tensor.argument, rowCount(share.rows));
     args.operands = operands.data();
     args.operand_count = operands.size();
   }
@@ -45,7 +49,8 @@ private:
     Carry carries[2];     // from launch to launch, in turn
     float *lse = nullptr; // of its rows alone, where the rank has other rows or the caller wants none
     float *dLse = nullptr;
-    Carry arrived; // what guests of these rows brought home, continued by their last launch
+    Carry arrived;                        // what guests of these rows brought home, continued by their last launch
+    std::vector<heddle_operand> operands; // tensors of rows from the first of its rows on
   };
   // Rows that travel from or to the rank, and what comes of them.
   struct Guest {
@@ -71,6 +76,7 @@ private:
   void layWalks();
   Status layLaunches(ShardDevice &device);
 
+  std::vector<heddle_operand> operandsFrom(int64_t row) const;
   heddle_attention_args argsOfBlock(const OwnBlock &block) const;
   Launch forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const;
   Launch backwardLaunch(size_t step, const ShardLaunch &launch) const;
@@ -111,7 +117,7 @@ private:
   const int32_t rank; // of the walks
   const WalkShare share;
   heddle_attention_args args;
-  std::vector<heddle_operand> operands; // the caller's, and the sizes of the whole
+  std::vector<heddle_operand> operands; // the caller's, the sizes of the whole, and rows of tensors
   const GroupWalk &walk;                // from queries to their keys
   const std::vector<RowRange> &blocks;  // of it
   Memory memory;

@@ -80,11 +80,11 @@ typedef enum heddle_operand_kind {
    * and of the pattern's type; that it has so many elements, and what they are, is the caller's word: a launch cannot
    * look at it. Offsets that do not ascend give unspecified numbers; nothing outside of the tensor is read. */
   HEDDLE_OPERAND_POINTER = 1,
-  /* Run-time size number id of the pattern; the length of a tensor has the tensor's id. INVALID_ARGUMENT: a size below
-   * attn.min, and a length that does not fit the call or another length (more than 64 draft tokens, or more than there
-   * are queries or keys; offsets of queries and keys of different lengths, one used entry for each document). Kernels of
-   * databases that are older than these checks trust the caller. That it is of the argument's own kind is the caller's
-   * word. */
+  /* Run-time size number id of the pattern; the length of a tensor has the tensor's id (of a bias in a pattern of parts: its
+   * rows, those of the call first). INVALID_ARGUMENT: a size below attn.min, and a length that does not fit the call or
+   * another length (more than 64 draft tokens, or more than there are queries or keys; offsets of queries and keys of
+   * different lengths, one used entry for each document). Kernels of databases that are older than these checks trust the
+   * caller. That it is of the argument's own kind is the caller's word. */
   HEDDLE_OPERAND_INT = 2,
   /* Run-time number id of the pattern, rounded to f32; ids count sizes and numbers alike. */
   HEDDLE_OPERAND_FLOAT = 3
@@ -374,7 +374,7 @@ HEDDLE_API heddle_status heddle_group_open_nccl(void *communicator, int32_t rank
  * "backward_accumulate_keys" for a d_q of q's type (writes_d_q). args has the rank's
  * own rows, its ranges one behind the other: q, k, v, out, lse (or null: not wanted), of kind "backward" d_out, d_lse, d_q, d_k, d_v,
  * which are fp32 without gaps and written completely; q_origin, k_origin and the carry are 0; operands are those of the
- * pattern, without the sizes of the whole. */
+ * pattern, without the sizes of the whole: of a bias the rank's rows, as of q, with all keys of the whole. */
 HEDDLE_API heddle_status heddle_group_workspace(const heddle_group *group, const heddle_group_plan *plan,
                                                 const heddle_kernel *const *kernels, int32_t kernel_count,
                                                 const char *kind, const heddle_attention_args *args, uint64_t *bytes);

@@ -231,11 +231,14 @@ TEST_CASE("plans and groups that cannot be are refused with what would work") {
   heddle_group *groups[1] = {};
   CHECK_REFUSED(heddle_group_open_local(0, 0, groups), HEDDLE_INVALID_ARGUMENT, "ranks: expected 1 to 1024, got 0");
   CHECK_REFUSED(heddle_group_open_local(1, NAN, groups), HEDDLE_INVALID_ARGUMENT, "limit_seconds");
-  for (const char *text : {"attn.pattern @p(%b: memref<1x?x?x?xf32>) { %m = attn.causal %s = attn.scaled "
-                           "%t = attn.bias %s, %b : memref<1x?x?x?xf32> attn.softmax union(%m) of %t }",
-                           "attn.pattern @p(%a: memref<?xi64>) q_origin(end) { %m = attn.tree %a : memref<?xi64> "
-                           "attn.softmax union(%m) }"}) {
+  for (const auto &[text, words] :
+       {std::pair("attn.pattern @p(%a: memref<?xi64>) q_origin(end) { %m = attn.tree %a : memref<?xi64> "
+                  "attn.softmax union(%m) }",
+                  "draft tokens behind a cache; one GPU has them all"),
+        {"attn.pattern @p(%a: memref<?xi32>, %b: memref<?xi32>) q_origin(end) { %c = attn.causal %m = attn.documents "
+         "%c at %a, %b : memref<?xi32>, memref<?xi32> attn.softmax union(%m) }",
+         "offsets of one tensor are of both"}}) {
     heddle_pattern *part = nullptr;
-    CHECK_REFUSED(heddle_pattern_part(parse(text).get(), &part), HEDDLE_UNSUPPORTED, "expected");
+    CHECK_REFUSED(heddle_pattern_part(parse(text).get(), &part), HEDDLE_UNSUPPORTED, words);
   }
 }

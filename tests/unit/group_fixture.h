@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -36,6 +37,13 @@ inline Values waves(int64_t count, double step) {
   return values;
 }
 
+// Of a pattern: an entry for each query. Of one batch element, of whose heads each has `rows` of `rowBytes`.
+struct QueryTensor {
+  int32_t id = 0;
+  int64_t heads = 1, rows = 0, rowBytes = 0;
+  std::vector<char> bytes;
+};
+
 // A pattern, and what it is given.
 struct Case {
   std::string name;
@@ -44,6 +52,7 @@ struct Case {
   std::vector<heddle_operand> operands;
   std::vector<std::vector<int32_t>> integers;
   std::vector<Values> reals;
+  std::vector<QueryTensor> ofQueries;
 
   void giveSize(int32_t id, int64_t value) {
     heddle_operand &operand = operands.emplace_back();
@@ -78,6 +87,33 @@ inline void giveLists(Case &made, int32_t offsets, int32_t indices, int64_t bloc
   made.giveIntegers(indices, std::move(of));
 }
 
+// "memref<1x?x?x?xbf16>": ? and numbers, then the element.
+inline std::vector<std::string> wordsOfType(const std::string &type) {
+  std::vector<std::string> words(1);
+  for (char letter : type.substr(0, type.find('>')).substr(type.find('<') + 1))
+    if (letter == 'x')
+      words.emplace_back();
+    else
+      words.back() += letter;
+  return words;
+}
+
+// [batch, heads, queries, keys] of a call of so many rows, of bf16 or fp32.
+inline void giveBias(Case &made, int32_t id, const std::string &type, int64_t rows) {
+  const std::vector<std::string> words = wordsOfType(type);
+  const int64_t heads = words[1] == "?" ? made.heads.q : 1, queries = words[2] == "?" ? rows : 1,
+                keys = words[3] == "?" ? rows : 1;
+  const Values values = waves(heads * queries * keys, 0.61 + 0.1 * id);
+  const size_t bytes = words[4] == "bf16" ? 2 : 4;
+  CHECK((bytes == 2 || words[4] == "f32"));
+  QueryTensor &bias = made.ofQueries.emplace_back();
+  bias.id = id, bias.heads = heads, bias.rows = queries, bias.rowBytes = keys * int64_t(bytes);
+  bias.bytes.resize(values.size() * bytes);
+  for (size_t i = 0; i < values.size(); ++i) // of bf16 the upper half
+    std::memcpy(&bias.bytes[i * bytes], reinterpret_cast<const char *>(&values[i]) + sizeof(float) - bytes, bytes);
+  made.giveTensor(id, bias.bytes.data());
+}
+
 inline void giveArguments(Case &made, int64_t rows, bool small) {
   auto info = sized<heddle_pattern_info>();
   CHECK_OK(heddle_pattern_get_info(made.whole.get(), &info));
@@ -90,7 +126,9 @@ inline void giveArguments(Case &made, int64_t rows, bool small) {
       made.giveSize(i, std::max<int64_t>(19, argument.min_int));
     if (argument.kind != HEDDLE_OPERAND_POINTER)
       continue;
-    if (name == "offsets")
+    if (wordsOfType(argument.type).size() == 5)
+      giveBias(made, i, argument.type, rows);
+    else if (name == "offsets")
       lists = i;
     else if (name == "indices")
       giveLists(made, lists, i, std::string(info.name) == "block_topk" ? (rows + 63) / 64 : (rows + 127) / 128);
@@ -109,7 +147,7 @@ inline void giveArguments(Case &made, int64_t rows, bool small) {
 inline std::unique_ptr<Case> caseOf(const std::string &path, int64_t rows, bool small) {
   auto made = std::make_unique<Case>();
   made->name = std::filesystem::path(path).stem().string();
-  made->integers.reserve(8), made->reals.reserve(8); // operands point into them
+  made->integers.reserve(8), made->reals.reserve(8), made->ofQueries.reserve(8); // operands point into them
   heddle_pattern *pattern = nullptr;
   CHECK_OK(heddle_pattern_read(path.c_str(), nullptr, &pattern));
   made->whole.reset(pattern);
@@ -260,6 +298,33 @@ inline std::vector<Outcome> onRanks(int32_t ranks, const std::function<heddle_st
   return outcomes;
 }
 
+// What a rank gives the pattern: its rows of tensors with an entry for each query.
+class RankOperands {
+public:
+  RankOperands(const Case &of, const Ranges &ranges) : operands(of.operands) {
+    for (const QueryTensor &whole : of.ofQueries) {
+      std::vector<char> &own = tensors.emplace_back();
+      for (int64_t head = 0; head < whole.heads; ++head)
+        for (const auto &[first, last] : whole.rows > 1 ? ranges : Ranges{{0, 1}}) {
+          const char *from = whole.bytes.data() + (head * whole.rows + first) * whole.rowBytes;
+          own.insert(own.end(), from, from + (last - first) * whole.rowBytes);
+        }
+      for (heddle_operand &operand : operands)
+        if (operand.id == whole.id)
+          operand.value.ptr = own.data();
+    }
+  }
+  RankOperands(const RankOperands &) = delete;
+
+  void give(heddle_attention_args &args) const {
+    args.operands = operands.data(), args.operand_count = operands.size();
+  }
+
+private:
+  std::vector<heddle_operand> operands;
+  std::deque<std::vector<char>> tensors;
+};
+
 inline Share overRanks(const Case &of, const Share &whole, const heddle_group_plan *plan, bool hasGradients = true) {
   const PlanFacts facts = factsOf(plan);
   const int32_t ranks = int32_t(facts.ranks.size());
@@ -278,11 +343,14 @@ inline Share overRanks(const Case &of, const Share &whole, const heddle_group_pl
   }
   const std::vector<Outcome> outcomes = onRanks(ranks, [&](int32_t rank) {
     Share &share = shares[size_t(rank)];
+    const RankOperands operands(of, facts.ranks[size_t(rank)]);
     heddle_attention_args args = share.forward(of);
+    operands.give(args);
     const heddle_status status = heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), nullptr, &args, 1);
     if (status != HEDDLE_OK || !hasGradients)
       return status;
     args = share.backward(of);
+    operands.give(args);
     return heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), "backward", &args, 1);
   });
   for (const Outcome &outcome : outcomes)

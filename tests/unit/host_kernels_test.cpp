@@ -181,6 +181,15 @@ std::string biasText(const std::string &extents, const std::string &mask = "caus
   return chainText("%bias: " + type, "%t = attn.bias %s, %bias : " + type, mask);
 }
 
+/// Calls are parts: columns of a bias are those of a whole of 300 keys.
+std::string partOfBiasText(const std::string &extents) {
+  const std::string type = "memref<" + extents + ">";
+  return "attn.pattern @p(%bias: " + type +
+         ", %q: i32 {attn.whole = \"queries\", attn.min = 300 : i32}, %k: i32 {attn.whole = \"keys\", attn.min "
+         "= 300 : i32}) q_origin(given) {\n%m = attn.window [60, 20]\n%s = attn.scaled\n%t = attn.bias %s, %bias : " +
+         type + "\nattn.softmax union(%m) of %t\n}";
+}
+
 void checkArguments(const std::string &pattern, const std::vector<AttentionSizes> &shapes, bool hasDLse = false,
                     const char *arch = "sm_80") {
   Kernel kernel{pattern, 64, 64, DType::bf16, "", arch};
@@ -244,6 +253,8 @@ TEST_CASE("gradients of arguments by the portable kernel: biases, whatever pairs
   for (const char *extents : {"?x?x?x?xf32", "1x1x?x?xf32", "1x?x1x?xf32", "1x?x1x1xf32"})
     checkArgumentsAlso(biasText(extents), {sizesOf(150, 130, 4, 2)}, true);
   checkArguments(biasText("1x?x?x?xf32", "window [40, 0]"), {sizesOf(1, 1, 2, 1), sizesOf(100, 170, 2, 2)});
+  checkArguments(partOfBiasText("1x?x?x?xbf16"), {sizesOf(150, 130, 4, 2)}, true);
+  checkArgumentsAlso(partOfBiasText("1x1x1x?xf32"), {sizesOf(100, 170, 4, 2)});
 }
 
 TEST_CASE("gradients of arguments by the portable kernel: tables by distance, near and far") {

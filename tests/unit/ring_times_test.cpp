@@ -319,15 +319,41 @@ TEST_CASE("of more than 64 ranks plans are made of the two layouts that take lea
 }
 
 TEST_CASE("what calls over ranks refuse has no plan, and layouts are compared by formula") {
-  const auto bias = PatternFile::load("library:bias");
-  REQUIRE(bias.isOk());
+  const auto rows = parsed("attn.pattern @p(%a: memref<?xi32>, %b: memref<?xi32>) q_origin(end) { %c = attn.causal "
+                           "%m = attn.documents %c at %a, %b : memref<?xi32>, memref<?xi32> attn.softmax union(%m) }");
   RingRequest request = requestOf(1);
   request.layout = "auto";
-  const auto ring = planned(**bias, request);
-  addGroupTimes(**bias, request, *ring);
+  const auto ends = std::make_shared<const std::vector<int64_t>>(std::vector<int64_t>{0, request.sizes.seqlenQ});
+  request.sizes.parameters = {2, 2}, request.sizes.tensors = {ends, ends};
+  const auto ring = planned(*rows, request);
+  addGroupTimes(*rows, request, *ring);
   CHECK(ring->groups.empty());
-  CHECK(ring->whyNoPlan.find("bias") != std::string::npos);
+  CHECK(ring->whyNoPlan.find("offsets of documents that count positions") != std::string::npos);
   CHECK(ring->why.find(", by formula") != std::string::npos);
+}
+
+TEST_CASE(
+    "a bias travels nowhere: plans of its pattern take what those without it take, but no rows and no heads travel") {
+  const auto with = parsed("attn.pattern @p(%b: memref<1x?x?x?xf32>) { %m = attn.causal %s = attn.scaled "
+                           "%t = attn.bias %s, %b : memref<1x?x?x?xf32> attn.softmax union(%m) of %t }");
+  const auto without = parsed(unionText("%m = attn.causal"));
+  RingRequest request = requestOf(1);
+  request.layout = "zigzag";
+  for (const auto *file : {&with, &without}) {
+    const auto ring = planned(**file, request);
+    addGroupTimes(**file, request, *ring);
+    std::vector<std::string> forms;
+    for (const GroupForecast &form : ring->groups)
+      if (form.time.ms)
+        forms.push_back(form.form);
+    const bool hasBias = file == &with;
+    CHECK(std::count(forms.begin(), forms.end(), "ulysses") == !hasBias);
+    CHECK(std::count(forms.begin(), forms.end(), "gather") == 1);
+    CHECK(std::count(forms.begin(), forms.end(), "ring") == 1);
+    for (const GroupForecast &form : ring->groups)
+      if (form.form == "ulysses" && hasBias)
+        CHECK(form.time.whyNot.find("has an entry for each query") != std::string::npos);
+  }
 }
 
 TEST_CASE("rows that travel cost two messages: q with what neighbours ask for, and parts in fp32 that come home") {

@@ -22,6 +22,18 @@ attn.pattern @part(%n: i32 {attn.whole = "queries"}, %m: i32 {attn.whole = "keys
 
 // -----
 
+// Tensors with an entry for each pair have rows of the part, and columns of the whole.
+// CHECK: attn.pattern @bias(%b: memref<1x?x?x?xbf16>,
+// CHECK-SAME: %whole_queries: i32 {attn.doc = "queries of the whole", attn.whole = "queries"}
+attn.pattern @bias(%b: memref<1x?x?x?xbf16>) {
+  %m = attn.causal
+  %s = attn.scaled
+  %t = attn.bias %s, %b : memref<1x?x?x?xbf16>
+  attn.softmax union(%m) of %t
+}
+
+// -----
+
 // expected-error @+1 {{expected attn.whole of 'n' in a pattern with q_origin(given) only}}
 attn.pattern @start(%n: i32 {attn.whole = "queries"}) {
   %c = attn.causal
@@ -38,7 +50,7 @@ attn.pattern @name(%n: i32 {attn.whole = "rows"}) q_origin(given) {
 
 // -----
 
-// expected-error @+1 {{expected a pattern of as many queries as keys, got draft tokens behind a cache}}
+// expected-error @+1 {{expected a pattern of as many queries as keys, got draft tokens behind a cache; one GPU has them all}}
 attn.pattern @tree(%a: memref<?xi64>) q_origin(end) {
   %m = attn.tree %a : memref<?xi64>
   attn.softmax union(%m)

@@ -134,9 +134,9 @@ struct Call {
       HostTensor &gradient = (*ofArguments)[i];
       for (int64_t element = 0; element < gradient.elements(); ++element)
         gradient.set(element, NAN);
-      call.argumentGradients.push_back(
-          {int(argument), reinterpret_cast<float *>(gradient.data.data()), gradient.elements(),
-           pattern.isOperand(argument) && attn::hasExtent(pattern, argument, attn::Extent::SeqlenQ)});
+      call.argumentGradients.push_back({int(argument), reinterpret_cast<float *>(gradient.data.data()),
+                                        gradient.elements(),
+                                        pattern.isOperand(argument) && attn::hasQueries(pattern, argument)});
     }
     call.blockM = block, call.blockN = block + 3, call.threads = threads;
     return cpuFunctionOf(kind.base)(call);
