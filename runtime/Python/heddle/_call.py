@@ -193,30 +193,39 @@ def is_row_major(view):
     return True
 
 
-def check_operand(pattern, argument, view, inputs):
-    """A tensor that the pattern reads, against its type and the call."""
+def _extents(pattern, values, inputs):
+    """What sizes of tensors stand for: batch, heads, rows of queries, keys. In parts keys are those of the whole, and rows, of which the library
+    wants enough, those of the call and others behind them."""
+    lead = "sequences" if "sequences" in inputs.sizes else "batch"  # rows of several sequences are a batch of one
+    batch, heads, rows, keys = (inputs.sizes[size] for size in (lead, "heads", "seqlen_q", "seqlen_k"))
+    if sum(each.of_whole for each in pattern.arguments) == 2:
+        rows, keys = None, values.get("whole_keys")
+    return batch, heads, rows, keys
+
+
+def check_operand(pattern, argument, view, device, call):
+    """A tensor that the pattern reads, against its type and the call: where q lies, and (batch, heads, rows of queries, keys), None for any."""
     extents, element = _header.extents_of(argument.type)
     name = f"pattern {pattern.name}: {argument.name}"
     if view.dtype != _elements.of_pattern(element):
         raise InvalidArgumentError(f"{name}: dtype: expected {element}, got {view.dtype}")
     if len(view.shape) != len(extents):
         raise InvalidArgumentError(f"{name}: expected {len(extents)} dimension{'' if len(extents) == 1 else 's'} ({argument.type}), got {len(view.shape)}")
-    if view.device != inputs.first.device:
-        raise InvalidArgumentError(f"{name}: expected a tensor in {place(inputs.first.device)} as q, got one in {place(view.device)}")
-    lead = "sequences" if "sequences" in inputs.sizes else "batch"  # rows of several sequences are a batch of one
-    batch, rows, heads, keys = (inputs.sizes[size] for size in (lead, "seqlen_q", "heads", "seqlen_k"))
+    if view.device != device:
+        raise InvalidArgumentError(f"{name}: expected a tensor in {place(device)} as q, got one in {place(view.device)}")
+    batch, heads, _, _ = call
     # What ? stands for, by rank: biases, index lists, relative tables, one number per head.
-    calls = {4: (batch, heads, rows, keys), 3: (batch, heads, None), 2: (heads, None), 1: (None if argument.takes_length else heads,)}
-    for number, (extent, size, got) in enumerate(zip(extents, calls.get(len(extents), ()), view.shape)):
+    sizes = {4: call, 3: (batch, heads, None), 2: (heads, None), 1: (None if argument.takes_length else heads,)}
+    for number, (extent, size, got) in enumerate(zip(extents, sizes.get(len(extents), ()), view.shape)):
         if (expected := size if extent == -1 else extent) not in (None, got):
             raise InvalidArgumentError(f"{name}: size of dimension {number}: expected {expected}, got {got}")
     if not is_row_major(view):
         raise InvalidArgumentError(f"{name}: expected a row-major tensor, got strides {list(view.stride)} of {list(view.shape)}")
 
 
-def call_values(pattern, given, has_parts=False):
+def call_values(pattern, given, has_parts=False, may_lack=lambda argument: False):
     """Values of all sizes and numbers of the pattern, checked, and its tensors: those of the call over those of the pattern. `has_parts`: without
-    those of the whole."""
+    those of the whole. `may_lack`: tensors that may be missing."""
     tensors, values = {}, {}
     for name, value in given.items():
         if has_parts and pattern.argument(name).of_whole:
@@ -227,7 +236,7 @@ def call_values(pattern, given, has_parts=False):
             values[name] = pattern.checked(name, value)
     for argument in pattern.arguments:
         if argument.kind == "tensor":
-            if argument.name not in tensors:
+            if argument.name not in tensors and not may_lack(argument):
                 raise InvalidArgumentError(f"pattern {pattern.name}: {argument.name}: expected a tensor ({argument.type}), none is given")
         elif argument.name not in values and not (has_parts and argument.of_whole):
             value = pattern.default_of(argument)
@@ -286,8 +295,9 @@ class Call:
         if not inputs.kind.has_pages:
             args.q_origin, args.k_origin = _origin(self.pattern, spec.q_origin), position("k_origin", spec.k_origin)
         args.scale = checked_scale(spec.scale)
+        extents = _extents(self.pattern, self.values, inputs) if inputs.tensors else ()
         for name, view in inputs.tensors.items():
-            check_operand(self.pattern, self.pattern.argument(name), view, inputs)
+            check_operand(self.pattern, self.pattern.argument(name), view, self.device, extents)
         self._set_operands(inputs.tensors)
         self.reference = C.byref(args)
         self.gradients_of = getattr(spec, "gradients_of", ())
@@ -295,7 +305,7 @@ class Call:
         self.kind, self.host_kind = kind_text(inputs.kind, spec, self.gradients_of, **elements), inputs.kind.text(**elements)
 
     def _set_operands(self, tensors):
-        self.lengths = lengths = {name: view.shape[-1] for name, view in tensors.items() if self.pattern.argument(name).takes_length}
+        self.lengths = lengths = {name: _header.length_of(view.shape) for name, view in tensors.items() if self.pattern.argument(name).takes_length}
         operands = (S.Operand * max(1, len(tensors) + len(lengths) + len(self.values)))()
         places = iter(operands)
         self.tensor_operands = {}

@@ -4,7 +4,7 @@ Nothing is verified here; with the compiler on board the same facts come from it
 """
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from . import _structs as S
@@ -94,7 +94,7 @@ def headers(text):
     found = {}
     for start in _START.finditer(text):
         end = _closing(text, start.end())
-        arguments = tuple(_argument(number, each) for number, each in enumerate(_split(text[start.end():end])))
+        arguments = _with_rows(tuple(_argument(number, each) for number, each in enumerate(_split(text[start.end():end]))))
         tail = text[end + 1:].split("{", 1)[0]
         found[start.group(1)] = Header(start.group(1), arguments, "q_origin(given)" in tail.replace(" ", ""))
     return found
@@ -122,6 +122,23 @@ def has_length(type):
     """Whether the last extent of a tensor is its own length, which goes with the call: not of biases, nor of one number per head."""
     extents, element = extents_of(type)
     return extents[-1] == -1 and len(extents) < 4 and not (len(extents) == 1 and not element.startswith("i"))
+
+
+def length_of(shape):
+    """Of a tensor that takes one: of those of parts with rows of queries how many, else the last extent."""
+    return shape[2] if len(shape) == 4 else shape[-1]
+
+
+def _with_rows(arguments):
+    """Where calls are parts, biases have a length."""
+    if sum(each.of_whole for each in arguments) < 2:
+        return arguments
+    return tuple(replace(each, takes_length=True) if each.kind == "tensor" and extents_of(each.type)[0][2:-1] == (-1,) else each for each in arguments)
+
+
+def lacks_length(argument):
+    """A tensor of floats whose sizes are all those of a call: what it holds decides on nothing but scores."""
+    return argument.kind == "tensor" and not argument.takes_length and not extents_of(argument.type)[1].startswith("i")
 
 
 def _finite(bound):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from . import _call
+from . import _call, _header
 from .errors import InvalidArgumentError, UnavailableError, UnsupportedError
 
 _MOST_PLANS = 64  # kept by a group
@@ -113,7 +113,8 @@ def of_call(group, pattern, sizes, rows, device, way, arguments, make):
     if kept is None:
         lengths = _asked(group, rows, device) if way.seqlen is None else None
         copies = {name: tensor.detach().clone() for name, tensor in read.items()}  # the caller may write to his
-        kept = _made(make, pattern, sizes, way, lengths, {**values, **copies, **floats})
+        sized = {name: tensor for name, tensor in floats.items() if not _header.lacks_length(pattern.argument(name))}
+        kept = _made(make, pattern, sizes, way, lengths, {**values, **copies, **sized})
         if len(group.plans) >= _MOST_PLANS:
             group.plans.clear()
         group.plans[key] = kept

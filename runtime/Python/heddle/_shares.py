@@ -3,7 +3,7 @@ import ctypes as C
 
 import torch
 
-from . import _call, _elements, _engine, _library, _torch
+from . import _call, _elements, _engine, _header, _library, _torch
 from . import _structs as S
 from .errors import Error, InvalidArgumentError
 
@@ -13,7 +13,7 @@ _MOST_SHARES = 64  # kept by a group
 def operands(pattern, values, views):
     """The array of heddle_operand: tensors, their lengths where they have one, sizes and numbers."""
     given = [(pattern.argument(name), None, view) for name, view in views.items()]
-    given += [(pattern.argument(name), view.shape[-1], None) for name, view in views.items() if pattern.argument(name).takes_length]
+    given += [(pattern.argument(name), _header.length_of(view.shape), None) for name, view in views.items() if pattern.argument(name).takes_length]
     given += [(pattern.argument(name), value, None) for name, value in values.items()]
     array = (S.Operand * max(1, len(given)))()
     for operand, (argument, value, view) in zip(array, given):
@@ -61,9 +61,15 @@ class Share:
     def _set_operands(self, the_plan, arguments):
         _check_read(the_plan, arguments)
         self._values, given = _call.call_values(the_plan.pattern, {**the_plan.arguments, **arguments})
-        self._given = {name: tensor.to(self.device) for name, tensor in given.items()}
-        self._operands = operands(the_plan.pattern, self._values, {name: _torch.view(tensor, name) for name, tensor in self._given.items()})
+        self._given = {name: tensor.to(self.device) if isinstance(tensor, torch.Tensor) else tensor for name, tensor in given.items()}
+        views = {name: _torch.view(tensor, name) for name, tensor in self._given.items()}
+        q = self.views["q"]
+        for name, view in views.items():
+            _call.check_operand(the_plan.pattern, the_plan.pattern.argument(name), view, q.device, (q.shape[0], the_plan.heads, q.shape[1], the_plan.seqlen))
+        self._operands = operands(the_plan.pattern, self._values, views)
         self.args.operands, self.args.operand_count = self._operands, len(self._operands)
+        self._operand_of = {name: next(each for each in self._operands if (each.id, each.kind) == (the_plan.pattern.argument(name).id, S.OPERAND_POINTER))
+                            for name in arguments if name in views}
 
     def _question(self, kind):
         q, v, of = self.views["q"], self.views["v"], self.plan
@@ -71,13 +77,20 @@ class Share:
         sizes = dict(batch=batch, heads=heads // of.head_ranks, kv_heads=max(1, of.kv_heads // of.head_ranks),
                      seqlen_q=of.longest_range(self.group.rank), seqlen_k=of.seqlen, q_origin=0, k_origin=0)
         values = dict(self._values, whole_queries=of.seqlen, whole_keys=of.seqlen)
-        values.update((name, tensor.shape[-1]) for name, tensor in self._given.items() if of.pattern.argument(name).takes_length)
+        values.update((name, _header.length_of(tensor.shape)) for name, tensor in self._given.items() if of.part.argument(name).takes_length)
         return _engine.Question(of.part, self.group.device, _elements.numbers()[q.dtype], kind, head_dim, v.shape[3], sizes, values, is_uncut=of.placement_free)
 
-    def run(self, tensors, arrays):
-        """Of the sizes, strides and types that it was made of, in that order."""
+    def keep(self, arguments):
+        """For more calls, whose arguments lie elsewhere."""
+        for name in arguments:
+            del self._given[name]
+
+    def run(self, tensors, arrays, arguments):
+        """Of the sizes, strides and types that it was made of, in that order; `arguments`: likewise."""
         for place, tensor in zip(self._places, tensors.values()):
             place.ptr = tensor.data_ptr()
+        for name, tensor in arguments.items():
+            self._operand_of[name].value.ptr = tensor.data_ptr()
         for name in self._arrays:
             setattr(self.args, name, arrays[name].data_ptr())
         if self._found is None:
@@ -143,9 +156,11 @@ def refuse(the_plan, group, tensors, why):
 def run(the_plan, group, kind, tensors, arrays, scale, arguments):
     """A rank's share of a call: `tensors` and `arrays` by their names in heddle_attention_args, `arguments` of the pattern that are not the plan's."""
     key = None
-    if not arguments:
-        shapes = tuple(part for tensor in tensors.values() for part in (tensor.dtype, tensor.device, tensor.shape, tensor.stride(), tensor.is_neg()))
-        key = the_plan, kind, scale, tuple(arrays), shapes
+    device = tensors["q"].device
+    if all(isinstance(each, torch.Tensor) and each.is_floating_point() and each.device == device for each in arguments.values()):
+        everything = (*tensors.values(), *arguments.values())
+        shapes = tuple(part for tensor in everything for part in (tensor.dtype, tensor.device, tensor.shape, tensor.stride(), tensor.is_neg()))
+        key = the_plan, kind, scale, tuple(arrays), tuple(arguments), shapes
     share = group.shares.get(key)
     if share is None:
         try:
@@ -156,5 +171,6 @@ def run(the_plan, group, kind, tensors, arrays, scale, arguments):
         if key is not None:
             if len(group.shares) >= _MOST_SHARES:
                 group.shares.clear()
+            share.keep(arguments)
             group.shares[key] = share
-    share.run(tensors, arrays)
+    share.run(tensors, arrays, arguments if key is not None else {})

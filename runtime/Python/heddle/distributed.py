@@ -13,7 +13,7 @@ from typing import Any, Optional, Sequence, Tuple
 import torch
 from torch import distributed
 
-from . import _call, _carrier, _elements, _engine, _library, _meeting, _own_plans, _rows, _shares, _split_keys, _torch, patterns, serve
+from . import _call, _carrier, _elements, _engine, _header, _library, _meeting, _own_plans, _rows, _shares, _split_keys, _torch, patterns, serve
 from . import _structs as S
 from .errors import InvalidArgumentError, UnsupportedError
 from .patterns import Pattern
@@ -98,12 +98,13 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
                     "ulysses4+gather", "ulysses4+ring": teams of 4 consecutive ranks do so, and share the sequence among teams as the other word says
     calls           what "auto" decides on, the same on every rank
     placement_free  bits that do not depend on ranks and layout; gradients are computed twice
-    arguments       of the pattern, as heddle.attention takes them; tensors of integers are read (copied to host memory)
+    arguments       of the pattern, as heddle.attention takes them; tensors of integers are read (copied to host memory). Those of floats without a
+                    length of their own (a bias, a sink) may come with each call alone
     """
     pattern = patterns.resolved(pattern)
     loaded = _library.compiler_library("a plan over ranks")
-    values, tensors = _call.call_values(pattern, arguments)
-    hosted = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    values, tensors = _call.call_values(pattern, arguments, may_lack=_header.lacks_length)
+    hosted = {name: tensor.detach() if tensor.is_floating_point() else tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     operands = _shares.operands(pattern, values, {name: _torch.view(tensor, name) for name, tensor in hosted.items()})
     calls = calls or Calls()
     flags = S.GROUP_PLACEMENT_FREE * bool(placement_free) | S.GROUP_GRADIENTS * bool(calls.gradients)
@@ -276,7 +277,8 @@ def attention(q, k, v, pattern, group=None, *, scale: Optional[float] = None, re
 
     pattern    what heddle.attention takes, or a Plan
     group      a group of torch.distributed (None: the default one; its Group is kept, Group.kept), or a Group
-    arguments  of the pattern, as there; with a Plan tensors that differ from the plan's, of the same meaning
+    arguments  of the pattern, as there; with a Plan tensors that differ from the plan's, of the same meaning. A bias has the rank's rows, and keys
+               of the whole: [1, heads, rows, seqlen], `shard` along dimension 2
     layout, form, calls, placement_free   as of `plan`, of calls that give a pattern: rank r has the rows of part r; "contiguous" is of whatever lengths
     seqlen     of the whole. None: where a call of its sizes is new to a rank, the ranks ask each other how many rows each has, and keep the
                plan. Where the rows of some ranks change and those of others do not, say it
@@ -342,6 +344,7 @@ def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q
     q [batch, seqlen_q, heads, head_dim], alike on all ranks; k and v [batch, rows, kv_heads, ...]: the rank's own, maybe none
     keys      the range of each rank, (first, last), one behind the other from 0: the same list on every rank, as are all other arguments
     q_origin  position of query 0, as key 0 has position 0; None: the queries are the last positions of the keys
+    arguments  of the pattern; a bias has an entry for each query and each key of all ranks
 
     Each rank computes its part into fp32; parts are exchanged once, 4 (value_dim + 1) bytes for each head of a query from every rank to all, and
     merged by all alike. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits.

@@ -1,5 +1,5 @@
-"""heddle.distributed as modules call it, over processes: a pattern and a group of torch.distributed, rows that are cut and gathered, a module, a
-rank that is refused, each against one call or the module alone. Over GPUs, with one of which two or more processes start:
+"""heddle.distributed as modules call it, over processes: a pattern and a group of torch.distributed, rows that are cut and gathered, a bias, a module,
+a rank that is refused, each against one call or the module alone. Over GPUs, with one of which two or more processes start:
 
     torchrun --nproc-per-node=2 tests/python/device/group_calls.py       # over gloo where there is none: tests/python/test_distributed_calls.py
 """
@@ -69,6 +69,34 @@ def rows_that_are_cut_and_gathered():
     assert torch.equal(mine.grad, torch.full_like(mine, RANKS * (RANKS + 1) // 2))
 
 
+def a_bias_of_which_each_rank_has_its_rows():
+    bias = torch.randn(1, 4, ROWS, ROWS, generator=torch.Generator().manual_seed(5)).to(DEVICE, torch.bfloat16)
+    whole = tensors()
+    expected = heddle.attention(*whole, "bias", bias=bias)
+    expected.square().sum().backward()
+    for layout, form in (("zigzag", "gather"), ("contiguous", "ring")):
+        plan = hd.plan("bias", seqlen=ROWS, heads=4, kv_heads=2, ranks=RANKS, layout=layout, form=form)
+        own, mine = [hd.shard(each.detach(), plan).requires_grad_() for each in whole], hd.shard(bias, plan, dim=2)
+        out = hd.attention(*own, plan, bias=mine)
+        out.square().sum().backward()
+        for got, wanted in zip((out, *(each.grad for each in own)), (expected, *(each.grad for each in whole))):
+            close(got, hd.shard(wanted.detach(), plan))
+        if ON_GPU:
+            with torch.no_grad():
+                own = [each.detach() for each in own]
+                hd.attention(*own, plan, bias=mine)
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                    out = hd.attention(*own, plan, bias=mine)
+                graph.replay()
+                hd.Group.kept().wait()
+            close(out, hd.shard(expected.detach(), plan))
+    free = hd.plan("bias", seqlen=ROWS, heads=4, kv_heads=2, ranks=RANKS, layout="zigzag", placement_free=True)
+    with torch.no_grad():
+        out = hd.attention(*(hd.shard(each.detach(), free) for each in whole), free, bias=hd.shard(bias, free, dim=2))
+    close(out, hd.shard(expected.detach(), free))
+
+
 def a_module():
     torch.manual_seed(3)
     alone = heddle.nn.MultiheadDilatedAttention(4 * DIM, 4, [1, 2], [64, 256], device=DEVICE, dtype=DTYPE)
@@ -123,7 +151,7 @@ def main():
         torch.cuda.set_device(DEVICE)
     distributed.init_process_group("nccl" if ON_GPU else "gloo", init_method=os.environ.get("HEDDLE_MEET"), rank=RANK, world_size=RANKS)
     group = rows_as_they_lie()
-    for check in (rows_that_are_cut_and_gathered, a_module, a_part_of_the_ranks, a_rank_that_is_refused):
+    for check in (rows_that_are_cut_and_gathered, a_bias_of_which_each_rank_has_its_rows, a_module, a_part_of_the_ranks, a_rank_that_is_refused):
         check()
         if RANK == 0:
             print(check.__name__.replace("_", " ") + ": ok", flush=True)
