@@ -34,6 +34,19 @@ def given(name, change):
     return pattern, dict(b=roles["b"], out=roles["out"], lse=roles["lse"], carry=(roles["carry_out"], roles["carry_lse"]))
 
 
+@pytest.mark.parametrize("role", [0, 1, 2])
+@pytest.mark.parametrize("result", ["out", "lse"])
+def test_gradients_of_q_k_and_v_are_refused_where_a_call_was_kept(result, role):
+    pattern, keywords = given(None, None)
+    tensors = draw()
+    options = {result: keywords[result], "b": keywords["b"]}
+    heddle.attention(*tensors, pattern, **options)
+    tensors[role].requires_grad_()
+    refused(heddle.attention, "calls with out= or lse=, and prepared ones, have no gradients", *tensors, pattern, **options)
+    with torch.no_grad():
+        heddle.attention(*tensors, pattern, **options)
+
+
 ROLES = pytest.mark.parametrize("role", ["b", "carry_out", "carry_lse", "out", "lse"])
 
 

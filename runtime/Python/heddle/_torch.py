@@ -227,6 +227,8 @@ def _key(spec):
     q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, _, arguments, precision, descale = spec
     parts = [pattern, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(),
              q.is_neg() or k.is_neg() or v.is_neg(), scale, q_origin, k_origin, precision]
+    if out is not None or lse is not None:
+        parts.append(_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad))
     if out is not None:
         parts += tensor_key(out)
     if lse is not None:
