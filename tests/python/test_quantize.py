@@ -214,12 +214,6 @@ def test_what_is_refused_says_what_works():
         heddle.quantize(q.requires_grad_(), k, v)
 
 
-def test_torch_compile_calls_it_outside_of_its_graphs():
-    q, k, v = tensors()
-    low = torch.compile(lambda *given: heddle.quantize(*given), backend="eager")(q, k, v)
-    assert torch.equal(low.k.float(), heddle.quantize(q, k, v).k.float())
-
-
 @pytest.mark.parametrize("rows", [64, 70])
 def test_values_that_are_written_key_major_are_read_as_they_lie(rows):
     q, k, v = tensors()

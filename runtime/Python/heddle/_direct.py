@@ -51,16 +51,15 @@ def _load_eager():
     _is_watched = getattr(torch._C, "_len_torch_dispatch_stack", _is_watched)
 
 
-def is_recorded(tensor, has_results):
-    """Whether a call must be an op: PyTorch compiles, records what it does (`has_results`: but for calls that write into tensors of the caller), or
-    gave a tensor that has no memory of its own."""
+def is_recorded(tensor):
+    """Whether a call must be an op: PyTorch compiles, records what it does, or gave a tensor that has no memory of its own."""
     if is_compiling():
         return True
     if not is_torch(tensor):
         return False
     if _eager is None:
         _load_eager()
-    return type(tensor) not in _plain_types or bool(_is_watched() and not has_results)
+    return type(tensor) not in _plain_types or bool(_is_watched())
 
 
 def no_stream(what):
@@ -93,7 +92,7 @@ def _other(spec, return_lse):
         if spec.stream is not None:
             raise no_stream("attention")
         _load_eager()
-        if type(spec.q) in _plain_types and not (_is_watched() and spec.out is None and spec.lse is None):
+        if type(spec.q) in _plain_types and not _is_watched():
             return _eager(spec, return_lse)
         from . import _torch, _torch_op
         if spec.q.is_nested:

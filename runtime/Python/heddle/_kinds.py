@@ -35,7 +35,7 @@ class Role(NamedTuple):
     def shape(self, sizes):
         """Without blocks where heads have one scale each."""
         extents = self.extents if sizes.get("scale_rows") else (extent for extent in self.extents if extent not in _BLOCKS)
-        return tuple(sizes[extent] + self.is_offsets for extent in extents)
+        return tuple(sizes[extent] + int(self.is_offsets) for extent in extents)  # int: sizes may be symbols of PyTorch
 
 
 class Kind(NamedTuple):

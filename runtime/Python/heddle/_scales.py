@@ -50,6 +50,11 @@ def spread(descale, q, k, v):
     return tuple(_of_heads(name, scale, tensor, groups) for name, scale, tensor in zip("qkv", factors_of(descale), (q, k, v)))
 
 
+def blocks(length, scale_rows):
+    """Of rows that share a scale."""
+    return -(-length // scale_rows) if scale_rows else 1
+
+
 def set_rows(inputs, scale_rows):
     """How many rows of q and k share a scale: as the call says that writes scales, else the fewest that fit the shapes of those that it reads.
     0: all of a head."""
@@ -58,7 +63,7 @@ def set_rows(inputs, scale_rows):
     given = [(name, size, inputs.sizes[of]) for name, size, of in (("descale_q", "q_blocks", "seqlen_q"), ("descale_k", "k_blocks", "seqlen_k"))
              if name in inputs.views]
     if scale_rows is None and any(len(inputs.views[name].shape) == 3 for name, _, _ in given):
-        fitting = [rows for rows in _kinds.scale_rows() if all(inputs.sizes[size] == -(-length // rows) for _, size, length in given)]
+        fitting = [rows for rows in _kinds.scale_rows() if all(inputs.sizes[size] == blocks(length, rows) for _, size, length in given)]
         if not fitting:
             shapes = " and ".join(f"{list(inputs.views[name].shape)} beside {length} rows" for name, _, length in given)
             raise bad(f"descale: expected scales of q and k for each (batch, head), or for each block of {' or '.join(map(str, _kinds.scale_rows()))} "
@@ -66,4 +71,4 @@ def set_rows(inputs, scale_rows):
         scale_rows = fitting[0]
     inputs.sizes["scale_rows"] = scale_rows or 0
     for size, length in (("q_blocks", "seqlen_q"), ("k_blocks", "seqlen_k")):
-        inputs.sizes[size] = -(-inputs.sizes[length] // scale_rows) if scale_rows else 1
+        inputs.sizes[size] = blocks(inputs.sizes[length], scale_rows)

@@ -37,7 +37,7 @@ def _spelled(dtype):
 
 def view(tensor, name):
     if not isinstance(tensor, torch.Tensor):
-        raise InvalidArgumentError(f"{name}: expected a PyTorch tensor as q, got {type(tensor).__name__}")
+        raise no_tensor(name, tensor)
     device = tensor.device
     if device.type not in ("cuda", "cpu"):
         raise UnsupportedError(f"{name}: expected a tensor on a CUDA device or in host memory, got device {device}")
@@ -61,6 +61,10 @@ def type_of_out(dtype):
     """PyTorch's, where q has this one."""
     found = _elements.of_out(_spelled(dtype))
     return getattr(torch, found.torch) if found else dtype
+
+
+def no_tensor(name, got):
+    return InvalidArgumentError(f"{name}: expected a PyTorch tensor as q, got {type(got).__name__}")
 
 
 def no_nested(name):

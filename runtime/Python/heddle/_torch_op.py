@@ -1,26 +1,21 @@
-"""heddle::attention and heddle::attention_backward, the custom ops that stand for calls under autograd, torch.compile, torch.export and fake
-tensors.
+"""heddle::attention, heddle::attention_into and heddle::attention_backward, the custom ops that stand for calls under autograd, torch.compile,
+torch.export and fake tensors.
 
 Their arguments are what a graph can hold: the pattern as text (or a name of the package's library), the values of its run-time sizes and
 numbers beside their names. A number that is a whole one travels exactly in a float.
 """
-from collections import namedtuple
-
 import torch
 
-from . import _options, _scalars, _torch, _torch_backward, patterns
+from . import _options, _scalars, _torch, _torch_backward, _torch_nodes, patterns
 from ._call import CallSpec, GradientSpec
-from .errors import InvalidArgumentError, UnsupportedError
-
+from ._torch_nodes import detached, node_of, refuse_tangents
+from .errors import UnsupportedError
 
 CALL = ("Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, float? scale, SymInt? q_origin, "
          "SymInt k_origin, str precision")
-_FORWARD = f"Tensor q, Tensor k, Tensor v, {CALL}, Tensor? carry_out, Tensor? carry_lse"
+_FORWARD = (f"Tensor q, Tensor k, Tensor v, {CALL}, Tensor? carry_out, Tensor? carry_lse, Tensor? descale_q=None, Tensor? descale_k=None, "
+            "Tensor? descale_v=None")
 _BACKWARD = f"Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor d_out, Tensor? d_lse, {CALL}, str gradients_of"
-
-
-def node_of(name, arguments):
-    return namedtuple(name, [each.split()[-1] for each in arguments.split(", ")])
 
 
 _Node, _BackwardNode = node_of("_Node", _FORWARD), node_of("_BackwardNode", _BACKWARD)
@@ -47,43 +42,30 @@ def _names_of_tensors(names):
     return part.split(",") if part else []
 
 
-def _refuse_tangents():
-    if _torch.forward_ad._current_level >= 0:
-        raise _torch.no_tangents()  # whether a tensor has one cannot be seen in an op
-
-
-@torch.library.custom_op("heddle::attention", mutates_args=(), schema=f"({_FORWARD}) -> (Tensor, Tensor)")
-def attention_op(*given, **named):
+def _compute(node, out, lse):
     """out [batch, seqlen_q, heads, value_dim] and lse [batch, heads, seqlen_q]. `names`: of the sizes, the numbers, the tensors, with ;
     between the three and , inside each."""
-    _refuse_tangents()
-    node = _Node(*given, **named)
     made = pattern_of(node)
-    carry = None if node.carry_out is None or node.carry_lse is None else (node.carry_out.detach(), node.carry_lse.detach())
-    return _torch.attention(CallSpec(node.q.detach(), node.k.detach(), node.v.detach(), made, scale=node.scale, q_origin=node.q_origin,
-                                     k_origin=node.k_origin, carry=carry, arguments=arguments_of(node, made), precision=node.precision), True)
+    carry = None if node.carry_out is None or node.carry_lse is None else (detached(node.carry_out), detached(node.carry_lse))
+    scales = _torch_nodes.scales_of(node.descale_q, node.descale_k, node.descale_v)
+    return _torch.attention(CallSpec(*map(detached, node[:3]), made, scale=node.scale, out=out, lse=lse, q_origin=node.q_origin,
+                                     k_origin=node.k_origin, carry=carry, arguments=arguments_of(node, made), precision=node.precision,
+                                     descale=scales), True)
 
 
-@attention_op.register_fake
-def _fake(q, k, v, *_, **__):
-    for name, each in (("q", q), ("k", k), ("v", v)):
-        torch._check(each.dim() == 4, lambda: f"attention arguments: {name}: expected 4 dimensions (batch, row, head, dim), got {each.dim()}")
-        torch._check(each.dtype == q.dtype, lambda: f"attention arguments: {name}: dtype: expected {q.dtype} as q, got {each.dtype}")
-    batch, rows, heads, _ = q.shape
-    out = q.new_empty((batch, rows, heads, v.shape[3]), dtype=_torch.type_of_out(q.dtype))
-    return out, q.new_empty((batch, heads, rows), dtype=torch.float32)
+attention_op = _torch_nodes.define("attention", _FORWARD, _compute)
 
 
 @torch.library.custom_op("heddle::attention_backward", mutates_args=(), schema=f"({_BACKWARD}) -> Tensor[]")
 def backward_op(*given, **named):
     """d_q, d_k, d_v, and in fp32 those of the pattern's numbers and tensors that gradients_of names, with , between them."""
-    _refuse_tangents()
+    refuse_tangents()
     node = _BackwardNode(*given, **named)
     return _compute_gradients(node, pattern_of(node))
 
 
 def _compute_gradients(node, made):
-    tensors = [each if each is None else each.detach() for each in node[:7]]
+    tensors = list(map(detached, node[:7]))
     return _torch_backward.gradients(GradientSpec(*tensors[:6], made, tensors[6], node.scale, node.q_origin, node.k_origin,
                                                   tuple(filter(None, node.gradients_of.split(","))), arguments=arguments_of(node, made),
                                                   precision=node.precision))
@@ -133,7 +115,8 @@ def _gradients(ctx, d_out, d_lse, run):
 def _backward(ctx, d_out, d_lse):
     of_inputs, of_tensors, of_carry = _gradients(ctx, d_out, d_lse, backward_op)
     no_others = ([] if isinstance(each, list) and not each else None for each in ctx.call)  # PyTorch takes any empty list for one of tensors
-    return (*of_inputs, of_tensors, *no_others, *of_carry)
+    found = (*of_inputs, of_tensors, *no_others, *of_carry)
+    return found + (None,) * (len(ctx.needs_input_grad) - len(found))  # of scales, which PyTorch leaves out where they are None
 
 
 attention_op.register_autograd(_backward, setup_context=lambda ctx, inputs, output: _save(ctx, _Node(*inputs), output))
@@ -169,12 +152,20 @@ def parts(spec):
 
 def attention(spec, return_lse):
     """The call as a node of a graph."""
-    if spec.out is not None or spec.lse is not None:
-        raise InvalidArgumentError("attention: out= and lse= are for calls outside of torch.compile and torch.export")
-    if spec.descale is not None:
-        raise UnsupportedError("attention: descale= is for calls outside of torch.compile and torch.export")
-    results = torch.ops.heddle.attention(spec.q, spec.k, spec.v, *parts(spec), *(spec.carry or (None, None)))
-    return (results[0], results[1]) if return_lse else results[0]
+    others, given = parts(spec), _torch_nodes.tensors_of(spec)
+    if _torch.wants_gradients(spec):
+        _refuse_types(spec)
+    if spec.out is not None or spec.lse is not None or spec.descale is not None:
+        _torch_nodes.refuse_gradients([*given, *others[0]])
+    return _torch_nodes.call("attention", spec, return_lse, (spec.q, spec.k, spec.v, *others, *(spec.carry or (None, None)),
+                                                             *(spec.descale or (None, None, None))))
+
+
+def _refuse_types(spec):
+    """That have no gradients."""
+    for name, each in (("q", spec.q), ("k", spec.k), ("v", spec.v)):
+        if _torch_nodes.type_of_out(each.dtype) != each.dtype:
+            _torch_nodes.refuse(UnsupportedError(f"{name} of {each.dtype} has no gradients: give detached ones, or those of bfloat16 or float16"))
 
 
 class _Recorded(torch.autograd.Function):
@@ -198,12 +189,10 @@ class _Recorded(torch.autograd.Function):
 def recorded(spec, return_lse):
     """The call as autograd sees it, outside of any other graph."""
     _torch.refuse_transforms()
-    _refuse_tangents()
+    refuse_tangents()
     for name in ("q", "k", "v"):
-        each = getattr(spec, name)
-        _torch.view(each, name)
-        if _torch.type_of_out(each.dtype) != each.dtype:
-            raise UnsupportedError(f"{name} of {each.dtype} has no gradients: give detached ones, or those of bfloat16 or float16")
+        _torch.view(getattr(spec, name), name)
+    _refuse_types(spec)
     out, lse = _Recorded.apply(spec, spec.q, spec.k, spec.v, *(spec.carry or (None, None)), *parts(spec)[0])
     return (out, lse) if return_lse else out
 

@@ -15,21 +15,43 @@ def _dtype_of(role):
     return torch.float8_e4m3fn
 
 
-class _KeyMajor:
-    """Makes tensors [batch, row, head, dim] whose rows, of a dimension, are keys, at multiples of 16 bytes. `shape`: of the role."""
+_ALIGNMENT = 16
 
-    _ALIGNMENT = 16
+
+def _key_major_memory(shape):
+    """The shape of the memory of tensors [batch, row, head, dim] whose rows, of a dimension, are keys, at multiples of 16 bytes. `shape`: of the role."""
+    batch, dim, heads, keys = shape
+    return batch, heads, dim, -(-keys // _ALIGNMENT) * _ALIGNMENT
+
+
+def _key_major_view(memory, shape):
+    return memory[..., :shape[3]].permute(0, 3, 1, 2)
+
+
+class _KeyMajor:
+    """Makes such tensors."""
 
     def __init__(self, shape, dtype, device):
-        batch, dim, heads, self._keys = shape
-        self._made = _torch.Results((batch, heads, dim, -(-self._keys // self._ALIGNMENT) * self._ALIGNMENT), dtype, device)
+        self._shape, self._made = shape, _torch.Results(_key_major_memory(shape), dtype, device)
 
     def new(self):
-        return self._made.new()[..., :self._keys].permute(0, 3, 1, 2)
+        return _key_major_view(self._made.new(), self._shape)
 
 
 def _lies_key_major(role):
     return role.extents[-1] == "seqlen_k"
+
+
+def roles_of(spec):
+    """Of the results, in their order."""
+    return [role for role in spec.kind.made if spec.smooths_k or not role.is_optional]
+
+
+def made_like(q, role, shape):
+    """What a call gives for the role, of fake tensors too."""
+    if _lies_key_major(role):
+        return _key_major_view(q.new_empty(_key_major_memory(shape), dtype=_dtype_of(role)), shape)
+    return q.new_empty(shape, dtype=_dtype_of(role))
 
 
 class _Ready(_torch.LaunchesByRole):
@@ -53,8 +75,7 @@ class _Ready(_torch.LaunchesByRole):
 
 def _prepare(spec):
     inputs = _call.inputs_of(spec, _torch.view, spec.kind)
-    roles = [role for role in inputs.kind.made if spec.smooths_k or not role.is_optional]
-    results = {}
+    roles, results = roles_of(spec), {}
     for role in roles:
         shape = inputs.shape(role.name)
         view = _call.View(_SOME_ADDRESS, role.element, shape, _call.row_major(shape), inputs.first.device)
@@ -65,9 +86,13 @@ def _prepare(spec):
     return _Ready(_call.Call(spec, inputs, results), spec, roles)
 
 
+def no_gradients():
+    return UnsupportedError("quantize has no gradients: call it under torch.no_grad(), or on q.detach(), k.detach(), v.detach()")
+
+
 def _refuse_derivatives(tensors):
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        raise UnsupportedError("quantize has no gradients: call it under torch.no_grad(), or on q.detach(), k.detach(), v.detach()")
+        raise no_gradients()
     _torch.refuse_derivatives(tensors)
 
 

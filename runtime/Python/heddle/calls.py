@@ -88,8 +88,7 @@ def attention_backward(d_out, q, k, v, out, lse, pattern: PatternLike, *, d_lse=
 def _in_graph(spec, return_lse):
     """A node; what cannot be one breaks the graph of torch.compile."""
     is_fixed = isinstance(spec.pattern, (str, Pattern))
-    is_node = is_fixed and spec.out is None and spec.lse is None and spec.descale is None and not _direct.is_torch(spec.scale)
-    if _direct.is_traced() and not is_node:
+    if _direct.is_traced() and not (is_fixed and not _direct.is_torch(spec.scale)):
         from . import _torch_outside
         return _torch_outside.attention(spec, return_lse)
     if spec.stream is not None:
@@ -193,10 +192,14 @@ def quantize(q, k, v, pattern: Optional[PatternLike] = None, *, smooth_k: bool =
               rows at multiples of 16 bytes: heddle.attention on Hopper takes it as it lies, and turns over no values
     """
     spec = _quantize.QuantizeSpec(q, k, v, pattern, bool(smooth_k), rotation, scale_rows, bool(v_key_major))
-    if _direct.is_traced():
+    if not _direct.is_recorded(q):
+        return _quantize.quantize(spec)
+    is_fixed = pattern is None or isinstance(pattern, (str, Pattern))
+    if _direct.is_traced() and not (is_fixed and isinstance(scale_rows, int)):
         from . import _torch_outside
         return _torch_outside.quantize(spec)
-    return _quantize.quantize(spec)
+    from . import _torch_quantize_op
+    return _torch_quantize_op.quantize(spec if is_fixed else spec._replace(pattern=patterns.resolved(pattern)))
 
 
 def random_signs(head_dim: int, seed: int = 0, device=None):

@@ -8,7 +8,7 @@ from typing import Optional, Sequence, Tuple
 import torch
 from torch import Tensor, nn
 
-from . import _torch_op, words  # noqa: F401 - programs that torch.export saved need the op
+from . import _torch_op, _torch_pages_op, _torch_quantize_op, words  # noqa: F401 - programs that torch.export saved need the ops
 from .calls import attention
 from .errors import InvalidArgumentError
 from .patterns import Pattern, pattern, resolved

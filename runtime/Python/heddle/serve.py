@@ -51,11 +51,11 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern: Pattern
     One new token, drafts and a piece of a prompt are all sequences of one call; of a pattern with a tree of drafts all sequences have that tree. On a GPU nothing waits for it and nothing is planned
     on the host: lengths, offsets and tables are read by the launch, so a captured CUDA graph may be replayed after they have changed. Pages
     that a pattern keeps nothing of are not read. Returns out, of the shape of q with value_dim. There are no gradients. In host memory lengths,
-    offsets and the pages that are read are checked; on a GPU they are the caller's word.
+    offsets and the pages that are read are checked; on a GPU they are the caller's word, or checked too by heddle.configure(check_pages=True).
     """
     _check_given("paged_attention", page_table=page_table, seqused_k=seqused_k)
     return _attention(PagesSpec(q, k_cache, v_cache, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments,
-                                descale=descale, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, batch_invariant=batch_invariant), return_lse)
+                                descale=_factors_of(descale), shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, batch_invariant=batch_invariant), return_lse)
 
 
 def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_len, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, shared_k=None,
@@ -70,7 +70,7 @@ def indexed_attention(q, k_cache, v_cache, kv_indptr, kv_indices, kv_last_page_l
     All else is as in paged_attention.
     """
     return _attention(PagesSpec(q, k_cache, v_cache, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, kv_indptr=kv_indptr,
-                                kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, descale=descale, batch_invariant=batch_invariant), return_lse)
+                                kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k, descale=_factors_of(descale), batch_invariant=batch_invariant), return_lse)
 
 
 def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_q=None, seqused_k=None, k_origins=None, whole_k=None,
@@ -85,7 +85,7 @@ def ragged_attention(q, k, v, cu_seqlens_k, pattern: PatternLike, *, cu_seqlens_
     """
     _check_given("ragged_attention", cu_seqlens_k=cu_seqlens_k)
     return _attention(PagesSpec(q, k, v, None, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k,
-                                k_origins=k_origins, whole_k=whole_k, descale=descale, batch_invariant=batch_invariant), return_lse)
+                                k_origins=k_origins, whole_k=whole_k, descale=_factors_of(descale), batch_invariant=batch_invariant), return_lse)
 
 
 def prepare(q, k, v, pattern: PatternLike, *, page_table=None, kv_indptr=None, kv_indices=None, kv_last_page_len=None, cu_seqlens_k=None,
@@ -105,11 +105,15 @@ def prepare(q, k, v, pattern: PatternLike, *, page_table=None, kv_indptr=None, k
         raise InvalidArgumentError(f"prepare: expected one of {', '.join(given)}, which say where keys lie; got {' and '.join(layouts) or 'none'}")
     spec = PagesSpec(q, k, v, page_table, seqused_k, pattern, cu_seqlens_q, scale, out, lse, stream, arguments, cu_seqlens_k=cu_seqlens_k, kv_indptr=kv_indptr,
                      kv_indices=kv_indices, kv_last_page_len=kv_last_page_len, shared_k=shared_k, k_origins=k_origins, whole_k=whole_k,
-                     descale=None if descale is None else _scales.factors_of(descale, ("k", "v")), batch_invariant=batch_invariant)
+                     descale=_factors_of(descale), batch_invariant=batch_invariant)
     if not _direct.is_traced():
         return _pages.prepare(spec, Prepared)
     from . import _torch_outside
     return _torch_outside.prepare_pages(spec, Prepared)
+
+
+def _factors_of(descale):
+    return None if descale is None else _scales.factors_of(descale, ("k", "v"))
 
 
 def _check_given(what, **integers):
@@ -119,16 +123,18 @@ def _check_given(what, **integers):
 
 
 def _attention(spec, return_lse):
-    pattern, scale, out, lse, stream = spec.pattern, spec.scale, spec.out, spec.lse, spec.stream
-    if spec.descale is not None:
-        spec = spec._replace(descale=_scales.factors_of(spec.descale, ("k", "v")))
-    if not _direct.is_recorded(spec.q, out is not None or lse is not None or spec.descale is not None):
+    pattern = spec.pattern
+    if not _direct.is_recorded(spec.q):
         return _pages.attention(spec, return_lse)
-    is_fixed = isinstance(pattern, (str, Pattern)) and not _direct.is_torch(scale)
-    if _direct.is_traced() and not (is_fixed and out is None and lse is None and spec.descale is None):
+    is_fixed = isinstance(pattern, (str, Pattern)) and not _direct.is_torch(spec.scale)
+    if _direct.is_traced() and not is_fixed:
         from . import _torch_outside
         return _torch_outside.paged_attention(spec, return_lse)
-    if stream is not None:
+    if spec.stream is not None:
         raise _direct.no_stream(spec.name)
+    if not is_fixed:
+        spec = spec._replace(pattern=patterns.resolved(pattern))
+    if isinstance(spec.pattern, Pattern) and spec.pattern.also_of_calls:
+        spec.refuse_unclear(return_lse=return_lse or None)
     from . import _torch_pages_op
-    return _torch_pages_op.attention(spec if is_fixed else spec._replace(pattern=patterns.resolved(pattern)), return_lse)
+    return _torch_pages_op.attention(spec, return_lse)
