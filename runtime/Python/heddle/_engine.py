@@ -230,6 +230,7 @@ class Settings(NamedTuple):
     workers: int = 0
     threads: int = 0
     graphs: bool = True
+    check_pages: bool = False
 
     def checked(self):
         if self.first not in _FIRST:
@@ -244,7 +245,7 @@ class Settings(NamedTuple):
         for name, path in (("database", self.database), ("program", self.program), *(("shipped", each) for each in shipped)):
             if path is not None and not isinstance(path, (str, os.PathLike)):
                 raise InvalidArgumentError(f"configure: {name}: expected a path, got {path!r}")
-        flags = {name: bool(getattr(self, name)) for name in ("read_only", "immutable", "allow_foreign_writers", "graphs")}
+        flags = {name: bool(getattr(self, name)) for name in ("read_only", "immutable", "allow_foreign_writers", "graphs", "check_pages")}
         return self._replace(shipped=shipped, **counts, **flags)
 
 
@@ -255,7 +256,7 @@ generation = 0  # of engines; calls that are kept for their shapes belong to one
 
 
 def configure(database=None, shipped=(), *, first="soon", read_only=False, immutable=False, allow_foreign_writers=False, program=None,
-              workers=0, threads=0, graphs=True):
+              workers=0, threads=0, graphs=True, check_pages=False):
     """Where this process finds and keeps kernels, and what it computes on. Without a call of this the environment says (`heddle --help`).
 
     database    file, made if it is missing (with the compiler), else opened
@@ -268,11 +269,14 @@ def configure(database=None, shipped=(), *, first="soon", read_only=False, immut
     workers     threads that compile for searches; 0: one less than there are processors
     threads     processors that attention in host memory uses; 0: all. They change no bit of the result
     graphs      prepared calls are CUDA graphs, launched in a third of the host's time; False for profilers that show a graph as one
+    check_pages calls of heddle.serve on a GPU check lengths, offsets and the pages that they read before each launch, as those in host memory
+                always do: InvalidArgumentError says which is wrong. For tests: they wait for the GPU and walk all keys on processors. PyTorch
+                tensors, with the compiler, not while a stream is captured
 
     The databases are opened by the first call that needs a kernel. Prepared calls of before keep their kernels.
     """
     global _settings, _engine, generation
-    settings = Settings(database, shipped, first, read_only, immutable, allow_foreign_writers, program, workers, threads, graphs).checked()
+    settings = Settings(database, shipped, first, read_only, immutable, allow_foreign_writers, program, workers, threads, graphs, check_pages).checked()
     with _lock:
         old, _engine, _settings = _engine, None, settings
         generation += 1
@@ -296,6 +300,11 @@ def engine():
 def threads():
     """Of attention in host memory."""
     return _settings.threads
+
+
+def checks_pages():
+    """Before each launch over pages."""
+    return _settings.check_pages
 
 
 def prepare_flags():

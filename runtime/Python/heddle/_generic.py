@@ -2,7 +2,7 @@
 import ctypes as C
 
 from . import _call, _dlpack, _elements, _engine
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, UnsupportedError
 
 
 def _inputs_of(spec, stream):
@@ -18,6 +18,8 @@ class _Launch:
     def __init__(self, call, spec, stream):
         self.call, self._spec, self.stream = call, spec, stream
         self.kernel = None if call.device is None else _engine.engine().find(call.question()).current(stream)
+        if self.kernel and call.inputs.kind.has_pages and _engine.checks_pages():
+            raise UnsupportedError(f"{spec.name}: heddle.configure(check_pages=True) looks at PyTorch tensors alone, q is a {type(spec.q).__name__}")
         self._frozen = None
         self._set_workspace()
 

@@ -39,6 +39,8 @@ def attention(spec, return_lse):
     if torch.jit.is_tracing():
         raise InvalidArgumentError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
     ready = _torch.ready_for(spec, _key, _prepare)
+    if ready.checks_pages:
+        _torch.check_pages(spec)
     out = ready.outs.new() if spec.out is None else spec.out
     lse = ready.logs.new() if spec.lse is None else spec.lse
     ready.take(spec)
