@@ -26,6 +26,7 @@ document|about 1 / (2 documents), of equal lengths|--seqlen=64
 document_window|the sum over documents of about n_s (left + 1), over n^2|--seqlen=48 --seqlen-k=72 --set left=5
 Draft trees
 tree_decode|about 1, without the pairs of guesses that are not of one branch|--seqlen=24 --seqlen-k=60
+trees|about 1, without the pairs behind a query and those of guesses that are not of one branch|--seqlen=24 --seqlen-k=60
 Windows and blocks
 sliding_window|about (left + 1) / n|--seqlen=48 --set left=11
 streaming|about (left + 1 + first) / n|--seqlen=48 --set left=9 --set first=3

@@ -8,6 +8,8 @@ namespace {
 
 LaunchExpr symbolOf(const attn::Symbol &symbol, QOriginRule rule) {
   switch (symbol.kind) {
+  case attn::Symbol::Batch: // rows of several sequences are a batch of one
+    return max(LaunchSymbol::batch, LaunchSymbol::sequences);
   case attn::Symbol::Parameter:
     return LaunchExpr::param(symbol.index);
   case attn::Symbol::SeqlenQ:

@@ -249,6 +249,8 @@ Status CompiledPattern::checkIntegers(const CpuCall &call) {
   asked.seqlenK = call.seqlenK;
   asked.qOrigin = call.qOrigin, asked.kOrigin = call.kOrigin;
   asked.keysMayBePart = true;
+  if (call.sequences)
+    asked.element = call.sequence;
   asked.parameters.assign(call.params.begin(), call.params.end());
   asked.tensors.resize(described.size());
   size_t operand = 0;

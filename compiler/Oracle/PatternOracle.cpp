@@ -200,10 +200,17 @@ bool PatternOracle::evaluateCsr(attn::CsrOp op, const Local &at) const {
 
 bool PatternOracle::evaluateTree(attn::TreeOp op, const Local &at) const {
   const OperandTensor &ancestors = tensorOf(op.getAncestors());
-  const int64_t i = at.q - (at.extentQ - ancestors.elements()), j = at.k - (at.extentK - ancestors.elements());
-  if (j < 0)
-    return true;
-  return i >= 0 && (uint64_t(ancestors.integer(i)) >> j) % 2 == 1;
+  const bool isBatch = ancestors.shape.size() == 2;
+  const int64_t n = ancestors.shape.back(), tree = isBatch && ancestors.shape[0] > 1 ? at.batch : 0;
+  int64_t drafts = n;
+  if (op.getDrafts()) {
+    const OperandTensor &numbers = tensorOf(op.getDrafts());
+    drafts = numbers.integer(numbers.elements() > 1 ? at.batch : 0);
+  }
+  const int64_t i = at.q - (at.extentQ - drafts), j = at.k - (at.extentK - drafts);
+  if (i < 0)
+    return isBatch ? j <= i : j < 0;
+  return j < 0 || (uint64_t(ancestors.integer(tree * n + i)) >> j) % 2 == 1;
 }
 
 bool PatternOracle::evaluateDocuments(attn::DocumentsOp op, const Local &at) const {

@@ -34,6 +34,7 @@ bool hasIntegers(Operation *op, const attn::TensorData &tensors) {
 Status checkWords(attn::PatternOp pattern, const ProblemShape &shape) {
   LaunchSymbols symbols;
   symbols[LaunchSymbol::batch] = shape.batch;
+  symbols[LaunchSymbol::sequences] = shape.sequences;
   symbols[LaunchSymbol::heads] = shape.heads;
   symbols[LaunchSymbol::seqlenQ] = shape.seqlenQ;
   symbols[LaunchSymbol::seqlenK] = shape.seqlenK;

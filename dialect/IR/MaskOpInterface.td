@@ -45,7 +45,7 @@ def MaskOpInterface : OpInterface<"MaskOpInterface"> {
         Builds i1: the pair at the frame's local coordinates is kept.
       }], "::mlir::Value", "buildPredicate", (ins "::heddle::attn::PredicateFrame &":$frame)>,
     InterfaceMethod<[{
-        How many queries a call has at most, where the mask is made for calls of few; a hint for defaults. 0: any number.
+        How many queries a call mostly has at most, where the mask is made for calls of few; a hint for defaults. 0: any number.
       }], "int64_t", "fewQueries", (ins), "", [{ return 0; }]>,
     InterfaceMethod<[{
         The documents in which the rows lie for the mask, if there are any, as its tensors say (dialect/Geometry/Documents.h).

@@ -229,19 +229,31 @@ def BlocksOp : PullbackOp<"blocks", ["leastSize"]> {
 }
 
 def TreeOp : LeafOp<"tree", ["fewQueries"],
-                    [DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "makeTensor"]>]> {
+                    [DeclareOpInterfaceMethods<OperandOpInterface, ["countsPositions", "checkTensors", "makeTensor"]>]> {
   let summary = "keeps what draft tokens see: everything before them, and of each other what a tensor says";
   let description = [{
     With n ancestors (1 to 64), the last n query positions and the last n key positions are draft tokens. Keeps (q, k) when
     k is before the draft tokens, or when q is draft token i, k is draft token j and bit j of ancestors[i] is set. So a tree
     of guesses is verified by one call: bit j says that token j is on the way from the root to token i, itself included.
     Positions of the call: not inside a pullback.
+
+    Ancestors [batch, n], `memref<?x?xi64>` (1 in the place of the batch serves all of it), are a tree for each batch element
+    b, which of a call over a cache is the sequence. Of it the last c positions are draft tokens: n, or, with `drafts`, an
+    i32 for each element (1: for all), its entry b, 0 to n and no more than the element has queries or keys. Counted from
+    the first draft token, query i and key j are kept when
+
+        i < 0:   j <= i
+        i >= 0:  j < 0, or bit j of ancestors[b, i] is set
+
+    So queries before the draft tokens, those of a prompt or a single token, are causal, as all are where c is 0. Without a
+    batch they see every key before the draft tokens, also those behind themselves.
     ```mlir
     %m = attn.tree %ancestors : memref<?xi64>
+    %n = attn.tree %trees : memref<?x?xi64> drafts %counts : memref<?xi32>
     ```
   }];
-  let arguments = (ins AnyMemRef:$ancestors);
-  let assemblyFormat = "$ancestors `:` type($ancestors) attr-dict";
+  let arguments = (ins AnyMemRef:$ancestors, Optional<AnyMemRef>:$drafts);
+  let assemblyFormat = "$ancestors `:` type($ancestors) (`drafts` $drafts^ `:` type($drafts))? attr-dict";
   let hasVerifier = 1;
 }
 

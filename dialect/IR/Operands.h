@@ -37,7 +37,8 @@ struct TensorCall {
   int64_t qOrigin = 0, kOrigin = 0; ///< positions of row 0 and key 0
   std::vector<int64_t> parameters = {};
   TensorData tensors = {};
-  bool keysMayBePart = false; ///< of those that tensors speak of: others come in calls that continue this one
+  bool keysMayBePart = false;          ///< of those that tensors speak of: others come in calls that continue this one
+  std::optional<int64_t> element = {}; ///< of the batch, whose queries and keys these are; absent: they are of each
 };
 
 /// Splitmix64: numbers of tensors that are made for tests.

@@ -64,6 +64,7 @@ const char *const kOps[] = {"attn.full",
                             "attn.alibi %a",
                             "attn.random count 3 seed 1",
                             "attn.tree %ancestors : memref<?xi64>",
+                            "attn.tree %trees : memref<?x?xi64> drafts %counts : memref<?xi32>",
                             "attn.documents %a at %cu : memref<?xi32>",
                             "attn.documents %a at %cu_q, %cu_k : memref<?xi32>, memref<?xi32>",
                             "attn.csr %offsets, %indices : memref<?x?x?xi32>, memref<?xi32>"};

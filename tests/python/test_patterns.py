@@ -117,9 +117,10 @@ WORDS = {
     "sparse_strided": lambda: heads(exactly(63), causal.dilate(64, rule="every")),
     "streaming": lambda: window(size("left", 1023)) | (cols(size("first", 4)) & causal),
     "tree_decode": lambda: tree(tensor("ancestors", "?xi64")),
+    "trees": lambda: tree(tensor("ancestors", "?x?xi64"), tensor("drafts", "?xi32")),
     "window_strided": lambda: window(size("left", 1023, min=0)) | (stride("k", 32, at=31) & causal),
 }
-FROM_THE_END = ("document_window", "tree_decode")
+FROM_THE_END = ("document_window", "tree_decode", "trees")
 DECLARED = {"streaming": (size("first", 4), size("left", 1023)), "document_window": [tensor(name, "?xi32") for name in ("cu_q", "cu_k", "used_k")]}
 
 

@@ -70,6 +70,9 @@ def test_tensors_keep_their_types():
                 | documents(causal, tensor("q", "?xi32"), tensor("k", "?xi32"), tensor("u", "?xi32"))) & tree(tensor("t", "memref<?xi64>")))
     assert "attn.csr %o, %i : memref<1x?x?xi32>, memref<?xi32>" in text
     assert "at %q, %k : memref<?xi32>, memref<?xi32> used %u : memref<?xi32>" in text and "attn.tree %t : memref<?xi64>" in text
+    assert "attn.tree %t : memref<?x?xi64> drafts %n : memref<?xi32>" in str(tree(tensor("t", "?x?xi64"), tensor("n", "?xi32")))
+    with pytest.raises(heddle.InvalidArgumentError, match="tree: expected heddle.tensor"):
+        tree(tensor("t", "?x?xi64"), 7)
 
 
 def test_equality_is_that_of_structure():

@@ -96,7 +96,7 @@ TEST_CASE("sequences whose neighbours share much more do not shorten what these 
 
 TEST_CASE("windows, sinks in the softmax, all keys: tiles that all rows of a group keep") {
   const PagedShape shape = ragged(shapeOf({1, 3, 2, 1}, {500, 470, 480, 460}, {0, 448, 448, 448}, 6, 2));
-  for (const char *name : {"streaming", "sink", "full", "alibi"}) {
+  for (const char *name : {"streaming", "sink", "full", "alibi", "trees"}) {
     const CascadeKernel kernel(name);
     kernel.check(shape, 3);
   }

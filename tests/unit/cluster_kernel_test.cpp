@@ -43,7 +43,7 @@ TEST_CASE("clusters: units of unlike lengths, a long one among short ones, lists
 }
 
 TEST_CASE("clusters: patterns of two ranges, scores, sinks; types and head dims") {
-  for (const char *name : {"streaming", "softcap", "sink"})
+  for (const char *name : {"streaming", "softcap", "sink", "trees"})
     ClusterKernel(name).check(shapeOf({2, 1}, {1150, 77}, 4, 2, 16, true));
   ClusterKernel("causal", "", DType::fp16, 128, 96).check(shapeOf({2, 2}, {333, 90}, 8, 2, 16));
   ClusterKernel("causal", ",rescale_threshold=0", DType::bf16, 32, 128).check(shapeOf({1}, {1333}, 8, 2, 16));

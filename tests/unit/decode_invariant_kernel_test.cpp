@@ -146,6 +146,7 @@ TEST_CASE("likewise keys in rows and tables behind each other, lists, other patt
     kernel.check(shape, 3);
     CHECK(Pool(kernel, shape, 6).changed(kBatches) == 0);
   }
+  InvariantKernel("trees").check(mixedDrafts(), 3);
   for (const char *changes : {",warps=8,stages=2,min_blocks=1,piece_tiles=1", ",chunk_n=32,stages=2,piece_tiles=4"}) {
     const InvariantKernel kernel("causal", changes);
     const PagedShape shape = shapeOf({70, 1, 9, 1, 150}, {900, 1700, 500, 5, 640}, 4, 2);

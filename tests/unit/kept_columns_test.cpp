@@ -141,7 +141,7 @@ void checkWords(Loaded loaded, const std::vector<Sizes> &sizes = problems) {
 
 /// attn.blocks compares floor(k / S), which is neither a line nor a bound: in partial tiles of these kernels ask pair
 /// by pair.
-const std::vector<std::string> kFilesWithoutWords = {"block_dilated_heads", "block_strided", "tree_decode"};
+const std::vector<std::string> kFilesWithoutWords = {"block_dilated_heads", "block_strided", "tree_decode", "trees"};
 
 TEST_CASE("every pattern file has words, right at the ends of windows and segments") {
   for (const std::string &path : halfOfLibrary(1)) {

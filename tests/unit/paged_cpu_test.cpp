@@ -111,6 +111,12 @@ TEST_CASE("patterns: positions are those of each sequence") {
     }
 }
 
+TEST_CASE("a tree of drafts for each sequence, beside single tokens and pieces of prompts") {
+  check(compiledPattern("trees"), mixedDrafts());
+  check(compiledPattern("trees"), with(mixedDrafts(), Keys::usedRows));
+  check(compiledPattern("trees"), shapeOf({5, 5, 5, 5}, {90, 5, 40, 33}, 4, 2, 16));
+}
+
 TEST_CASE("types and head dims") {
   for (DType dtype : {DType::fp16, DType::fp32}) {
     PagedShape shape = shapeOf({2, 2}, {70, 33}, 4, 1, 16);

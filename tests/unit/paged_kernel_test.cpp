@@ -124,6 +124,19 @@ TEST_CASE("patterns: two ranges, branches, rates by head, lists, scores, sinks, 
     PagedKernel(name).check(shapeOf({3, 1, 9}, {150, 77, 300}, 6, 2, 16, true), 3);
 }
 
+TEST_CASE(
+    "a tree of drafts for each sequence, beside single tokens and pieces of prompts; numbers that none can have") {
+  const PagedKernel kernel("trees");
+  kernel.check(mixedDrafts(), 3);
+  kernel.check(shapeOf({5, 5, 5, 5}, {90, 5, 400, 33}, 4, 2, 16), 4);
+  PagedShape most = mixedDrafts(), beyond = mixedDrafts();
+  most.drafts = {20, 0, 20, 0, 20}, beyond.drafts = {INT32_MAX, -1, 21, -7, 1000}; // trees have 20 tokens
+  const RoleTensors expected = kernel.run(PagedCall(kernel.pattern, most), 3),
+                    cut = kernel.run(PagedCall(kernel.pattern, beyond), 3);
+  CHECK(cut.out.data == expected.out.data);
+  CHECK(cut.lse.data == expected.lse.data);
+}
+
 TEST_CASE("types, head dims and configurations") {
   const PagedShape shape = shapeOf({2, 2}, {333, 90}, 8, 2, 16);
   PagedKernel("causal", ",stages=2,min_blocks=1", DType::fp16, 128, 96).check(shape, 3);

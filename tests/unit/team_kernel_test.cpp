@@ -66,7 +66,7 @@ TEST_CASE("teams: ragged queries, some without rows; lists of kv heads, keys in 
 }
 
 TEST_CASE("teams: patterns of two ranges, scores, sinks; types and head dims") {
-  for (const char *name : {"streaming", "softcap", "sink"})
+  for (const char *name : {"streaming", "softcap", "sink", "trees"})
     TeamKernel(name).check(shapeOf({2, 1}, {1150, 77}, 4, 2, 16, true));
   TeamKernel("causal", "", DType::fp16, 128, 96).check(shapeOf({2, 2}, {333, 90}, 8, 2, 16));
   TeamKernel("causal", ",rescale_threshold=0", DType::bf16, 128, 32).check(shapeOf({1}, {1333}, 8, 2, 16));

@@ -214,8 +214,9 @@ def check_operand(pattern, argument, view, device, call):
     if view.device != device:
         raise InvalidArgumentError(f"{name}: expected a tensor in {place(device)} as q, got one in {place(view.device)}")
     batch, heads, _, _ = call
-    # What ? stands for, by rank: biases, index lists, relative tables, one number per head.
-    sizes = {4: call, 3: (batch, heads, None), 2: (heads, None), 1: (None if argument.takes_length else heads,)}
+    # What ? stands for, by rank: biases, index lists, relative tables and, of integers, trees of drafts, one number per head.
+    of_two = batch if element.startswith("i") else heads
+    sizes = {4: call, 3: (batch, heads, None), 2: (of_two, None), 1: (None if argument.takes_length else heads,)}
     for number, (extent, size, got) in enumerate(zip(extents, sizes.get(len(extents), ()), view.shape)):
         if (expected := size if extent == -1 else extent) not in (None, got):
             raise InvalidArgumentError(f"{name}: size of dimension {number}: expected {expected}, got {got}")

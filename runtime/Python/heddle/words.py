@@ -205,9 +205,14 @@ def csr(offsets: Tensor, indices: Tensor) -> Mask:
     return Mask("csr", "attn.csr {v[0]}, {v[1]} : {t[0]}, {t[1]}", values=_tensors("csr", offsets, indices))
 
 
-def tree(ancestors: Tensor) -> Mask:
-    """What draft tokens see: everything before them, and of each other what the bits of "?xi64" say."""
-    return Mask("tree", "attn.tree {v[0]} : {t[0]}", values=_tensors("tree", ancestors))
+def tree(ancestors: Tensor, drafts: Optional[Tensor] = None) -> Mask:
+    """What draft tokens see: everything before them, and of each other what the bits of "?xi64" say, or of "?x?xi64" [batch, n].
+
+    Of "?x?xi64" each batch element, or sequence, has a tree. With `drafts`, "?xi32", only so many of its last queries are draft
+    tokens, and those before them are causal.
+    """
+    given = _tensors("tree", *(each for each in (ancestors, drafts) if each is not None))
+    return Mask("tree", "attn.tree {v[0]} : {t[0]}" + ("" if drafts is None else " drafts {v[1]} : {t[1]}"), values=given)
 
 
 def segment(mask: Mask, by: Union[int, Size, Static]) -> Mask:

@@ -193,6 +193,54 @@ attn.pattern @bad(%x: memref<65xi64>) {
 
 // -----
 
+attn.pattern @bad(%x: memref<?x65xi64>) {
+  // expected-error @+1 {{'attn.tree' op expected 1 to 64 draft tokens, got 'memref<?x65xi64>'}}
+  %m = attn.tree %x : memref<?x65xi64>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<3x?xi64>) {
+  // expected-error @+1 {{'attn.tree' op expected dimension 0 of the ancestors to be ? or 1, got 3}}
+  %m = attn.tree %x : memref<3x?xi64>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x?x?xi64>) {
+  // expected-error @+1 {{'attn.tree' op expected a row-major memref of rank 2 of i64, got 'memref<?x?x?xi64>'}}
+  %m = attn.tree %x : memref<?x?x?xi64>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?xi64>, %n: memref<?xi32>) {
+  // expected-error @+1 {{'attn.tree' op expected ancestors of each batch element, memref<?x?xi64>, beside `drafts`, got 'memref<?xi64>'}}
+  %m = attn.tree %x : memref<?xi64> drafts %n : memref<?xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x?xi64>, %n: memref<?xi64>) {
+  // expected-error @+1 {{'attn.tree' op expected a row-major memref of rank 1 of i32, got 'memref<?xi64>'}}
+  %m = attn.tree %x : memref<?x?xi64> drafts %n : memref<?xi64>
+  attn.softmax union(%m)
+}
+
+// -----
+
+attn.pattern @bad(%x: memref<?x?xi64>, %n: memref<4xi32>) {
+  // expected-error @+1 {{'attn.tree' op expected dimension 0 of the numbers of drafts to be ? or 1, got 4}}
+  %m = attn.tree %x : memref<?x?xi64> drafts %n : memref<4xi32>
+  attn.softmax union(%m)
+}
+
+// -----
+
 attn.pattern @bad(%x: memref<?xi64>, %cu: memref<?xi32>) {
   // expected-error @+1 {{'attn.tree' op expected to be outside of pullbacks, its tensor counts positions of the call}}
   %t = attn.tree %x : memref<?xi64>

@@ -35,6 +35,18 @@ attn.pattern @drafts(%ancestors: memref<?xi64>) q_origin(end) {
   attn.softmax union(%m)
 }
 
+// CHECK-LABEL: attn.pattern @trees(%ancestors: memref<?x?xi64>, %one: memref<1x7xi64>, %drafts: memref<?xi32>) q_origin(end) {
+attn.pattern @trees(%ancestors: memref<?x?xi64>, %one: memref<1x7xi64>, %drafts: memref<?xi32>) q_origin(end) {
+  // CHECK: attn.tree %ancestors : memref<?x?xi64> drafts %drafts : memref<?xi32>
+  %a = attn.tree %ancestors : memref<?x?xi64> drafts %drafts : memref<?xi32>
+  // CHECK: attn.tree %ancestors : memref<?x?xi64>{{$}}
+  %b = attn.tree %ancestors : memref<?x?xi64>
+  // CHECK: attn.tree %one : memref<1x7xi64> drafts %drafts : memref<?xi32>
+  %c = attn.tree %one : memref<1x7xi64> drafts %drafts : memref<?xi32>
+  %m = attn.or %a, %b, %c
+  attn.softmax union(%m)
+}
+
 // CHECK-LABEL: attn.pattern @lists(%offsets: memref<1x?x?xi32>, %indices: memref<?xi32>) {
 attn.pattern @lists(%offsets: memref<1x?x?xi32>, %indices: memref<?xi32>) {
   // CHECK: attn.csr %offsets, %indices : memref<1x?x?xi32>, memref<?xi32>

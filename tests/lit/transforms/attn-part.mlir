@@ -55,3 +55,11 @@ attn.pattern @tree(%a: memref<?xi64>) q_origin(end) {
   %m = attn.tree %a : memref<?xi64>
   attn.softmax union(%m)
 }
+
+// -----
+
+// expected-error @+1 {{expected a pattern of as many queries as keys, got draft tokens behind a cache}}
+attn.pattern @trees(%a: memref<?x?xi64>, %n: memref<?xi32>) q_origin(end) {
+  %m = attn.tree %a : memref<?x?xi64> drafts %n : memref<?xi32>
+  attn.softmax union(%m)
+}

@@ -35,7 +35,8 @@ struct PagedShape {
   std::optional<DType> out = {};
   bool hasRowsForKeys = false; ///< lists of the pattern are of as many queries as keys
   DType outDType() const { return out.value_or(dtype); }
-  std::vector<int> shared = {}; ///< keys in the same pages as those of the sequence before; empty: of kind decode
+  std::vector<int> shared = {};     ///< keys in the same pages as those of the sequence before; empty: of kind decode
+  std::vector<int32_t> drafts = {}; ///< of each sequence, of pattern `trees`; empty: some
 
   bool isInvariant = false;
   const Kind &kind() const { return isInvariant ? kDecodeInvariant : shared.empty() ? kDecode : kCascade; }
@@ -60,6 +61,13 @@ inline PagedShape shapeOf(std::vector<int> rows, std::vector<int> keys, int64_t 
   return shape;
 }
 
+/// A tree of 7 drafts, a single token, a piece of a prompt, nothing, a piece and 4 drafts behind it.
+inline PagedShape mixedDrafts() {
+  PagedShape shape = shapeOf({7, 1, 20, 0, 9}, {200, 77, 150, 30, 330}, 6, 2, 16, true);
+  shape.drafts = {7, 0, 0, 0, 4};
+  return shape;
+}
+
 inline HostTensor integers(std::vector<int64_t> shape, const std::vector<int32_t> &values) {
   HostTensor tensor = HostTensor::zeros(DType::i32, std::move(shape));
   std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
@@ -80,6 +88,8 @@ struct PagedCall {
       if (file->pattern().isRealParameter(i))
         shape.parameters[i] = file->pattern().getParameterDefault(i).value_or(0);
     REQUIRE(bindOperands(*file, {{}, {}, OperandSources::Missing::make, 1}, shape).isOk());
+    if (!asked.drafts.empty())
+      shape.operands[1] = OperandTensor::integers({count}, asked.drafts);
     makeTables();
     makeTensors();
   }
