@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Caches in pages, lists of pages for each kv head, keys in rows, tables behind each other, keys that sequences share, bits that do not depend on the batch, caches of e4m3, parts of caches: results of heddle.serve against fp64, graphs whose lengths and tables change (HEDDLE_REPLAYS of them, 10000),
+# Caches in pages, trees of drafts, lists of pages for each kv head, keys in rows, tables behind each other, keys that sequences share, bits that do not depend on the batch, caches of e4m3, parts of caches: results of heddle.serve against fp64, graphs whose lengths and tables change (HEDDLE_REPLAYS of them, 10000),
 # the same bits in 1,000 runs. With two GPUs, or HEDDLE_RANKS of them, calls over ranks and their graphs. Needs a PyTorch for CUDA, and libheddle.so beside the folder of the binary or in HEDDLE_LIBRARY.
 # shellcheck disable=SC2317 # case by case
 . tests/device/long/cases.bash
@@ -20,6 +20,10 @@ fi
 if begins "caches in pages"; then
   check "caches in pages" 900 env HEDDLE_LIBRARY="$library" HEDDLE_REPLAYS="${HEDDLE_REPLAYS:-10000}" PYTHONPATH=runtime/Python \
     "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_serving.py
+fi
+if begins "trees of drafts"; then
+  check "trees of drafts" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
+    "$python" -m pytest -q -p no:cacheprovider -rA tests/python/device/test_trees.py
 fi
 if begins "lists of pages and keys in rows"; then
   check "lists of pages and keys in rows" 900 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \

@@ -24,6 +24,7 @@ ROOM = 1 << 17  # bytes from one tensor to the next
 ARGUMENTS = {
     "near": dict(left=7),
     "tree": dict(ancestors=("i64", [1, 3, 7, 15, 31])),
+    "trees": dict(trees=("i64", [1, 3, 7, 15, 31]), drafts=("i32", [5])),
     "packed": dict(cu_q=("i32", [0, 10, 24]), cu_k=("i32", [0, 15, 40]), used=("i32", [15, 20])),
     "lists": dict(offsets=("i32", [0] * 25), indices=("i32", [0])),
 }
@@ -82,7 +83,7 @@ class Call:
 
     def _set_values(self, name, values):
         self.places[name].values = values
-        self.places[name].shape = [1, 1, len(values)] if name == "offsets" else [len(values)]
+        self.places[name].shape = [1] * {"offsets": 2, "trees": 1}.get(name, 0) + [len(values)]
 
     def _change(self, word):
         at = min(word.index(sign) for sign in "=@*" if sign in word)

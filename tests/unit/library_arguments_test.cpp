@@ -86,6 +86,8 @@ std::map<std::string, Argument> argumentsOf(const std::string &pattern) {
     return {{"left", {0, {7}, Argument::kSize}}};
   if (pattern == "tree")
     return {{"ancestors", {0, {1, 3, 7, 15, 31}, 5, 8}}};
+  if (pattern == "trees")
+    return {{"trees", {0, {1, 3, 7, 15, 31}, 5, 8}}, {"drafts", {1, {5}, 1}}};
   if (pattern == "lists")
     return {{"offsets", {0, std::vector<int64_t>(25, 0), 25}}, {"indices", {1, {0}, 1}}};
   return {{"cu_q", {0, {0, 10, 24}, 3}}, {"cu_k", {1, {0, 15, 40}, 3}}, {"used", {2, {15, 20}, 2}}};
@@ -356,6 +358,8 @@ constexpr const char *kInRows = "k.size.batch=1 k.size.row=40 v.size.batch=1 v.s
 constexpr const char *kInIndices = "page_table=null seqused_k=null kv_indptr=0,3 kv_indices=2,0,1 kv_last_page_len=8";
 const std::vector<BadCall> kGoodCalls = {{"forward", "near", "", 0, "", ""},
                                          {"forward", "tree", "", 0, "", ""},
+                                         {"forward", "trees", "", 0, "", ""},
+                                         {"decode", "trees", "", 0, "", ""},
                                          {"forward", "packed", "", 0, "", ""},
                                          {"forward", "lists", "", 0, "", ""},
                                          {"backward_accumulate", "near", "", 0, "", ""},
