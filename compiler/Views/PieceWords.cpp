@@ -136,8 +136,9 @@ private:
     else if (upper < last)
       add(axis + " up to " + std::to_string(upper));
     if (isBoundInCell)
-      add(axis +
-          (cells.empty() || cells.back().isEven() ? " bounded within the segment" : " bounded within the document"));
+      add(axis + (cells.empty()           ? " bounded by what a tensor holds"
+                  : cells.back().isEven() ? " bounded within the segment"
+                                          : " bounded within the document"));
   }
 
   /// The segment's own first or last position.
