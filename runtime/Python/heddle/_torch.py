@@ -137,7 +137,6 @@ class Launches:
         self.generation = _engine.generation
         self.args, self.reference = call.args, call.reference
         self.found = None if call.device is None else _engine.engine().find(call.question())
-        self.checks_pages = self.found is not None and call.inputs.kind.has_pages and _engine.checks_pages()
         if self.found is not None:
             self.library = _engine.engine().library
             self.launch = self.library.quick("heddle_kernel_launch")
@@ -158,6 +157,9 @@ class Launches:
             self.found.refresh()
         self.use_kernel()
 
+    def check(self, spec):
+        """Raises what a launch would not say of the values of tensors."""
+
     def run(self):
         """With the addresses in `args`."""
         if self.found is None:
@@ -170,11 +172,6 @@ class Launches:
         status = self.launch(self.handle, current_stream(self.device.index), self.reference)
         if status:
             raise self.library.error(status)
-
-
-def check_pages(spec):
-    from . import _torch_page_checks
-    _torch_page_checks.check(spec)
 
 
 class LaunchesByRole(Launches):
@@ -371,8 +368,7 @@ class Bound:
             self._frozen.count_pairs(_call.pairs_of(self._ready.call) if pairs is None else pairs)
 
     def launch(self):
-        if self._ready.checks_pages:
-            check_pages(self._spec)
+        self._ready.check(self._spec)
         if self._frozen is None:
             _call.run_on_host(self._ready.call)
         else:

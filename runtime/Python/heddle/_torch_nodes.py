@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import torch
 
-from . import _direct, _elements, _torch
+from . import _elements, _torch
 from ._options import bad
 
 RESULTS = "Tensor(a!) out, Tensor(b!) lse"
@@ -75,10 +75,10 @@ def _types_of_keys(dtype):
 
 
 def type_of_out(dtype):
-    if not _direct.is_traced():
+    if not torch.compiler.is_dynamo_compiling():
         return _torch.type_of_out(dtype)
-    from . import _torch_outside
-    return _torch_outside.type_of_out(dtype)
+    from . import _torch_traced
+    return _torch_traced.type_of_out(dtype)
 
 
 def new_out(q, v):
@@ -90,12 +90,12 @@ def new_lse(q):
     return q.new_empty((batch, heads, rows), dtype=torch.float32)
 
 
-def refuse(error):
-    """Raises it outside of a graph, which it breaks: whoever asked for a full one would read of something else."""
-    if _direct.is_traced():
-        from . import _torch_outside
-        _torch_outside.refused()
-    raise error
+def refuse(make, *given):
+    """Raises make(*given), outside of a graph, which it breaks: whoever asked for a full one would read of something else."""
+    if torch.compiler.is_dynamo_compiling():
+        from . import _torch_traced
+        _torch_traced.refuse(make, *given)
+    raise make(*given)
 
 
 def tensors_of(spec):
@@ -103,14 +103,14 @@ def tensors_of(spec):
     given = {**spec.given(), "out": getattr(spec, "out", None), "lse": getattr(spec, "lse", None)}
     for role, each in given.items():
         if each is not None and not isinstance(each, torch.Tensor):
-            refuse(_torch.no_tensor(role.replace("carry_", "carry: "), each))
+            refuse(_torch.no_tensor, role.replace("carry_", "carry: "), each)
     return [each for each in given.values() if each is not None]
 
 
 def refuse_gradients(tensors):
     """Of calls whose results have none."""
     if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
-        refuse(_torch.no_gradients())
+        refuse(_torch.no_gradients)
 
 
 def call(name, spec, return_lse, arguments):
@@ -120,7 +120,7 @@ def call(name, spec, return_lse, arguments):
         return (out, lse) if return_lse else out
     for role, tensor in (("q", spec.q), ("v", spec.v)):
         if tensor.dim() != 4:
-            refuse(bad(f"{role}: expected 4 dimensions (batch, row, head, dim), got {tensor.dim()}"))
+            refuse(bad, f"{role}: expected 4 dimensions (batch, row, head, dim), got {tensor.dim()}")
     out = new_out(spec.q, spec.v) if spec.out is None else spec.out
     lse = new_lse(spec.q) if spec.lse is None else spec.lse
     getattr(torch.ops.heddle, name + "_into")(out, lse, *arguments)

@@ -165,7 +165,7 @@ def _refuse_types(spec):
     """That have no gradients."""
     for name, each in (("q", spec.q), ("k", spec.k), ("v", spec.v)):
         if _torch_nodes.type_of_out(each.dtype) != each.dtype:
-            _torch_nodes.refuse(UnsupportedError(f"{name} of {each.dtype} has no gradients: give detached ones, or those of bfloat16 or float16"))
+            _torch_nodes.refuse(UnsupportedError, f"{name} of {each.dtype} has no gradients: give detached ones, or those of bfloat16 or float16")
 
 
 class _Recorded(torch.autograd.Function):

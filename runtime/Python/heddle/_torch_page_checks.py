@@ -6,7 +6,6 @@ dimension that all are one number in memory.
 import torch
 
 from . import _call, _library, _torch
-from ._pages import INTEGERS
 from .errors import UnsupportedError
 
 
@@ -25,7 +24,7 @@ def check(spec):
     if torch.cuda.is_current_stream_capturing():
         raise UnsupportedError(f"{spec.name}: heddle.configure(check_pages=True) waits for lengths and tables, which a stream that is captured cannot: "
                                "check calls outside of the capture")
-    integers = {name: _hosted(each) for name, each in zip(INTEGERS, spec.integers()) if each is not None}
+    integers = {name: _hosted(each) for name, each in spec.given().items() if not each.is_floating_point()}
     arguments = {name: _hosted(each) if isinstance(each, torch.Tensor) else each for name, each in spec.arguments.items()}
     hosted = spec._replace(q=_one(spec.q), k=_one(spec.k), v=_one(spec.v), out=None, lse=None, descale=None, arguments=arguments, **integers)
     inputs = _call.inputs_of(hosted, _torch.view, hosted.kind)

@@ -2,7 +2,7 @@
 and tables hold is read by the launch, so nothing here waits for a GPU."""
 import torch
 
-from . import _call, _torch
+from . import _call, _engine, _torch
 from .errors import InvalidArgumentError
 
 
@@ -11,6 +11,12 @@ class _Ready(_torch.LaunchesByRole):
         super().__init__(call, spec)
         self.outs = _torch.Results(call.inputs.shape("out"), spec.q.dtype, spec.q.device)
         self.logs = _torch.Results(call.inputs.shape("lse"), torch.float32, spec.q.device)
+        self._checks_pages = self.found is not None and _engine.checks_pages()
+
+    def check(self, spec):
+        if self._checks_pages:
+            from . import _torch_page_checks
+            _torch_page_checks.check(spec)
 
 
 def _prepare(spec):
@@ -39,11 +45,10 @@ def attention(spec, return_lse):
     if torch.jit.is_tracing():
         raise InvalidArgumentError("heddle is not recorded by torch.jit.trace: use torch.export or torch.compile")
     ready = _torch.ready_for(spec, _key, _prepare)
-    if ready.checks_pages:
-        _torch.check_pages(spec)
     out = ready.outs.new() if spec.out is None else spec.out
     lse = ready.logs.new() if spec.lse is None else spec.lse
     ready.take(spec)
     ready.args.out.ptr, ready.args.lse = out.data_ptr(), lse.data_ptr()
+    ready.check(spec)
     ready.run()
     return (out, lse) if return_lse else out

@@ -36,7 +36,7 @@ def quantize(spec):
     """The call as a node of a graph."""
     given = _torch_nodes.tensors_of(spec)
     if torch.is_grad_enabled() and any(each.requires_grad for each in given):
-        _torch_nodes.refuse(_torch_quantize.no_gradients())
+        _torch_nodes.refuse(_torch_quantize.no_gradients)
     pattern = "" if spec.pattern is None else spec.pattern if isinstance(spec.pattern, str) else spec.pattern.text
     results = torch.ops.heddle.quantize(spec.q, spec.k, spec.v, pattern, spec.smooths_k, spec.rotation, spec.scale_rows, spec.v_key_major)
     return _quantize.Quantized(*results[:3], tuple(results[3:6]), *results[6:])
