@@ -6,7 +6,7 @@ from peers.block_masks import (BlockDilatedHeads, BlockDistances, BlockGlobal, B
                                RandomBlocks)
 from peers.masks import (Causal, DilatedWindow, Full, Hierarchical, Longformer, Mixture, Partition, Prefix, SparseFixed, SparseStrided,
                          Streaming, Window, WindowStrided, segments)
-from peers.tensor_masks import BlockLists, DraftTree, binary_tree, chunked_documents, packed_documents
+from peers.tensor_masks import BlockLists, DraftTree, DraftTrees, binary_tree, chunked_documents, packed_documents
 from peers.workload import Workload
 
 LENGTHS = {f"{thousands}k": 1024 * thousands for thousands in (2, 4, 8, 16, 32, 64, 128, 256, 512)}
@@ -52,7 +52,7 @@ def _rows(seqlen):
         ("block_dilated_heads", BlockDilatedHeads(seqlen // 1024), (("reach", seqlen // 1024),)),
         ("block_csr", BlockLists(seqlen // 1280)), ("block_topk", BlockLists(16, 64, causal=True)),
         ("document", packed_documents(seqlen)), ("document_window", chunked_documents(seqlen, 1023), (("left", 1023),)),
-        ("tree_decode", DraftTree(binary_tree(64), 64, seqlen)),
+        ("tree_decode", DraftTree(binary_tree(64), 64, seqlen)), ("trees", DraftTrees(binary_tree(64), 64, seqlen)),
         ("dilated_tiny", Partition(segments((2, 4, 8), (1, 2, 4)))),
         ("longnet_tiny", Mixture(segments((4, 8, 16), (1, 2, 4), causal=True))),
         ("relative_bias", Full(), (("reach", 127),), 12, "relative"), ("bias", Causal(), (), 12, "bias"), ("sink", Causal(), (), 12, "sink"),

@@ -113,6 +113,26 @@ class DraftTree:
         return {"ancestors": Operand("I64", (len(self.parents),), tuple(word - (1 << 64) * (word >> 63) for word in words))}
 
 
+@dataclass(frozen=True)
+class DraftTrees(DraftTree):
+    """The tree of the only element of a batch; queries before it are causal."""
+
+    def look_up(self, table, head, q, k):
+        i, j = q - (self.queries - len(self.parents)), k - (self.keys - len(self.parents))
+        is_draft = (i >= 0) & (j >= 0)
+        return ((j < 0) & ((i >= 0) | (j <= i))) | (is_draft & entry(table, is_draft * i, is_draft * j))
+
+    def pairs(self, heads, n):
+        drafts = len(self.parents)
+        before = self.queries - drafts
+        causal = before * (self.keys - self.queries) + before * (before + 1) // 2
+        return heads * (causal + drafts * (self.keys - drafts) + sum(map(sum, self.table(heads, n))))
+
+    def operands(self, heads, n):
+        ancestors = super().operands(heads, n)["ancestors"]
+        return {"ancestors": Operand("I64", (1, *ancestors.shape), ancestors.values), "drafts": Operand("I32", (1,), (len(self.parents),))}
+
+
 def binary_tree(tokens):
     return tuple((token - 1) // 2 for token in range(tokens))  # of token 0: -1
 

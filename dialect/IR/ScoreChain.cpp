@@ -1,5 +1,7 @@
 #include "dialect/IR/ScoreChain.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 
 namespace heddle::attn {
@@ -14,13 +16,31 @@ SmallVector<Operation *> scoreChain(Value scores) {
 
 bool changesScores(Value scores) { return scoreChain(scores).size() > 1; }
 
+/// A number that is added to its score is added to what the link makes of it.
+static bool passesAddedNumbers(ScoreOpInterface link) {
+  Block block;
+  OpBuilder builder(link->getContext());
+  builder.setInsertionPointToEnd(&block);
+  const Location loc = link->getLoc();
+  auto value = [&](Type type) -> Value { return block.addArgument(type, loc); };
+  ArgumentValues arguments;
+  for (Value operand : link->getOperands())
+    if (isa<BlockArgument>(operand))
+      arguments.values.map(operand, value(operand.getType()));
+  auto number = [&] { return value(builder.getI32Type()); };
+  const ScoreFrame frame{builder,  loc,      number(),   number(), number(), number(), number(),
+                         number(), number(), &arguments, number(), number(), number(), number()};
+  return matchPattern(link.buildDerivative(frame, value(builder.getF32Type())), m_OneFloat());
+}
+
 std::string whatSeesAddedNumbers(PatternOp pattern) {
   std::string found;
   pattern.walk([&](Operation *op) {
+    auto link = dyn_cast<ScoreOpInterface>(op);
     auto softmax = dyn_cast<SoftmaxOp>(op);
-    if (isa<SoftcapOp, ScoreMapOp>(op))
-      found = op->getName().stripDialect().str();
-    else if (softmax && softmax.hasSink() && found.empty())
+    if (link && found.empty() && !passesAddedNumbers(link))
+      found = link.inWords();
+    else if (softmax && found.empty() && softmax.hasSink())
       found = "sink";
   });
   return found;

@@ -8,8 +8,8 @@ namespace heddle::attn {
 llvm::SmallVector<mlir::Operation *> scoreChain(mlir::Value scores);
 /// True if the chain is more than attn.scaled. Null: no chain.
 bool changesScores(mlir::Value scores);
-/// What of the pattern sees a number that is added to all scores of a query, as weights do not: the name of an op of its chains,
-/// or "sink". Empty: nothing.
+/// What of the pattern sees a number that is added to all scores of a query, as weights do not: a link of its chains in words,
+/// whose derivative is not known to be 1, or "sink". Empty: nothing.
 std::string whatSeesAddedNumbers(PatternOp pattern);
 /// The chain for people: "scaled -> softcap by 50"; empty if there is none.
 std::string chainInWords(mlir::Value scores);

@@ -316,8 +316,7 @@ Status GroupPlan::check() const {
   for (const RowTensor &tensor : rowTensors)
     if (tensor.rowBytes < 1 || tensor.rowBytes > rows * kMostEntryBytes || headRanks > 1 || !forward.guests.empty() ||
         !transposed.steps.empty())
-      return wrong("tensor '%.100s' has rows of queries, %lld bytes each: these are met where they lie",
-                   tensor.name.c_str(), num(tensor.rowBytes));
+      return wrong("tensor '%.100s' has rows of queries, which are met where they lie", tensor.name.c_str());
   if (forward.steps.empty())
     return wrong("expected a walk forward, by which rows meet their keys");
   std::vector<std::vector<RowRange>> ofTeams;

@@ -145,12 +145,8 @@ Status checkShare(const GroupRequest &request, int32_t rank) {
   const int64_t rows = plan.rowsOf(rank);
   if (plan.isForwardOnly && request.kind.isBackward())
     return Status::unsupported(
-        plan.rowTensors.empty()
-            ? "plan: it is of forward calls only: the pattern says gradient(detached), and such gradients "
-              "of keys depend on where rows lie; take a plan whose bits may, or gradient(full)"
-            : "plan: it is of forward calls only: tensor '" + plan.rowTensors[0].name +
-                  "' has an entry for each query, which is where the queries lie, and gradients of keys would be "
-                  "computed where these do; take a plan whose bits may depend on the placement");
+        "plan: it is of forward calls only: gradients of keys would depend on the placement, as the pattern says "
+        "gradient(detached), or a tensor has an entry for each query; take a plan whose bits may");
   auto expect = [&](const char *what, int64_t expected, int64_t got) {
     return expected == got ? Status()
                            : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +
@@ -191,16 +187,20 @@ Status checkPlannedSizes(const GroupRequest &request) {
 /// Before others wait for the rank: launches find it when these have begun.
 Status checkRowTensors(const GroupRequest &request) {
   for (const RowTensor &tensor : request.plan.rowTensors) {
-    const std::string which = "operands: tensor '" + tensor.name + "': ";
-    bool isGiven = false;
+    const char *got = "none";
     for (uint64_t i = 0; i < request.args.operand_count; ++i) {
       const heddle_operand &operand = request.args.operands[i];
-      if (operand.id == tensor.argument && operand.kind == HEDDLE_OPERAND_INT)
-        return badArguments(which + "the plan says how many rows of it a rank has; leave out its length");
-      isGiven |= operand.id == tensor.argument && operand.kind == HEDDLE_OPERAND_POINTER && operand.value.ptr;
+      if (operand.id != tensor.argument)
+        continue;
+      if (operand.kind == HEDDLE_OPERAND_INT) {
+        got = "its length: leave that out";
+        break;
+      }
+      if (operand.value.ptr)
+        got = nullptr;
     }
-    if (!isGiven)
-      return badArguments(which + "expected the rank's rows of it, got none");
+    if (got)
+      return badArguments("operands: tensor '" + tensor.name + "': expected the rank's rows of it, got " + got);
   }
   return {};
 }

@@ -50,7 +50,7 @@ class Masks(unittest.TestCase):
                  (BlockLists(3, 4), 3, 41), (BlockLists(2, 4, causal=True), 3, 41), (BlockLists(9, 8), 1, 20),
                  (Documents((0, 5, 5, 6, 20), (0, 5, 5, 6, 20)), 2, 20), (Documents((0, 5, 6, 20), (0, 2, 3, 9)), 2, 20),
                  (Documents((0, 5, 6, 20), (0, 2, 3, 9), 3), 1, 20), (DraftTree(binary_tree(5), 5, 17), 2, 17),
-                 (DraftTree((-1, -1, 0), 7, 9), 1, 9)]
+                 (DraftTree((-1, -1, 0), 7, 9), 1, 9), (DraftTrees((-1, -1, 0), 7, 9), 1, 9), (DraftTrees(binary_tree(5), 5, 17), 2, 17)]
         for mask, heads, n in cases:
             with self.subTest(mask=mask, n=n):
                 self.assertEqual(mask.pairs(heads, n), brute_force(mask, heads, n))
@@ -80,6 +80,9 @@ class Masks(unittest.TestCase):
         tree = DraftTree((-1, 0, 0), 4, 6)
         self.assertEqual([keys(tree, 6, q) for q in range(4)], [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 5]])
         self.assertEqual(tree.operands(2, 6)["ancestors"].values, (1, 3, 5))
+        trees = DraftTrees((-1, 0), 4, 6)
+        self.assertEqual([keys(trees, 6, q) for q in range(4)], [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]])
+        self.assertEqual({name: (each.shape, each.values) for name, each in trees.operands(2, 6).items()}, {"ancestors": ((1, 2), (1, 3)), "drafts": ((1,), (2,))})
         self.assertEqual(DraftTree(binary_tree(64), 64, 64).operands(1, 64)["ancestors"].values[63], (1 << 31 | 1 << 15 | 1 << 7 | 1 << 3 | 1 << 1 | 1) - (1 << 63))
         lists = BlockLists(2, 2)
         offsets, indices = lists.operands(2, 8)["offsets"], lists.operands(2, 8)["indices"]

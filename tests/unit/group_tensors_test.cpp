@@ -89,9 +89,7 @@ TEST_CASE("placement-free results have the same bits wherever rows lie; gradient
            heddle_attention_args args = share.backward(*of);
            return heddle_group_run(groups[size_t(rank)].get(), plan.get(), of->part.get(), "backward", &args, 1);
          }))
-      CHECK_MESSAGE(outcome.message.find("an entry for each query, which is where the queries lie") !=
-                        std::string::npos,
-                    outcome.message);
+      CHECK_MESSAGE(outcome.message.find("a tensor has an entry for each query") != std::string::npos, outcome.message);
   }
 }
 
@@ -142,7 +140,7 @@ TEST_CASE("what a bias does not allow is refused, with what would work") {
   isTold([](Operands &operands) { operands[0].value.ptr = nullptr; },
          "operands: tensor 'b': expected the rank's rows of it, got none");
   isTold([](Operands &operands) { operands.push_back({0, HEDDLE_OPERAND_INT, {}}); },
-         "operands: tensor 'b': the plan says how many rows of it a rank has; leave out its length");
+         "operands: tensor 'b': expected the rank's rows of it, got its length: leave that out");
 
   std::string text = textOf(plan.get());
   text.replace(text.find("rows-of 0 524"), std::strlen("rows-of 0 524"), "rows-of 0 0");
