@@ -17,7 +17,7 @@ using attn::IndexRange;
 constexpr double kShareOfMemory = 0.93;   ///< of the data sheet
 constexpr double kShareOfProducts = 0.35; ///< of the rate of forward kernels
 constexpr double kDecodeLaunchMs = 8e-3;
-constexpr double kMergeMs = 30e-3; ///< two H200, in a CUDA graph
+constexpr double kMergeMs = 40e-3; ///< of the kernels that agree and merge, two H200, in a CUDA graph
 constexpr int64_t kResultBytes = 4;
 
 /// Keys that some query keeps, of heads of k and v that keep the same.
