@@ -143,9 +143,10 @@ def measure(text, group, options):
               f"{', '.join(f'{each:.4f}' for each in differences)} |", flush=True)
 
 
-def main():
+def over_ranks(columns, measure, cases):
+    """Measures those that the command line names, else `cases`: measure(case, group, options), of which rank 0 prints a row of a table."""
     options = dict(word[2:].split("=", 1) for word in sys.argv[1:] if word.startswith("--"))
-    cases = [word for word in sys.argv[1:] if not word.startswith("--")]
+    named = [word for word in sys.argv[1:] if not word.startswith("--")]
     rank = int(os.environ["LOCAL_RANK"])
     if rank == 0 and "heddle" in options:
         options["links"] = options.get("links") or measured_links(options["heddle"])
@@ -156,14 +157,13 @@ def main():
         group = hd.Group.of()
         if rank == 0:
             links = f", links {options['links']}" if "links" in options else ""
-            print(f"{group.ranks} x {torch.cuda.get_device_name()}{links}\n| case | one GPU, ms | group, ms | predicted, ms | efficiency | range | MiB that travel | "
-                  "differences |\n|---|---|---|---|---|---|---|---|", flush=True)
-        for text in cases or CASES:
-            measure(text, group, options)
+            print(f"{group.ranks} x {torch.cuda.get_device_name()}{links}\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|", flush=True)
+        for case in named or cases:
+            measure(case, group, options)
             torch.cuda.empty_cache()
         group.close()
     distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main()
+    over_ranks(("case", "one GPU, ms", "group, ms", "predicted, ms", "efficiency", "range", "MiB that travel", "differences"), measure, CASES)

@@ -8,17 +8,12 @@ program is given: what `heddle ring decode` says, of links that are given or tha
 for each case; the largest difference of the results is in the last column.
 """
 import json
-import os
 import subprocess
-import sys
-import tempfile
 
-import heddle
 import torch
 from heddle import distributed as hd, serve
-from torch import distributed
 
-from group import as_graph, measured_links, milliseconds, most_of_ranks
+from group import as_graph, milliseconds, most_of_ranks, over_ranks
 
 CASES = ("1x1M,32/8", "1x128k,32/8", "16x128k,32/8", "64x32k,64/8")
 DIM, PAGE, TURNS, CALLS, MICRO = 128, 64, 5, 40, 1000
@@ -80,27 +75,5 @@ def measure(text, group, options):
         print(f"| {text} | {us[0]:.0f} | {of_one} | {us[1]:.0f} | {of_keys} | {us[0] / us[1]:.2f} x | {difference:.4f} |", flush=True)
 
 
-def main():
-    options = dict(word[2:].split("=", 1) for word in sys.argv[1:] if word.startswith("--"))
-    cases = [word for word in sys.argv[1:] if not word.startswith("--")]
-    rank = int(os.environ["LOCAL_RANK"])
-    if rank == 0 and "heddle" in options:
-        options["links"] = options.get("links") or measured_links(options["heddle"])
-    torch.cuda.set_device(rank)
-    distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
-    with tempfile.TemporaryDirectory() as folder:
-        heddle.configure(database=os.path.join(folder, "kernels.db"), first="best")
-        group = hd.Group.of()
-        if rank == 0:
-            links = f", links {options['links']}" if "links" in options else ""
-            print(f"{group.ranks} x {torch.cuda.get_device_name()}{links}\n| case | one GPU, us | predicted | group, us | predicted | | difference |\n"
-                  "|---|---|---|---|---|---|---|", flush=True)
-        for text in cases or CASES:
-            measure(text, group, options)
-            torch.cuda.empty_cache()
-        group.close()
-    distributed.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    over_ranks(("case", "one GPU, us", "predicted", "group, us", "predicted", "", "difference"), measure, CASES)

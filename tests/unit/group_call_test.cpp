@@ -76,26 +76,8 @@ TEST_CASE("plans of forward calls have such bits, too, where gradients depend on
     CAPTURE(std::string(name));
     const std::unique_ptr<Case> of = caseOf(places().patterns + ("/" + std::string(name)) + ".mlir", kRows, true);
     REQUIRE(of);
-    const Share whole = wholeCall(*of, kRows);
-    std::optional<Values> expected;
-    for (const auto &[ranks, layout] :
-         {std::pair(1, "contiguous"), std::pair(2, "contiguous"), std::pair(3, "zigzag"), std::pair(4, "striped:7")}) {
-      CAPTURE(std::string(layout));
-      const PlanHandle plan = planOf(*of, kRows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE);
-      const Share got = overRanks(*of, whole, plan.get(), /*hasGradients=*/false);
-      CHECK(farthest(got.out, whole.out) < 1e-5);
-      CHECK(farthest(got.lse, whole.lse) < 1e-5);
-      if (!expected)
-        expected = got.out;
-      CHECK(std::memcmp(expected->data(), got.out.data(), got.out.size() * sizeof(float)) == 0);
-      std::vector<GroupHandle> groups = openGroup(ranks);
-      for (const Outcome &outcome : onRanks(ranks, [&](int32_t rank) {
-             Share share(kRows, of->heads);
-             heddle_attention_args args = share.backward(*of);
-             return heddle_group_run(groups[size_t(rank)].get(), plan.get(), of->part.get(), "backward", &args, 1);
-           }))
-        CHECK_MESSAGE(outcome.message.find("forward calls only") != std::string::npos, outcome.message);
-    }
+    checkForwardOnly(*of, kRows, {{1, "contiguous"}, {2, "contiguous"}, {3, "zigzag"}, {4, "striped:7"}},
+                     "forward calls only");
     auto options = sized<heddle_group_options>();
     options.ranks = 2, options.seqlen = kRows, options.heads = of->heads.q, options.kv_heads = of->heads.kv;
     options.form = "gather", options.flags = HEDDLE_GROUP_PLACEMENT_FREE | HEDDLE_GROUP_GRADIENTS;

@@ -13,6 +13,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -381,6 +382,30 @@ inline bool sameBits(const Share &a, const Share &b) {
     if (std::memcmp((a.*member).data(), (b.*member).data(), (a.*member).size() * sizeof(float)) != 0)
       return false;
   return true;
+}
+
+/// Forward, bits of a placement-free plan are the same on all of these ranks and layouts; its gradients are refused in these words.
+inline void checkForwardOnly(const Case &of, int64_t rows,
+                             const std::vector<std::pair<int32_t, const char *>> &placements, const char *words) {
+  const Share whole = wholeCall(of, rows);
+  std::optional<Values> expected;
+  for (const auto &[ranks, layout] : placements) {
+    CAPTURE(std::string(layout));
+    const PlanHandle plan = planOf(of, rows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE);
+    const Share got = overRanks(of, whole, plan.get(), /*hasGradients=*/false);
+    CHECK(farthest(got.out, whole.out) < 1e-5);
+    CHECK(farthest(got.lse, whole.lse) < 1e-5);
+    if (!expected)
+      expected = got.out;
+    CHECK(std::memcmp(expected->data(), got.out.data(), got.out.size() * sizeof(float)) == 0);
+    std::vector<GroupHandle> groups = openGroup(ranks);
+    for (const Outcome &outcome : onRanks(ranks, [&](int32_t rank) {
+           Share share(rows, of.heads);
+           heddle_attention_args args = share.backward(of);
+           return heddle_group_run(groups[size_t(rank)].get(), plan.get(), of.part.get(), "backward", &args, 1);
+         }))
+      CHECK_MESSAGE(outcome.message.find(words) != std::string::npos, outcome.message);
+  }
 }
 
 } // namespace heddle::test
