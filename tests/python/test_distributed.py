@@ -241,6 +241,12 @@ def test_decode_of_rows_that_keep_nothing_and_what_it_refuses():
         assert not out.any() and (lse == -torch.inf).all()
     for error in decoded(q, k, k, "causal", halves, scale=[0.5, 0.25]):
         assert isinstance(error, heddle.InvalidArgumentError) and "come with something else" in str(error)
+    for error in decoded(q, k, k, "sliding_window", halves, left=[20, 21]):
+        assert isinstance(error, heddle.InvalidArgumentError) and "come with something else" in str(error)
+    with pytest.raises(heddle.InvalidArgumentError, match="decode: q: expected 4 dimensions, got .2, 4, 16"):
+        distributed.decode(q[0], k, k, "causal", distributed.Group.local(1)[0], keys=[(0, 60)])
+    with pytest.raises(heddle.InvalidArgumentError, match="decode: keys: expected a range .first, last. for each rank, got .0, 60"):
+        distributed.decode(q, k, k, "causal", distributed.Group.local(1)[0], keys=[0, 60])
     for ranges in ([(0, 30), (31, 60)], [(0, 60)], [(0, 31), (31, 60)]):
         with pytest.raises(heddle.InvalidArgumentError, match="decode: k"):
             distributed.decode(q, k[:, :30], k[:, :30], "causal", distributed.Group.local(2)[0], keys=ranges)

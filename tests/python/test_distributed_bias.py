@@ -144,5 +144,23 @@ def test_decode_of_a_bias_without_all_keys():
     q, k = torch.randn(1, 5, HEADS, 16), torch.randn(1, ROWS, KV_HEADS, 16)
     with pytest.raises(heddle.InvalidArgumentError, match="bias: size of dimension 3: expected 150, got 149"):
         distributed.decode(q, k, k, pattern_of("1x?x?x?"), distributed.Group.local(1)[0], keys=[(0, ROWS)], bias=torch.randn(1, HEADS, 5, ROWS - 1))
-    with pytest.raises(heddle.InvalidArgumentError, match="expected at least 5 rows, those of the call's queries, got 4"):
+    with pytest.raises(heddle.InvalidArgumentError, match="bias: size of dimension 2: expected 5, got 4"):
         distributed.decode(q, k, k, pattern_of("1x?x?x?"), distributed.Group.local(1)[0], keys=[(0, ROWS)], bias=torch.randn(1, HEADS, 4, ROWS))
+    with pytest.raises(heddle.InvalidArgumentError, match=f"bias: size of dimension 2: expected 5, got {ROWS}"):  # which 5 would be a guess
+        distributed.decode(q, k, k, pattern_of("1x?x?x?"), distributed.Group.local(1)[0], keys=[(0, ROWS)], bias=torch.randn(1, HEADS, ROWS, ROWS))
+
+
+def test_a_bias_that_changes_before_gradients_is_told():
+    plan = distributed.plan(pattern_of("1x?x?x?"), seqlen=ROWS, heads=HEADS, kv_heads=KV_HEADS, ranks=2)
+    q, k, v, _ = tensors()
+    bias = torch.randn(1, HEADS, ROWS, ROWS)
+
+    def call(group):
+        own = distributed.shard(bias, plan, group, dim=2).clone()
+        leaves = [distributed.shard(x, plan, group).detach().requires_grad_() for x in (q, k, v)]
+        out = distributed.attention(*leaves, plan, group, bias=own)
+        own.zero_()
+        out.sum().backward()
+
+    for error in on_ranks(distributed.Group.local(2), call):
+        assert isinstance(error, RuntimeError) and "modified by an inplace operation" in str(error)

@@ -194,6 +194,13 @@ def test_parts_that_are_no_whole_and_ranks_that_disagree():
         assert isinstance(error, heddle.InvalidArgumentError) and "whole_k: sequence 0: expected one number on all ranks, got [150, 151]" in str(error)
     for error in over_ranks(case, "causal", scale=[0.5, 0.25]):
         assert isinstance(error, heddle.InvalidArgumentError) and "come with something else" in str(error)
+    others = CU.copy()
+    others[1:-1] += 1
+    for error in over_ranks(case, "causal", cu_seqlens_q=[torch.from_numpy(each) for each in (CU, others)]):
+        assert isinstance(error, heddle.InvalidArgumentError) and "cu_seqlens_q: sequence 0: expected as many queries on all ranks, got " in str(error)
+    for name, value in dict(k_origins=None, whole_k=torch.zeros(3, 2, dtype=torch.int32), cu_seqlens_q=torch.zeros(4, dtype=torch.int32)).items():
+        for error in over_ranks(case, "causal", **{name: value}):
+            assert isinstance(error, heddle.InvalidArgumentError) and f"paged_attention: {name}: expected torch.int32 [" in str(error)
     for error in over_ranks(case, "sink"):
         assert isinstance(error, heddle.UnsupportedError) and "sink" in str(error)
 

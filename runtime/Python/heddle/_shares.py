@@ -41,6 +41,13 @@ def _kernel_kinds(kind, tensors):
     return ("backward_accumulate" if tensors["d_q"].dtype == torch.float32 else "backward_accumulate_keys",)
 
 
+def check_tensors(pattern, views, call):
+    """Those that the pattern reads, against its types, where q lies, and (batch, heads, rows of queries, keys) of the call."""
+    for name, view in views.items():
+        if name != "q":
+            _call.check_operand(pattern, pattern.argument(name), view, views["q"].device, call)
+
+
 class Share:
     """The argument struct of one rank's share, and its kernels."""
 
@@ -64,8 +71,7 @@ class Share:
         self._given = {name: tensor.to(self.device) if isinstance(tensor, torch.Tensor) else tensor for name, tensor in given.items()}
         views = {name: _torch.view(tensor, name) for name, tensor in self._given.items()}
         q = self.views["q"]
-        for name, view in views.items():
-            _call.check_operand(the_plan.pattern, the_plan.pattern.argument(name), view, q.device, (q.shape[0], the_plan.heads, q.shape[1], the_plan.seqlen))
+        check_tensors(the_plan.pattern, {**views, "q": q}, (q.shape[0], the_plan.heads, q.shape[1], the_plan.seqlen))
         self._operands = operands(the_plan.pattern, self._values, views)
         self.args.operands, self.args.operand_count = self._operands, len(self._operands)
         self._operand_of = {name: next(each for each in self._operands if (each.id, each.kind) == (the_plan.pattern.argument(name).id, S.OPERAND_POINTER))

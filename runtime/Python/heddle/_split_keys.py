@@ -13,7 +13,10 @@ from .errors import InvalidArgumentError, UnsupportedError
 
 def checked_ranges(ranges, group, rows):
     """The rank's own, of those of all ranks, which lie one behind the other."""
-    ranges = [(int(first), int(last)) for first, last in ranges]
+    try:
+        ranges = [(int(first), int(last)) for first, last in ranges]
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"decode: keys: expected a range (first, last) for each rank, got {ranges!r}") from None
     ends = [0, *(last for _, last in ranges)]
     if len(ranges) != group.ranks or any(first != before or last < first for (first, last), before in zip(ranges, ends)):
         raise InvalidArgumentError(f"decode: keys: expected a range for each of {group.ranks} ranks, each from the end of the one before, got {ranges}")
@@ -31,6 +34,35 @@ def part_of(pattern, group, what):
     if re.search(r"attn\.softmax[^\n]* sink %", part.text):
         raise UnsupportedError(f"{what}: the pattern has a sink, which every rank's part would add: give all keys to one rank")
     return part
+
+
+def check_dimensions(what, **tensors):
+    for name, each in tensors.items():
+        if each.dim() != 4:
+            raise InvalidArgumentError(f"{what}: {name}: expected 4 dimensions, got {list(each.shape)}")
+
+
+def checked_parts(device, cu_seqlens_q, **numbers):
+    """k_origins, seqused_k and whole_k, and the queries of each sequence where offsets say them: int32 [sequences] each."""
+    def check(name, tensor, length):
+        if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.int32 or tensor.device != device or tensor.dim() != 1 or length not in (None, len(tensor)):
+            got = f"{tensor.dtype} {list(tensor.shape)} in {tensor.device}" if isinstance(tensor, torch.Tensor) else repr(tensor)
+            raise InvalidArgumentError(f"paged_attention: {name}: expected torch.int32 [{'sequences' if length is None else length}] in {device} as q, got {got}")
+    check("whole_k", numbers["whole_k"], None)
+    sequences = len(numbers["whole_k"])
+    for name, tensor in numbers.items():
+        check(name, tensor, sequences)
+    parts = [numbers[name] for name in ("k_origins", "seqused_k", "whole_k")]
+    if cu_seqlens_q is None:
+        return parts
+    check("cu_seqlens_q", cu_seqlens_q, sequences + 1)
+    return [*parts, cu_seqlens_q.diff()]
+
+
+def words_of(q, v, scale, arguments):
+    """Of what must be alike on all ranks: of tensors of the pattern their types and sizes."""
+    given = {name: (str(each.dtype), tuple(each.shape)) if isinstance(each, torch.Tensor) else each for name, each in sorted(arguments.items())}
+    return None if scale is None else float(scale), tuple(q.shape), tuple(v.shape[2:]), str(q.dtype), given
 
 
 class Results(NamedTuple):
@@ -68,22 +100,26 @@ def merged(results, is_right):
     """The same bits on every rank; NaN unless they came with the same."""
     shares = torch.softmax(results.lse, 0).nan_to_num(0)  # where no rank has a key, 0; NaN of results stays
     shares = torch.where(is_right, shares, torch.nan).transpose(2, 3)[..., None]
-    return (results.out * shares).sum(0), torch.logsumexp(results.lse, 0)
+    return (results.out * shares).sum(0), torch.where(is_right, torch.logsumexp(results.lse, 0), torch.nan)
 
 
 def are_wholes(parts):
-    """Of each sequence: the parts of ranks have each of its keys once. `parts` [ranks, 3, sequences]: first keys, how many, and all of the whole."""
-    firsts, counts, wholes = parts.long().unbind(1)
+    """Of each sequence: the parts of ranks have each of its keys once. `parts` [ranks, 3 or 4, sequences]: first keys, how many, and all of the whole;
+    queries, which are alike."""
+    firsts, counts, wholes, *queries = parts.long().unbind(1)
     order = torch.argsort(torch.where(counts == 0, wholes, firsts), dim=0, stable=True)  # a part without keys is anywhere
     firsts, counts = (each.gather(0, order) for each in (firsts, counts))
     ends = counts.cumsum(0)
-    return ((counts == 0) | (firsts == ends - counts)).all(0) & (ends[-1] == wholes).all(0)
+    are_right = ((counts == 0) | (firsts == ends - counts)).all(0) & (ends[-1] == wholes).all(0)
+    return are_right & (queries[0] == queries[0][0]).all(0) if queries else are_right
 
 
 def refuse_parts(parts):
     """In host memory."""
     for sequence in torch.nonzero(~are_wholes(parts)).flatten().tolist():
-        firsts, counts, wholes = parts[..., sequence].unbind(1)
+        firsts, counts, wholes, *queries = parts[..., sequence].unbind(1)
+        if queries and not bool((queries[0] == queries[0][0]).all()):
+            raise InvalidArgumentError(f"paged_attention: cu_seqlens_q: sequence {sequence}: expected as many queries on all ranks, got {queries[0].tolist()}")
         if not bool((wholes == wholes[0]).all()):
             raise InvalidArgumentError(f"paged_attention: whole_k: sequence {sequence}: expected one number on all ranks, got {wholes.tolist()}")
         got = ", ".join(f"{first} to {first + count}" for first, count in zip(firsts.tolist(), counts.tolist()))
@@ -121,7 +157,7 @@ def second_stream(device):
 
 class Agreement:
     """Of ranks, on a GPU beside what the stream does meanwhile, where nobody waits to be told; in host memory the ranks that come with something else
-    are refused at once. `parts`: int32 [sequences] each, k_origins, seqused_k and whole_k."""
+    are refused at once. `parts`: as checked_parts gives them."""
 
     def __init__(self, words, group, device, parts=()):
         if device.type != "cuda":

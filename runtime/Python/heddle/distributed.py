@@ -220,15 +220,17 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(context, q, k, v, the_plan, group, scale, arguments):
         out, lse = _forward(q, k, v, the_plan, group, scale, arguments)
-        context.save_for_backward(q, k, v, out, lse)
-        context.call = the_plan, group, scale, arguments
+        tensors = {name: each for name, each in arguments.items() if isinstance(each, torch.Tensor)}
+        context.save_for_backward(q, k, v, out, lse, *tensors.values())
+        context.call = the_plan, group, scale, {name: each for name, each in arguments.items() if name not in tensors}, list(tensors)
         context.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
     def backward(context, d_out, d_lse):
-        q, k, v, out, lse = context.saved_tensors
-        the_plan, group, scale, arguments = context.call
+        q, k, v, out, lse, *tensors = context.saved_tensors
+        the_plan, group, scale, numbers, names = context.call
+        arguments = {**numbers, **dict(zip(names, tensors))}
         fp32 = torch.float32
         gradients = [torch.empty(x.shape, dtype=dtype, device=x.device) for x, dtype in ((q, q.dtype if the_plan.writes_d_q else fp32), (k, fp32), (v, fp32))]
         d_out = torch.zeros_like(out) if d_out is None else d_out.contiguous()
@@ -350,12 +352,16 @@ def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q
     merged by all alike. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits.
     UnsupportedError: a pattern with a sink, and those whose calls cannot be parts. No gradients.
     """
+    group = _group_for(group, q.device)
     pattern = patterns.resolved(pattern)
     part = _split_keys.part_of(pattern, group, "decode")
+    _split_keys.check_dimensions("decode", q=q, k=k, v=v)
     ranges = _split_keys.checked_ranges(keys, group, k.shape[1])
     total = ranges[-1][1]
     origin = total - q.shape[1] if q_origin is None else q_origin
-    words = pattern.digest, ranges, origin, scale, tuple(q.shape), tuple(v.shape[2:]), str(q.dtype)
+    views = {name: _torch.view(each, name) for name, each in dict(arguments, q=q).items() if isinstance(each, torch.Tensor)}
+    _shares.check_tensors(pattern, views, (q.shape[0], q.shape[2], q.shape[1], total))
+    words = pattern.digest, ranges, origin, *_split_keys.words_of(q, v, scale, arguments)
     agreement = _split_keys.Agreement(words, group, q.device)
     own = _split_keys.own_part(q, k, v, part, ranges[group.rank][0], origin, total, scale, arguments)
     out, lse = _split_keys.together(own, agreement, group)
@@ -378,10 +384,13 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern, group: 
     4 (value_dim + 1) bytes for each head of a query from every rank to all, and merged by all alike. Ranks that come with something else,
     or parts that are not the whole: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits. UnsupportedError as of `decode`.
     """
+    group = _group_for(group, q.device)
     pattern = patterns.resolved(pattern)
     part = _split_keys.part_of(pattern, group, "paged_attention")
-    words = pattern.key, scale, tuple(q.shape), tuple(v_cache.shape[2:]), str(q.dtype), tuple(whole_k.shape)
-    agreement = _split_keys.Agreement(words, group, q.device, (k_origins, seqused_k, whole_k))
+    _split_keys.check_dimensions("paged_attention", q=q, k_cache=k_cache, v_cache=v_cache)
+    parts = _split_keys.checked_parts(q.device, cu_seqlens_q, whole_k=whole_k, k_origins=k_origins, seqused_k=seqused_k)
+    words = pattern.key, len(parts), tuple(whole_k.shape), *_split_keys.words_of(q, v_cache, scale, arguments)
+    agreement = _split_keys.Agreement(words, group, q.device, parts)
     own = _split_keys.Results.of(q, v_cache.shape[3])
     serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, part, cu_seqlens_q=cu_seqlens_q, k_origins=k_origins, whole_k=whole_k,
                           scale=scale, out=own.out, lse=own.lse, descale=descale, **arguments)
