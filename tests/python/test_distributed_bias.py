@@ -100,6 +100,13 @@ def test_a_bias_that_is_not_the_ranks_own_is_refused_before_anything_is_sent():
         assert isinstance(error, heddle.InvalidArgumentError) and "bias: expected a tensor (memref<1x?x?x?xf32>), none is given" in str(error)
 
 
+def test_plans_take_no_rows():
+    with pytest.raises(heddle.InvalidArgumentError, match="plan: bias: it has a row for each query, of which ranks give theirs with each call: leave it out"):
+        distributed.plan(pattern_of("1x?x?x?"), seqlen=ROWS, heads=HEADS, ranks=2, bias=torch.zeros(1, HEADS, ROWS, ROWS))
+    with pytest.raises(heddle.Error, match="bias"):
+        distributed.plan(pattern_of("1x?x?x?"), seqlen=ROWS, heads=HEADS, ranks=2, bias=3.0)
+
+
 def test_forms_and_placements():
     pattern = pattern_of("1x?x?x?")
     for form in ("ulysses", "ulysses2+ring"):

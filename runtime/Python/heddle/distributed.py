@@ -86,6 +86,15 @@ class Plan:
         _library.library().close("group_plan", self.handle)
 
 
+def _check_planned(argument, tensor):
+    """A tensor that a plan is given."""
+    if not isinstance(tensor, torch.Tensor):
+        raise _torch.no_tensor(argument.name, tensor)
+    extents, _ = _header.extents_of(argument.type)
+    if len(extents) == 4 and extents[2] == -1:
+        raise InvalidArgumentError(f"plan: {argument.name}: it has a row for each query, of which ranks give theirs with each call: leave it out")
+
+
 def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int] = None, layout: str = "contiguous", form: str = "auto",
          placement_free: bool = False, farthest_gap: int = 0, column_step: int = 0, calls: Optional[Calls] = None, **arguments: Any) -> Plan:
     """Plans calls of a pattern over ranks; queries and keys lie alike.
@@ -104,6 +113,8 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
     pattern = patterns.resolved(pattern)
     loaded = _library.compiler_library("a plan over ranks")
     values, tensors = _call.call_values(pattern, arguments, may_lack=_header.lacks_length)
+    for name, tensor in tensors.items():
+        _check_planned(pattern.argument(name), tensor)
     hosted = {name: tensor.detach() if tensor.is_floating_point() else tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     operands = _shares.operands(pattern, values, {name: _torch.view(tensor, name) for name, tensor in hosted.items()})
     calls = calls or Calls()
