@@ -95,7 +95,7 @@ LogicalResult TreeOp::verify() {
 int64_t TreeOp::fewQueries() { return kMostTokens; }
 bool TreeOp::countsPositions() { return true; }
 
-/// Numbers of drafts say of how many ancestors an element makes use: then only these are bound by its queries and keys.
+/// Beside numbers of drafts n is what the tensor has room for; the numbers are what an element has queries and keys for.
 OperandUse TreeOp::getOperandUse(unsigned index) {
   OperandUse use{{Extent::Length}};
   if (index != 0) {
@@ -115,7 +115,8 @@ OperandUse TreeOp::getOperandUse(unsigned index) {
   return use;
 }
 
-/// In a batch rows before the draft tokens are causal. So, among keys before these, are draft tokens: the bound cuts none.
+/// In a batch rows before the draft tokens are causal; draft tokens stand behind all keys before them, so the same band
+/// cuts none of theirs, and one piece serves both.
 void TreeOp::pieces(const Frame &frame, PieceList &out) {
   Piece before = areOfBatch(*this) ? frame.band({{}, apartExpr(frame)}) : frame.region;
   before.k.intersect({{}, frame.last(&Piece::k, Draft(*this, frame).firstK - 1)});
