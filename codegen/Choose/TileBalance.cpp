@@ -207,6 +207,7 @@ void guessFromTiles(TileBalance &balance, const AnalysedPattern &analysed, Guess
   const int64_t most = std::max({mostAtStart, mostInside, mostAtEnd});
   balance.hasEqualTiles = most <= least + std::max<int64_t>(1, least / 20);
   balance.hasFewTiles = most * kFewOf <= kSeqlen / kTile;
+  balance.hasManyTiles = least * kFewOf > kSeqlen / kTile;
   balance.hasOwnKeys = double(large.needs) < kOwnShare * double(large.visits);
   balance.hasWholeTiles = double(large.whole) >= kLeastWhole * double(large.parts);
   balance.hasLongRows = most > kLongTimes * mostInside;

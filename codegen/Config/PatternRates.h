@@ -31,6 +31,7 @@ struct TileBalance {
   /// query tiles visit about as many key tiles as each other, but for shorter ones at the ends
   bool hasEqualTiles = false;
   bool hasFewTiles = false;  ///< every query tile visits at most one key tile in eight
+  bool hasManyTiles = false; ///< every query tile inside visits more
   bool hasWholeTiles = true; ///< 64 queries keep some tiles of 64 keys whole
   bool hasLongRows = false;  ///< the first or the last query tile visits many times as many key tiles as those inside
   bool longRowsAreLast = false;  ///< if hasLongRows: the last query tile visits more than the first

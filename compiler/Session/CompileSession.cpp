@@ -108,7 +108,7 @@ static KernelSource assemble(const PreparedPattern &prepared, const KernelReques
   if (request.hasScores)
     parts.instructions = "Ptx/scalar.cuh";
   parts.skeleton = skeleton.deviceFile();
-  parts.kernels = skeleton.kernels(request);
+  parts.kernels = skeleton.kernels(request, config);
   KernelSource source;
   source.text = assembleKernelSource(parts);
   for (const EmbeddedFile &file : skeletonSources())

@@ -191,6 +191,10 @@ TEST_CASE("patterns whose query tiles are short are known") {
     CHECK_MESSAGE(prepared(name).rates->balance.hasFewTiles, name);
   for (const char *name : {"full", "causal", "longformer"})
     CHECK_MESSAGE(!prepared(name).rates->balance.hasFewTiles, name);
+  for (const char *name : {"full", "causal"})
+    CHECK_MESSAGE(prepared(name).rates->balance.hasManyTiles, name);
+  for (const char *name : {"sliding_window", "dilated", "longformer", "document"}) // global rows alone; nobody knows
+    CHECK_MESSAGE(!prepared(name).rates->balance.hasManyTiles, name);
 }
 
 TEST_CASE("patterns whose query tiles keep some key tiles whole are known") {

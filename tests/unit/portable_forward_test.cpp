@@ -118,7 +118,7 @@ KernelSource sourceFor(const KernelRequest &request, const KernelConfig &config,
   const Skeleton &skeleton = portableForwardSkeleton();
   KernelSource source;
   source.text = "#include \"Shared/prelude.cuh\"\n" + skeleton.traits(request, config) + pattern + "#include \"" +
-                skeleton.deviceFile() + "\"\n" + skeleton.kernels(request);
+                skeleton.deviceFile() + "\"\n" + skeleton.kernels(request, config);
   for (const EmbeddedFile &file : skeletonSources())
     source.headers.push_back({std::string(file.name), std::string(file.text)});
   return source;

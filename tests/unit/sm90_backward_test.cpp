@@ -78,11 +78,12 @@ TEST_CASE("walks of fp32 read rows of fp16 that a launch before makes in the wor
     REQUIRE(plan.regions.size() == std::size(wanted));
     for (size_t region = 0; region < std::size(wanted); ++region)
       CHECK(layout->bytes[region] == wanted[region]);
-    CHECK(skeleton().kernels(request).find("heddle_raise_rows") != std::string::npos);
+    CHECK(skeleton().kernels(request, skeleton().defaultConfig(request)).find("heddle_raise_rows") !=
+          std::string::npos);
   }
   KernelRequest packed = requestOf(64, 64);
   packed.elements = CallElements(DType::bf16);
-  CHECK(skeleton().kernels(packed).find("heddle_raise_rows") == std::string::npos);
+  CHECK(skeleton().kernels(packed, skeleton().defaultConfig(packed)).find("heddle_raise_rows") == std::string::npos);
 }
 
 TEST_CASE("what fp32 cannot have on Hopper is said") {

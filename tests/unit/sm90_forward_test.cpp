@@ -101,8 +101,45 @@ TEST_CASE("exact fp32 is multiplied as pairs that a launch before makes in the w
                             keys * 16}; // of 48 and 128 columns
   for (size_t region = 0; region < 5; ++region)
     CHECK(layout->bytes[region] == wanted[region]);
-  CHECK(sm90ForwardSkeleton().kernels(request).find("heddle_pair_rows") != std::string::npos);
-  CHECK(sm90ForwardSkeleton().kernels(requestFor(40, 72)).find("heddle_pair_rows") == std::string::npos);
+  CHECK(sm90ForwardSkeleton().kernels(request, defaultFor(request)).find("heddle_pair_rows") != std::string::npos);
+  const KernelRequest packed = requestFor(40, 72);
+  CHECK(sm90ForwardSkeleton().kernels(packed, defaultFor(packed)).find("heddle_pair_rows") == std::string::npos);
+}
+
+TEST_CASE("values of bytes that many rows keep are turned over by a launch before, in the workspace") {
+  KernelRequest request = requestFor(128, 48, DType::e4m3);
+  request.balance.hasManyTiles = true;
+  const Sm90Config config = defaultFor(request);
+  REQUIRE(config.turnValues == 1);
+  const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, config);
+  CHECK(plan.validate().isOk());
+  REQUIRE(plan.launches.size() == 2);
+  CHECK(plan.launches[0].entry == "heddle_turn_values");
+  CHECK(sm90ForwardSkeleton().kernels(request, config).find("heddle_turn_values") != std::string::npos);
+  const TensorMapSpec &values = plan.launches[1].tensorMaps.back();
+  CHECK(values.source.kind == PointerSource::Kind::region);
+  LaunchSymbols symbols;
+  symbols[LaunchSymbol::batch] = 2, symbols[LaunchSymbol::heads] = 4, symbols[LaunchSymbol::kvHeads] = 2;
+  symbols[LaunchSymbol::seqlenQ] = 256, symbols[LaunchSymbol::smCount] = 132;
+  for (const auto &[keys, pitch] : {std::pair<int64_t, int64_t>{0, 16}, {1, 16}, {16, 16}, {129, 144}}) {
+    symbols[LaunchSymbol::seqlenK] = keys;
+    const Result<WorkspaceLayout> layout = evaluateWorkspace(plan, symbols);
+    REQUIRE(layout.isOk());
+    CHECK(layout->bytes[size_t(values.source.index)] == 2 * 2 * 48 * pitch);
+    CHECK(*values.strideBytes[0].evaluate(symbols) == pitch);
+    CHECK(*plan.launches[0].grid[0].evaluate(symbols) == 2 * 2 * ((keys + 127) / 128));
+  }
+  const auto refuses = [&](const KernelRequest &other) {
+    return sm90ForwardSkeleton().whyInfeasible(other, config).has_value();
+  };
+  CHECK(!refuses(request));
+  KernelRequest keyMajor = request, strided = request;
+  keyMajor.kind.hasKeyMajorValues = true, strided.variants = kLattices;
+  CHECK(refuses(keyMajor));
+  CHECK(refuses(strided));
+  CHECK(refuses(requestFor(128, 48)));
+  request.balance.hasManyTiles = false; // few rows keep each key, or nobody knows
+  CHECK(defaultFor(request).turnValues == 0);
 }
 
 TEST_CASE("copies of floats round them to tf32, and those of other elements do not") {

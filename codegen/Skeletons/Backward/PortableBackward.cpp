@@ -135,7 +135,9 @@ public:
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 
 protected:
-  std::vector<KernelEntry> entries(const KernelRequest &) const override { return backwardEntries(); }
+  std::vector<KernelEntry> entries(const KernelRequest &, const KernelConfig &) const override {
+    return backwardEntries();
+  }
   Status checkRequest(const KernelRequest &request) const override;
 };
 

@@ -164,7 +164,7 @@ private:
   }
 
 protected:
-  std::vector<KernelEntry> entries(const KernelRequest &request) const override {
+  std::vector<KernelEntry> entries(const KernelRequest &request, const KernelConfig &config) const override {
     std::vector<KernelEntry> entries = backwardEntries();
     if (isRaised(request))
       entries.insert(entries.begin(), raiseRowsEntry());

@@ -49,7 +49,7 @@ public:
 
 protected:
   Status checkRequest(const KernelRequest &request) const override;
-  std::vector<KernelEntry> entries(const KernelRequest &) const override {
+  std::vector<KernelEntry> entries(const KernelRequest &, const KernelConfig &) const override {
     return {
         {"heddle_kernel", "Kernel"}, {"heddle_cascade_plan", "Kernel::Plan"}, {"heddle_cascade_join", "Kernel::Join"}};
   }

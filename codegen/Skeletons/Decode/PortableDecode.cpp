@@ -80,8 +80,8 @@ public:
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
 
 protected:
-  std::vector<KernelEntry> entries(const KernelRequest &request) const override {
-    std::vector<KernelEntry> all = Skeleton::entries(request);
+  std::vector<KernelEntry> entries(const KernelRequest &request, const KernelConfig &config) const override {
+    std::vector<KernelEntry> all = Skeleton::entries(request, config);
     if (hasClusterKernel(request))
       all.push_back(clusterEntry());
     return all;

@@ -30,8 +30,8 @@ public:
   }
 
 protected:
-  std::vector<KernelEntry> entries(const KernelRequest &request) const override {
-    std::vector<KernelEntry> all = Sibling::entries(request);
+  std::vector<KernelEntry> entries(const KernelRequest &request, const KernelConfig &config) const override {
+    std::vector<KernelEntry> all = Sibling::entries(request, config);
     if (hasTeamKernel(request))
       all.push_back(teamEntry());
     return all;

@@ -26,6 +26,7 @@ const FieldsOf<Sm90Config> &Sm90Config::fields() {
                                     {"softmax", &C::softmax, 0, kSoftmaxAnchored, {"online", "anchored"}},
                                     {"split_last", &C::splitLast, 0, 1, noOrYes()},
                                     {"split_tiles", &C::splitTiles, 0, kLargestField},
+                                    {"turn_values", &C::turnValues, 0, 1, {"in_tiles", "before"}},
                                     {"flush_tiles", &C::flushTiles, 0, kLargestField},
                                     {"producer_registers", &C::producerRegisters, kLeastRegisters, kMostRegisters},
                                     {"consumer_registers", &C::consumerRegisters, kLeastRegisters, kMostRegisters},

@@ -1,5 +1,6 @@
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
 #include "codegen/Skeletons/Forward/Sm90Pairs.h"
+#include "codegen/Skeletons/Forward/Sm90TurnedValues.h"
 #include "codegen/Config/ChainedLaunch.h"
 #include "codegen/Config/DocumentTiles.h"
 #include "codegen/Skeletons/Shared/BlockLimits.h"
@@ -45,7 +46,7 @@ SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
   const auto [headDim, valueDim, bytes, product] = sm90Tiles(request);
   layout.append("q", tileBytes(config.blockM, headDim, bytes), config.queryStages);
   layout.append("k", tileBytes(config.blockN, headDim, bytes), config.stages);
-  const bool areKeyMajor = request.kind.hasKeyMajorValues, areTurned = areTurnedOver(bytes, areKeyMajor);
+  const bool areKeyMajor = sm90AreKeyMajor(request, config), areTurned = areTurnedOver(bytes, areKeyMajor);
   const int64_t arriving = tileBytes(config.blockN, valueDim, bytes);
   layout.append("v", areTurned || areKeyMajor ? turnedBytes(config.blockN, request.valueDim, bytes) : arriving,
                 valueStages(config.stages, bytes, areKeyMajor));
@@ -174,6 +175,17 @@ Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
   return std::nullopt;
 }
 
+Reason checkTurned(const KernelRequest &request, const Sm90Config &config) {
+  if (!config.turnValues)
+    return std::nullopt;
+  if (!sm90CanTurn(request))
+    return std::string(
+        "values are turned over before where they are bytes that lie row by row, and keys have no stride");
+  if (config.chainedMib && !request.passes.empty())
+    return std::string("every pass of every round would turn all values over again");
+  return std::nullopt;
+}
+
 Reason checkGrid(const KernelRequest &, const Sm90Config &config) {
   for (int known : {kGridTile, kGridStride, kGridDynamic})
     if (config.grid == known)
@@ -237,6 +249,7 @@ const std::vector<Constraint> &sm90Constraints() {
       {"threshold", "weights stay finite in their type", ruleOf<C, checkThreshold>},
       {"anchored", "what the anchored softmax needs", ruleOf<C, checkAnchored>},
       {"flush", "totals of what is not summed in fp32", ruleOf<C, checkFlush>},
+      {"turned", "what values a launch before turns over", ruleOf<C, checkTurned>},
       {"grid", "an order that there is", ruleOf<C, checkGrid>},
       {"splits", "which items can be cut into parts", ruleOf<C, checkSplits>},
       {"turns", "turns are taken by at least two", ruleOf<C, checkTurns>},

@@ -5,6 +5,7 @@
 #include "codegen/Skeletons/Shared/TensorMapLaunch.h"
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
 #include "codegen/Skeletons/Forward/Sm90Pairs.h"
+#include "codegen/Skeletons/Forward/Sm90TurnedValues.h"
 #include "runtime/Core/KernelRecord.h"
 
 #include <algorithm>
@@ -62,6 +63,10 @@ struct Asked {
   /// Whole blocks that rows share with their neighbours. A tile of key-major values is 128 keys.
   bool sharesBlocks() const {
     return isInBlocks && mayAnchor && !balance.hasOwnKeys && !isListed() && !request.kind.hasKeyMajorValues;
+  }
+  /// Of bytes: keys that so many rows keep that it pays to turn their values over once, before.
+  bool turnsBefore() const {
+    return sm90CanTurn(request) && isPlain() && mayAnchor && balance.hasManyTiles && !isOfPart && !mayBeCut;
   }
   bool fitsBand(int64_t keys) const { return request.keepsTilesInBand(kConsumerRows, keys); }
 };
@@ -182,6 +187,7 @@ constexpr Rule kRules[] = {
     {128,
      [](const Asked &asked) { return isScaled(asked) && asked.balance.hasEqualTiles && !asked.balance.hasFewTiles; },
      {{{&C::splitLast, 1}}}}, // the last of 5.2 rounds: 838 TFLOP/s without
+    {128, [](const Asked &asked) { return asked.turnsBefore(); }, {{{&C::turnValues, 1}}}},
     // Floats: 64 keys of 128 are 32 KB, of which shared memory has room for two beside 128 rows. Causal 8k runs at 252
     // TFLOP/s with heads of 64, at 250 with 64 keys a tile, and at 237 with 128 x 128; with heads of 128 at 244, at 199
     // with 32 keys a tile.
@@ -234,6 +240,8 @@ Sm90Config sm90Default(const KernelRequest &request) {
   config.chainedMib = defaultChainedMib(request);
   if (!sm90CanChain(request, config))
     config.chainedMib = 0;
+  if (config.chainedMib)
+    config.turnValues = 0;
   sm90TakeBack(config);
   return config;
 }

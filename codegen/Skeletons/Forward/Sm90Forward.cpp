@@ -13,6 +13,7 @@
 #include "codegen/Skeletons/Shared/WarpgroupShapes.h"
 #include "codegen/Skeletons/Forward/Sm90Constraints.h"
 #include "codegen/Skeletons/Forward/Sm90Pairs.h"
+#include "codegen/Skeletons/Forward/Sm90TurnedValues.h"
 
 #include <algorithm>
 
@@ -72,13 +73,15 @@ public:
   ScheduleFacts schedule(const KernelConfig &config) const override { return sm90Schedule(config); }
   LaunchPlan planLaunch(const KernelRequest &request, const KernelConfig &config) const override;
   std::string traits(const KernelRequest &request, const KernelConfig &config) const override;
-  std::vector<KernelEntry> entries(const KernelRequest &request) const override;
+  std::vector<KernelEntry> entries(const KernelRequest &request, const KernelConfig &config) const override;
 };
 
-std::vector<KernelEntry> Sm90Forward::entries(const KernelRequest &request) const {
-  std::vector<KernelEntry> entries = Skeleton::entries(request);
+std::vector<KernelEntry> Sm90Forward::entries(const KernelRequest &request, const KernelConfig &config) const {
+  std::vector<KernelEntry> entries = Skeleton::entries(request, config);
   if (sm90MakesPairs(request))
     entries.insert(entries.begin(), pairRowsEntry());
+  if (Sm90Config(config).turnValues)
+    entries.insert(entries.begin(), turnValuesEntry());
   return entries;
 }
 
@@ -101,8 +104,10 @@ Status Sm90Forward::checkRequest(const KernelRequest &request) const {
       return Status::unsupported(
           "serves head dims that are multiples of " + number(step) + " up to " + number(most) + ", not " + number(dim) +
           (request.element().isPacked() ? "" : " of " + std::string(dtypeName(request.elements.q))));
-  const std::optional<PairedOperands> pairs = makesPairs ? std::optional(PairedOperands()) : std::nullopt;
-  if (const int64_t bytes = tensorMapParamBytes(request, pairs); bytes > kMaxParamBytes)
+  OperandCopies copies;
+  if (makesPairs)
+    copies.pairs = PairedOperands();
+  if (const int64_t bytes = tensorMapParamBytes(request, copies); bytes > kMaxParamBytes)
     return Status::unsupported("the pattern's rates need " + number(MapRates::of(request.variants).mapCount()) +
                                " tensor maps, with " + number(request.paramCount) + " run-time sizes " + number(bytes) +
                                " B of parameters, a launch takes " + number(kMaxParamBytes) + " B");
@@ -150,6 +155,11 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
          "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
          {4, 8, 18, 24, 36},
          kTiles});
+  if (sm90CanTurn(request))
+    knobs.push_back({"turn_values",
+                     "values are turned over tile by tile, or all of them by a launch before, which long rows pay for",
+                     {0, 1},
+                     kRest});
   appendChainedKnob(knobs, request, kRest);
   appendDocumentKnob(knobs, request, kRest);
   return knobs;
@@ -213,13 +223,16 @@ KernelConfig Sm90Forward::takenBack(KernelConfig given) const {
 LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelConfig &given) const {
   const Sm90Config config(given);
   LaunchPlan plan = planFor(request, tilesAreWhole(request, config) ? keyOriginStep(request, config.blockN) : 1);
-  const std::optional<PairedOperands> pairs =
-      sm90MakesPairs(request) ? std::optional(appendPairRows(plan, request)) : std::nullopt;
+  OperandCopies copies;
+  if (sm90MakesPairs(request))
+    copies.pairs = appendPairRows(plan, request);
+  if (config.turnValues)
+    copies.turnedValues = appendTurnedValues(plan, request);
   KernelLaunch &launch = plan.launches.emplace_back();
   launch.grid[0] = gridBlocks(request, config);
   launch.block = config.threads();
   launch.sharedBytes = sm90Smem(request, config).totalBytes();
-  appendTensorMapParams(launch, request, config, planWorkspace(plan, request, config), pairs);
+  appendTensorMapParams(launch, request, config, planWorkspace(plan, request, config), copies);
   return plan;
 }
 
@@ -236,7 +249,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   if (sm90MakesPairs(request))
     printPairRows(printer, request);
   printer.constant("kScaleRows", request.elements.scaleRows);
-  printer.constant("kKeyMajorValues", request.kind.hasKeyMajorValues);
+  printer.constant("kKeyMajorValues", sm90AreKeyMajor(request, config));
   printer.constant("kMapsPerRate", rates.mapsPerRate());
   printer.constant("kQueryRateCount", static_cast<int64_t>(rates.query.size()));
   printer.constant("kKeyRateCount", static_cast<int64_t>(rates.key.size()));

@@ -10,7 +10,8 @@
 //   kBlockN              keys of a tile, a multiple of 16, 16 to 128
 //   kStages              slots of the K ring and of the V ring, 1 to 6; of bytes that are turned over, V has one less, if
 //                        there are two
-//   kKeyMajorValues      1: v is [batch, dim, head, key] in memory, and all keys have rate 1
+//   kKeyMajorValues      1: v is [batch, dim, head, key] in memory or, made so by the launch before, in the workspace
+//                        (turned_values.cuh), and all keys have rate 1
 //   kQueryStages         slots of the Q ring, 1 or 2: with two, the next item arrives beside this one
 //   kTurnTaking          1: consumers issue their mma in turn
 //   kGrid                how items are dealt out to blocks (sm90_items.cuh)
@@ -44,6 +45,7 @@
 #include "Forward/sm90_loader.cuh"
 #include "Forward/sm90_planner.cuh"
 #include "Forward/sm90_transposer.cuh"
+#include "Forward/turned_values.cuh"
 #include "Ptx/registers.cuh"
 
 namespace heddle {
@@ -57,6 +59,7 @@ struct Sm90Forward
   using Pattern = P;
   using Params = Sm90ForwardParams<K>;
   using PairRows = heddle::PairRows<K>;
+  using TurnValues = heddle::TurnValues<K>;
 
   // The only query tile is free when its last scores are there: the next one arrives under the end of its item, whose header
   // has a slot of its own until rows are stored. Of pairs beside chains of scores that spills (relative_bias: 20 B); others

@@ -18,9 +18,9 @@ std::string Skeleton::deviceFile() const {
   return wanted.substr(1); // none: reported by the compiler
 }
 
-std::string Skeleton::kernels(const KernelRequest &request) const {
+std::string Skeleton::kernels(const KernelRequest &request, const KernelConfig &config) const {
   std::string text = "using Kernel = heddle::" + deviceConstantName(name()).substr(1) + "<KernelTraits, Pattern>;\n";
-  for (const auto &[name, type, clusterBlocks] : entries(request)) {
+  for (const auto &[name, type, clusterBlocks] : entries(request, config)) {
     const std::string cluster =
         clusterBlocks ? " __cluster_dims__(" + std::to_string(clusterBlocks) + ", 1, 1)" : std::string();
     text += "\nextern \"C\" __global__ void __launch_bounds__(" + type + "::kThreads, " + type + "::kMinBlocks)" +

@@ -41,7 +41,7 @@ public:
   std::string deviceFile() const;
   /// Text behind it: `Kernel`, which is the class template of that file with KernelTraits and Pattern, and for each
   /// entry a kernel that calls its run().
-  std::string kernels(const KernelRequest &request) const;
+  std::string kernels(const KernelRequest &request, const KernelConfig &config) const;
 
   /// The kind of the calls that its kernels serve, whatever they do with their results.
   virtual KindBase kind() const = 0;
@@ -89,7 +89,9 @@ public:
 
 protected:
   /// What a source exports, in this order.
-  virtual std::vector<KernelEntry> entries(const KernelRequest &) const { return {{"heddle_kernel", "Kernel"}}; }
+  virtual std::vector<KernelEntry> entries(const KernelRequest &, const KernelConfig &) const {
+    return {{"heddle_kernel", "Kernel"}};
+  }
   /// Judges a valid request of its kind and architecture: ok, or unsupported with what it serves instead.
   virtual Status checkRequest(const KernelRequest &request) const = 0;
 };

@@ -61,12 +61,17 @@ TensorMapSpec halfMap(const MapOperand &keys, bool isOdd) {
 TensorMapSpec keyMajorMap(const MapOperand &values) {
   TensorMapSpec map = mapOf(values, 1, /*isLong=*/false);
   map.dims = {max(LaunchExpr(values.rows), 1), values.dim, 1, values.heads, Symbol::batch};
+  if (values.copy) {
+    const LaunchExpr pitch = turnedPitch(values.rows), head = pitch * values.dim;
+    map.strideBytes = {pitch, pitch, head, head * values.heads};
+  }
   map.box = {sm90::kArrivingKeys, values.dim, 1, 1, 1};
   return map;
 }
 
 void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
-                   const std::optional<PairedOperands> &pairs) {
+                   const OperandCopies &copies) {
+  const std::optional<PairedOperands> &pairs = copies.pairs;
   const MapRates rates = MapRates::of(request.variants);
   const int64_t perRate = rates.mapsPerRate();
   MapOperand q = {Role::q, request.elements.q, Symbol::seqlenQ, Symbol::heads, request.headDim, config.blockM};
@@ -81,7 +86,8 @@ void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const For
     toPairs(v, pairs->v, sm90::kPairColumn);
   }
   appendTensorMaps(launch, q, rates.query, perRate);
-  if (request.kind.hasKeyMajorValues) {
+  if (request.kind.hasKeyMajorValues || copies.turnedValues) {
+    v.copy = copies.turnedValues;
     for (bool isOdd : {false, true})
       launch.appendTensorMap(halfMap(k, isOdd));
     launch.appendTensorMap(keyMajorMap(v));
@@ -98,6 +104,10 @@ void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const For
 }
 
 } // namespace
+
+LaunchExpr turnedPitch(LaunchSymbol keys) {
+  return max(ceilDiv(LaunchExpr(keys), sm90::kTurnedPiece), 1) * LaunchExpr(sm90::kTurnedPiece);
+}
 
 void appendTensorMaps(KernelLaunch &launch, const MapOperand &operand, const std::vector<int64_t> &rates,
                       int64_t mapsPerRate) {
@@ -136,15 +146,15 @@ LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config
 }
 
 void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
-                           const PointerSource &schedule, const std::optional<PairedOperands> &pairs) {
+                           const PointerSource &schedule, const OperandCopies &copies) {
   appendOperands(launch, request);
   appendRowRange(launch, request);
   if (request.element().isScaled())
     for (Role factor : {Role::descaleQ, Role::descaleK, Role::descaleV})
       launch.appendPointer(factor);
-  if (pairs)
-    launch.appendPointer(pairs->queryFactors);
-  appendAllMaps(launch, request, config, pairs);
+  if (copies.pairs)
+    launch.appendPointer(copies.pairs->queryFactors);
+  appendAllMaps(launch, request, config, copies);
   for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::lse), PointerSource(Role::carryOut),
                                       PointerSource(Role::carryLse), schedule})
     launch.appendPointer(source);
@@ -155,9 +165,9 @@ void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, c
   appendRuntimeSizes(launch, request);
 }
 
-int64_t tensorMapParamBytes(const KernelRequest &request, const std::optional<PairedOperands> &pairs) {
+int64_t tensorMapParamBytes(const KernelRequest &request, const OperandCopies &copies) {
   KernelLaunch launch;
-  appendTensorMapParams(launch, request, ForwardConfig(), PointerSource::region(0), pairs);
+  appendTensorMapParams(launch, request, ForwardConfig(), PointerSource::region(0), copies);
   return launch.paramBytes;
 }
 

@@ -45,6 +45,15 @@ struct PairedOperands {
   PointerSource q, k, v, queryFactors, keyFactors;
 };
 
+/// Tensors of the workspace that maps name in the place of tensors of the call.
+struct OperandCopies {
+  std::optional<PairedOperands> pairs;
+  std::optional<PointerSource> turnedValues; ///< v as bytes [batch, head, dim, key], sm90::turnedPitch(seqlen_k) keys
+};
+
+/// sm90::turnedPitch, of one key at least.
+LaunchExpr turnedPitch(LaunchSymbol keys);
+
 /// Appends the maps of a tensor: for each rate one, or two (`mapsPerRate`).
 void appendTensorMaps(KernelLaunch &launch, const MapOperand &operand, const std::vector<int64_t> &rates,
                       int64_t mapsPerRate);
@@ -56,11 +65,11 @@ LaunchExpr workItems(const KernelRequest &request, const ForwardConfig &config);
 LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config);
 
 /// Appends maps and fields of the `KernelParams` of sm90_params.cuh to an empty launch; `schedule` is what its field
-/// workspace points to, and `pairs` what its maps name in the place of tensors of the call.
+/// workspace points to.
 void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
-                           const PointerSource &schedule, const std::optional<PairedOperands> &pairs = {});
+                           const PointerSource &schedule, const OperandCopies &copies = {});
 
-/// Bytes of that parameter block, for every configuration.
-int64_t tensorMapParamBytes(const KernelRequest &request, const std::optional<PairedOperands> &pairs = {});
+/// Most bytes of that parameter block, of any configuration.
+int64_t tensorMapParamBytes(const KernelRequest &request, const OperandCopies &copies = {});
 
 } // namespace heddle

@@ -71,6 +71,12 @@ template <class Int> constexpr Int turnedBytes(Int keys, Int valueDim, Int eleme
 // Key-major values arrive as rows of so many keys, of which a tile may use fewer; with two maps of k, of even keys and of
 // odd ones.
 constexpr int kArrivingKeys = kColumnRowBytes, kKeyHalves = 2;
+// A launch before may turn values over (Forward/turned_values.cuh): a block so many keys of a head, by pieces of 16 bytes, of
+// which each dimension has whole ones in the workspace.
+constexpr int kTurnedKeys = 128, kTurnedPiece = 16, kTurningThreads = 256;
+template <class Int> constexpr Int turnedPitch(Int keys) {
+  return (keys + kTurnedPiece - 1) / kTurnedPiece * kTurnedPiece;
+}
 
 // Totals of the output of so many rows, and for each lane what they are relative to and their sums.
 template <class Int> constexpr Int totalBytes(Int rows, Int valueDim) { return rows * (valueDim + 8) * 4; }
