@@ -66,6 +66,7 @@ TensorMapSpec keyMajorMap(const MapOperand &values) {
     map.strideBytes = {pitch, pitch, head, head * values.heads};
   }
   map.box = {sm90::kArrivingKeys, values.dim, 1, 1, 1};
+  map.swizzleBytes = kBoxBytes; // narrow copies have none
   return map;
 }
 
