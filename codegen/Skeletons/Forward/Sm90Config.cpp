@@ -28,6 +28,7 @@ const FieldsOf<Sm90Config> &Sm90Config::fields() {
                                     {"split_tiles", &C::splitTiles, 0, kLargestField},
                                     {"turn_values", &C::turnValues, 0, 1, {"in_tiles", "before"}},
                                     {"flush_tiles", &C::flushTiles, 0, kLargestField},
+                                    {"totals", &C::totals, 0, 1, {"shared", "workspace"}},
                                     {"producer_registers", &C::producerRegisters, kLeastRegisters, kMostRegisters},
                                     {"consumer_registers", &C::consumerRegisters, kLeastRegisters, kMostRegisters},
                                     {"raster_mib", &C::rasterMib, 0, kLargestField},

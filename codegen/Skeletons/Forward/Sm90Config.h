@@ -25,6 +25,7 @@ struct Sm90Config : ForwardConfig {
   int64_t splitTiles = 0;
   int64_t turnValues = 0; ///< 1: values of bytes that lie row by row are turned over by a launch before
   int64_t flushTiles = 0; ///< of bytes: key tiles after which the output is added to totals in fp32; 0: of others
+  int64_t totals = 0;     ///< where these lie: 0 in shared memory, 1 in the workspace
   int64_t producerRegisters = 32;  ///< of a thread of the producing warpgroup, after launch
   int64_t consumerRegisters = 232; ///< of a thread of the other warpgroups, after launch
 

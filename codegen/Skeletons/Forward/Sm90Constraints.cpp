@@ -56,7 +56,7 @@ SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
     layout.append("ones", kOnesBytes);
   if (sm90MakesPairs(request))
     layout.append("factors", config.blockN * kKeyFactorBytes, config.stages);
-  if (config.flushTiles)
+  if (config.flushTiles && !config.totals)
     layout.append("totals", totalBytes(config.blockM, request.valueDim));
   if (request.searchesLists)
     layout.append("cells", kCellBytes);
@@ -163,12 +163,14 @@ Reason checkAnchored(const KernelRequest &request, const Sm90Config &config) {
 Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
   const int64_t keys = config.flushTiles * config.blockN, most = kMostFlushKeys / std::max<int64_t>(config.blockN, 1);
   if (!request.element().isScaled()) {
-    if (!config.flushTiles)
+    if (!config.flushTiles && !config.totals)
       return std::nullopt;
     return std::string("sums of products of ") + dtypeName(request.elements.q) + " are fp32, there is nothing to flush";
   }
   if (!config.flushTiles)
     return "flush_tiles=0 leaves sums of long rows to tensor cores, which cut them: expected 1 to " + number(most);
+  if (config.totals && config.grid == kGridTile)
+    return std::string("totals in the workspace are of blocks that stay, which a block for every item does not");
   if (keys > kMostFlushKeys)
     return "flush_tiles=" + number(config.flushTiles) + " of " + number(config.blockN) + " keys are " + number(keys) +
            ", expected at most " + number(kMostFlushKeys) + ", of whose sum 1.2% are cut: flush_tiles=" + number(most);

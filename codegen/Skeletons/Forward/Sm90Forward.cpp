@@ -61,6 +61,15 @@ PointerSource planWorkspace(LaunchPlan &plan, const KernelRequest &request, cons
   return region;
 }
 
+/// For the last launch; nothing where they lie in shared memory.
+std::optional<PointerSource> planTotals(LaunchPlan &plan, const KernelRequest &request, const Sm90Config &config) {
+  if (!config.totals)
+    return std::nullopt;
+  const int64_t number = int64_t(plan.launches.size()) - 1;
+  return plan.appendRegion("totals", residentBlocks(config) * LaunchExpr(totalBytes(config.blockM, request.valueDim)),
+                           number, number);
+}
+
 class Sm90Forward final : public Family<Sm90Config, KindBase::forward, WarpgroupProducts, sm90Smem> {
 public:
   Status checkRequest(const KernelRequest &request) const override;
@@ -149,12 +158,17 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
        {4, 16, kAllHeadsMib},
        kRest},
   };
-  if (request.element().isScaled())
+  if (request.element().isScaled()) {
+    knobs.push_back({"totals",
+                     "totals of long rows in shared memory, or in the workspace, where there is room for more tiles",
+                     {0, 1},
+                     kTiles});
     knobs.push_back(
         {"flush_tiles",
          "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
          {4, 8, 18, 24, 36},
          kTiles});
+  }
   if (sm90CanTurn(request))
     knobs.push_back({"turn_values",
                      "values are turned over tile by tile, or all of them by a launch before, which long rows pay for",
@@ -232,7 +246,8 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
   launch.grid[0] = gridBlocks(request, config);
   launch.block = config.threads();
   launch.sharedBytes = sm90Smem(request, config).totalBytes();
-  appendTensorMapParams(launch, request, config, planWorkspace(plan, request, config), copies);
+  appendTensorMapParams(launch, request, config, planWorkspace(plan, request, config), copies,
+                        planTotals(plan, request, config));
   return plan;
 }
 
@@ -248,6 +263,7 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
       printer.noSmem(region);
   if (sm90MakesPairs(request))
     printPairRows(printer, request);
+  printer.constant("kTotalsInWorkspace", Sm90Config(config).totals);
   printer.constant("kScaleRows", request.elements.scaleRows);
   printer.constant("kKeyMajorValues", sm90AreKeyMajor(request, config));
   printer.constant("kMapsPerRate", rates.mapsPerRate());

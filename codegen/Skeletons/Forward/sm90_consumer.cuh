@@ -42,7 +42,7 @@ template <class K> class Consumer {
 
 public:
   DEV Consumer(const Params &p, int32_t consumer)
-      : p(p), consumer(consumer), turn(consumer), queries(kReads), keys(kReads), values(kReads), totals(consumer) {}
+      : p(p), consumer(consumer), turn(consumer), queries(kReads), keys(kReads), values(kReads), totals(p, consumer) {}
 
   DEV void run() {
 #pragma unroll 1

@@ -19,6 +19,7 @@
 //   kRescaleThreshold    growth of a maximum, in log2 units, that needs no rescaling; 0: rescale at every tile
 //   kCompactMask         1: the predicate of masked tiles in a loop, 0: unrolled
 //   kFlushTiles          key tiles after which the output of bytes goes to its totals (sm90_totals.cuh); 0: never
+//   kTotalsInWorkspace   1: these lie in the workspace, not in shared memory
 //   kTilesAreWhole       1: a consumer keeps all pairs of a tile that it visits, or none; key 0 stands where a tile may
 //                        begin. 2: likewise, of what lies in the pattern's band of positions
 //   kSplitLast, kSplitTiles   which items are cut in splits (sm90_split_kv.cuh); 0: none

@@ -42,11 +42,18 @@ template <> struct QueryFactors<true> {
   const float *queryFactors;
 };
 
+// Where blocks keep totals of the output (sm90_totals.cuh), if not in shared memory.
+template <bool InWorkspace> struct TotalsPlace {};
+template <> struct TotalsPlace<true> {
+  float *totals;
+};
+
 template <class K>
 struct Sm90ForwardParams : OperandsOf<typename K::Pattern>,
                            PassRows<K>,
                            Descales<K::kIsScaled>,
-                           QueryFactors<K::kArePairs> {
+                           QueryFactors<K::kArePairs>,
+                           TotalsPlace<(K::kTotalsInWorkspace > 0)> {
   TensorMap maps[K::kMapCount];
   void *out;
   float *lse;

@@ -77,7 +77,8 @@ private:
                                              ? turnedBytes(Traits::kBlockN, Traits::kValueDim, Traits::kElementBytes)
                                              : kArrivingBytes;
   static constexpr int kRawTileBytes = kAreTurned ? kArrivingBytes : 0;
-  static constexpr int kTotalBytes = Traits::kFlushTiles > 0 ? Traits::kConsumers *kConsumerTotalBytes : 0;
+  static constexpr int kTotalBytes =
+      Traits::kFlushTiles > 0 && !Traits::kTotalsInWorkspace ? Traits::kConsumers * kConsumerTotalBytes : 0;
 
   static_assert(kQueryTileBytes == Traits::kSmemStageBytesQ && kKeyTileBytes == Traits::kSmemStageBytesK &&
                     kValueTileBytes == Traits::kSmemStageBytesV && kRawTileBytes == Traits::kSmemStageBytesRaw &&

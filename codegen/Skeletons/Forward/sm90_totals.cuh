@@ -1,7 +1,7 @@
 // Totals of the output of bytes. The tensor cores align each product with the sum that it is added to and cut what lies
 // more than some 13 bits below its first: of 768 equal products 0.1% of the sum are lost, of 8,192 already 15%, of 16,384 37% (H100).
-// So every kFlushTiles key tiles a consumer adds its output to totals in fp32, which each thread keeps in shared memory for itself, and
-// begins again. Sums of the weights are products with ones, cut as others are: v = 1 gives 1.
+// So every kFlushTiles key tiles a consumer adds its output to totals in fp32, which each thread keeps for itself, and
+// begins again: in shared memory, or in the workspace, where rows are seldom so long. Sums of the weights are products with ones, cut as others are: v = 1 gives 1.
 #pragma once
 
 #include "Forward/online_softmax.cuh"
@@ -12,9 +12,44 @@ namespace heddle {
 
 template <class K> constexpr bool kHasTotals = K::kFlushTiles > 0;
 
-template <class K> class Totals {
+// Pieces of four floats that a thread keeps, of which those of a warpgroup lie behind each other.
+template <class K, bool InWorkspace> class OwnPieces {
 public:
-  DEV explicit Totals(int32_t consumer) : firstPiece(K::kTotals + consumer * K::kConsumerTotalBytes) {}
+  DEV OwnPieces(const ParamsOf<K> &, int32_t consumer) : first(K::kTotals + consumer * K::kConsumerTotalBytes) {}
+  DEV void load(int32_t piece, float (&values)[4]) const { ptx::loadShared16(place(piece), values); }
+  DEV void store(int32_t piece, float a, float b, float c, float d) const {
+    ptx::storeShared16(place(piece), a, b, c, d);
+  }
+
+private:
+  DEV uint32_t place(int32_t piece) const {
+    return first + (piece * kWarpgroupThreads + ptx::rereadThreadIndex() % kWarpgroupThreads) * 16;
+  }
+  uint32_t first;
+};
+template <class K> class OwnPieces<K, true> {
+public:
+  DEV OwnPieces(const ParamsOf<K> &p, int32_t consumer) : p(p), consumer(consumer) {}
+  DEV void load(int32_t piece, float (&values)[4]) const { ptx::loadGlobal16(place(piece), values); }
+  DEV void store(int32_t piece, float a, float b, float c, float d) const {
+    ptx::storeGlobal16(place(piece), true, a, b, c, d);
+  }
+
+private:
+  DEV float *place(int32_t piece) const {
+    const int64_t warpgroup = static_cast<int64_t>(blockIdx.x) * K::kConsumers + consumer;
+    return p.totals + warpgroup * (K::kConsumerTotalBytes / 4) +
+           (piece * kWarpgroupThreads + ptx::rereadThreadIndex() % kWarpgroupThreads) * 4;
+  }
+  const ParamsOf<K> &p;
+  int32_t consumer;
+};
+
+template <class K> class Totals {
+  using Pieces = OwnPieces<K, K::kTotalsInWorkspace>;
+
+public:
+  DEV Totals(const ParamsOf<K> &p, int32_t consumer) : pieces(p, consumer) {}
 
   // An item begins.
   DEV void begin() {
@@ -39,18 +74,16 @@ public:
   DEV void end(RowState<K> &rows) const {
     if (!areThere)
       return;
-    const uint32_t at = pieces();
-    const Ends before(at);
+    const Ends before(pieces);
     float factor[2];
     before.findFactor(factor, rows);
 #pragma unroll
     for (int first = 0; first < K::kValueTiles; first += kTogether)
-      addTotals(rows, first, at, factor);
+      addTotals(rows, first, factor);
     before.addSums(rows, factor);
   }
 
 private:
-  static constexpr uint32_t kPieceOfAllBytes = kWarpgroupThreads * 16;
   static constexpr int kTogether =
       K::Values::kAreTurned ? 2 : 1; // tiles that a thread has registers for beside all else
 
@@ -58,11 +91,10 @@ private:
   struct Ends {
     float at[4];
 
-    DEV explicit Ends(uint32_t pieces) { ptx::loadShared16(pieces + K::kValueTiles * kPieceOfAllBytes, at); }
-    DEV static void store(uint32_t pieces, const RowState<K> &rows) {
+    DEV explicit Ends(const Pieces &pieces) { pieces.load(K::kValueTiles, at); }
+    DEV static void store(const Pieces &pieces, const RowState<K> &rows) {
       const auto &sums = rows.out[0][K::kOutputTiles - 1];
-      ptx::storeShared16(pieces + K::kValueTiles * kPieceOfAllBytes, rows.rowMax[0][0], rows.rowMax[0][1], sums[0],
-                         sums[2]);
+      pieces.store(K::kValueTiles, rows.rowMax[0][0], rows.rowMax[0][1], sums[0], sums[2]);
     }
     DEV void findFactor(float (&factor)[2], const RowState<K> &rows) const {
 #pragma unroll
@@ -78,16 +110,13 @@ private:
     }
   };
 
-  // This thread's place among the pieces.
-  DEV uint32_t pieces() const { return firstPiece + ptx::rereadThreadIndex() % kWarpgroupThreads * 16; }
-
   // Of some tiles from the first one on, whose pieces are on their way at the same time.
-  DEV static void addTotals(RowState<K> &rows, int first, uint32_t at, const float (&factor)[2]) {
+  DEV void addTotals(RowState<K> &rows, int first, const float (&factor)[2]) const {
     float totals[kTogether][4];
 #pragma unroll
     for (int n = 0; n < kTogether; ++n)
       if (first + n < K::kValueTiles)
-        ptx::loadShared16(at + (first + n) * kPieceOfAllBytes, totals[n]);
+        pieces.load(first + n, totals[n]);
 #pragma unroll
     for (int n = 0; n < kTogether; ++n)
       if (first + n < K::kValueTiles)
@@ -100,28 +129,27 @@ private:
 
   // The output goes to the totals, which are added to it first if there are any, and is nothing again.
   template <bool HasTotals> DEV void exchange(RowState<K> &rows) const {
-    const uint32_t at = pieces();
     float factor[2];
     if constexpr (HasTotals) {
-      const Ends before(at);
+      const Ends before(pieces);
       before.findFactor(factor, rows);
       before.addSums(rows, factor);
     }
-    Ends::store(at, rows);
+    Ends::store(pieces, rows);
 #pragma unroll
     for (int first = 0; first < K::kValueTiles; first += kTogether) {
       if constexpr (HasTotals)
-        addTotals(rows, first, at, factor);
+        addTotals(rows, first, factor);
 #pragma unroll
       for (int n = first; n < min(first + kTogether, K::kValueTiles); ++n) {
         const auto &out = rows.out[0][n];
-        ptx::storeShared16(at + n * kPieceOfAllBytes, out[0], out[1], out[2], out[3]);
+        pieces.store(n, out[0], out[1], out[2], out[3]);
       }
     }
     clearOutput(rows);
   }
 
-  uint32_t firstPiece;
+  Pieces pieces;
   int32_t room;     // tiles that the output may still take
   int32_t areThere; // not 0: totals of this item
 };

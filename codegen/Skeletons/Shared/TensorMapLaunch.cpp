@@ -147,7 +147,8 @@ LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config
 }
 
 void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
-                           const PointerSource &schedule, const OperandCopies &copies) {
+                           const PointerSource &schedule, const OperandCopies &copies,
+                           const std::optional<PointerSource> &totals) {
   appendOperands(launch, request);
   appendRowRange(launch, request);
   if (request.element().isScaled())
@@ -155,6 +156,8 @@ void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, c
       launch.appendPointer(factor);
   if (copies.pairs)
     launch.appendPointer(copies.pairs->queryFactors);
+  if (totals)
+    launch.appendPointer(*totals);
   appendAllMaps(launch, request, config, copies);
   for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::lse), PointerSource(Role::carryOut),
                                       PointerSource(Role::carryLse), schedule})

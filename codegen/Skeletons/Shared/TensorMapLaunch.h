@@ -65,9 +65,10 @@ LaunchExpr workItems(const KernelRequest &request, const ForwardConfig &config);
 LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config);
 
 /// Appends maps and fields of the `KernelParams` of sm90_params.cuh to an empty launch; `schedule` is what its field
-/// workspace points to.
+/// workspace points to, and `totals` where blocks keep those of bytes, if not in shared memory.
 void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, const ForwardConfig &config,
-                           const PointerSource &schedule, const OperandCopies &copies = {});
+                           const PointerSource &schedule, const OperandCopies &copies = {},
+                           const std::optional<PointerSource> &totals = {});
 
 /// Most bytes of that parameter block, of any configuration.
 int64_t tensorMapParamBytes(const KernelRequest &request, const OperandCopies &copies = {});
