@@ -79,7 +79,8 @@ TEST_CASE("values that a launch before turns over: lengths, no keys, groups of h
 TEST_CASE("totals after every tile, after two, and where consumers exchange one after the other") {
   for (const char *changes :
        {",block_m=64,block_n=32,turn_taking=0,flush_tiles=1", ",block_m=128,block_n=32,flush_tiles=2",
-        ",block_m=192,block_n=32,flush_tiles=3,softmax=1"})
+        ",block_m=192,block_n=32,flush_tiles=3,softmax=1", ",block_m=128,block_n=32,flush_tiles=1,totals=1,grid=3",
+        ",block_m=192,block_n=32,flush_tiles=2,totals=1,grid=3,softmax=1"})
     check(kernelOf("causal", 0, 64, 64, changes), {sizesOf(200, 330, 2, 1), sizesOf(70, 40, 1, 1)});
 }
 

@@ -66,7 +66,8 @@ struct Asked {
   }
   /// Of bytes: keys that so many rows keep that it pays to turn their values over once, before.
   bool turnsBefore() const {
-    return sm90CanTurn(request) && isPlain() && mayAnchor && balance.hasManyTiles && !isOfPart && !mayBeCut;
+    const bool areManyRows = balance.hasManyTiles && balance.hasEqualTiles && !mayBeCut;
+    return sm90CanTurn(request) && isPlain() && mayAnchor && areManyRows && dim > 64 && !isOfPart;
   }
   bool fitsBand(int64_t keys) const { return request.keepsTilesInBand(kConsumerRows, keys); }
 };
@@ -169,6 +170,12 @@ constexpr Rule kRules[] = {
     {64, isScaled, Tiles{192, 128, 3, 2, 1, 32}},
     // Turns cost a window of 1,024 keys nothing, and one of 2,049 at a stride runs at 852 TFLOP/s, at 822 without.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows; }, {{{&C::grid, kGridDynamic}}}},
+    // Of most of them no output goes to totals, which leave room in shared memory for two query tiles: 350 us, 364 without.
+    {128,
+     [](const Asked &asked) {
+       return isScaled(asked) && asked.hasShortRows && !asked.isInBlocks && !asked.balance.hasLists;
+     },
+     {{{&C::totals, 1}, {&C::queryStages, 2}}}},
     // A warp that goes through lists spills with 32 registers.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 64, 3, 1, 1, 56}},
     {64, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 128, 3, 2, 1, 56}},
@@ -248,7 +255,7 @@ Sm90Config sm90Default(const KernelRequest &request) {
 
 void sm90TakeBack(Sm90Config &config) {
   if (config.grid == kGridTile)
-    config.splitTiles = 0;
+    config.splitTiles = config.totals = 0;
   if (config.grid != kGridStride || config.splitTiles)
     config.splitLast = 0;
   if (config.blockM == kConsumerRows)

@@ -12,9 +12,11 @@ namespace heddle {
 
 template <class K> constexpr bool kHasTotals = K::kFlushTiles > 0;
 
-// Pieces of four floats that a thread keeps, of which those of a warpgroup lie behind each other.
+// Pieces of four floats that a thread keeps, of which those of a warpgroup lie behind each other. In memory nobody waits for
+// them before the end of an item: they are added where they lie, and come back many at a time.
 template <class K, bool InWorkspace> class OwnPieces {
 public:
+  static constexpr bool kAreAdded = false;
   DEV OwnPieces(const ParamsOf<K> &, int32_t consumer) : first(K::kTotals + consumer * K::kConsumerTotalBytes) {}
   DEV void load(int32_t piece, float (&values)[4]) const { ptx::loadShared16(place(piece), values); }
   DEV void store(int32_t piece, float a, float b, float c, float d) const {
@@ -29,10 +31,14 @@ private:
 };
 template <class K> class OwnPieces<K, true> {
 public:
+  static constexpr bool kAreAdded = true;
   DEV OwnPieces(const ParamsOf<K> &p, int32_t consumer) : p(p), consumer(consumer) {}
   DEV void load(int32_t piece, float (&values)[4]) const { ptx::loadGlobal16(place(piece), values); }
   DEV void store(int32_t piece, float a, float b, float c, float d) const {
     ptx::storeGlobal16(place(piece), true, a, b, c, d);
+  }
+  DEV void add(int32_t piece, float a, float b, float c, float d) const {
+    ptx::addGlobal16(place(piece), true, a, b, c, d);
   }
 
 private:
@@ -78,14 +84,15 @@ public:
     float factor[2];
     before.findFactor(factor, rows);
 #pragma unroll
-    for (int first = 0; first < K::kValueTiles; first += kTogether)
-      addTotals(rows, first, factor);
+    for (int first = 0; first < K::kValueTiles; first += kTogetherAtEnd)
+      addTotals<kTogetherAtEnd>(rows, first, factor);
     before.addSums(rows, factor);
   }
 
 private:
-  static constexpr int kTogether =
-      K::Values::kAreTurned ? 2 : 1; // tiles that a thread has registers for beside all else
+  // Tiles that a thread has registers for beside all else, and when all scores are gone.
+  static constexpr int kTogether = K::Values::kAreTurned ? 2 : 1;
+  static constexpr int kTogetherAtEnd = Pieces::kAreAdded ? 8 : kTogether;
 
   // The last piece: what totals are relative to, and their sums of weights.
   struct Ends {
@@ -111,14 +118,14 @@ private:
   };
 
   // Of some tiles from the first one on, whose pieces are on their way at the same time.
-  DEV void addTotals(RowState<K> &rows, int first, const float (&factor)[2]) const {
-    float totals[kTogether][4];
+  template <int Together> DEV void addTotals(RowState<K> &rows, int first, const float (&factor)[2]) const {
+    float totals[Together][4];
 #pragma unroll
-    for (int n = 0; n < kTogether; ++n)
+    for (int n = 0; n < Together; ++n)
       if (first + n < K::kValueTiles)
         pieces.load(first + n, totals[n]);
 #pragma unroll
-    for (int n = 0; n < kTogether; ++n)
+    for (int n = 0; n < Together; ++n)
       if (first + n < K::kValueTiles)
 #pragma unroll
         for (int slot = 0; slot < 4; ++slot) {
@@ -136,15 +143,28 @@ private:
       before.addSums(rows, factor);
     }
     Ends::store(pieces, rows);
+    if constexpr (HasTotals && Pieces::kAreAdded)
+      if (__all_sync(kWholeWarp, factor[0] == 1 && factor[1] == 1))
+        return addToTotals(rows);
 #pragma unroll
     for (int first = 0; first < K::kValueTiles; first += kTogether) {
       if constexpr (HasTotals)
-        addTotals(rows, first, factor);
+        addTotals<kTogether>(rows, first, factor);
 #pragma unroll
       for (int n = first; n < min(first + kTogether, K::kValueTiles); ++n) {
         const auto &out = rows.out[0][n];
         pieces.store(n, out[0], out[1], out[2], out[3]);
       }
+    }
+    clearOutput(rows);
+  }
+
+  // Where row maxima are those of the totals.
+  DEV void addToTotals(RowState<K> &rows) const {
+#pragma unroll
+    for (int n = 0; n < K::kValueTiles; ++n) {
+      const auto &out = rows.out[0][n];
+      pieces.add(n, out[0], out[1], out[2], out[3]);
     }
     clearOutput(rows);
   }

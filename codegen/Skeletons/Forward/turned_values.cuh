@@ -6,6 +6,7 @@
 
 #include "Ptx/memory.cuh"
 #include "Ptx/scalar.cuh"
+#include "Ptx/streams.cuh"
 #include "Shared/sm90_layout.cuh"
 
 namespace heddle {
@@ -52,11 +53,12 @@ private:
 
   // 16 dimensions of four keys.
   DEV static void turn(uint32_t tile, const char *head, const Params &p, int32_t first, int32_t piece, int32_t word) {
-    int32_t keys[kWord][kPiece / kWord];
+    uint32_t keys[kWord][kPiece / kWord] = {};
 #pragma unroll
     for (int key = 0; key < kWord; ++key) {
       const int32_t row = first + word * kWord + key;
-      ptx::loadGlobal16(head + row * p.stride[1] + piece * kPiece, row < p.seqlenK, keys[key]);
+      if (row < p.seqlenK) // read once: let go of first, that what is written may stay for the kernel behind
+        ptx::loadPassing16<true>(head + row * p.stride[1] + piece * kPiece, keys[key]);
     }
 #pragma unroll
     for (int four = 0; four < kPiece / kWord; ++four) {

@@ -139,15 +139,6 @@ DEV void loadGlobal16(const void *global, float (&values)[4]) {
                : "memory");
 }
 
-// Words, 0 where not `isPresent`, whose address is not read then.
-DEV void loadGlobal16(const void *global, bool isPresent, int32_t (&words)[4]) {
-  asm volatile("{\n.reg .pred present;\nsetp.ne.b32 present, %5, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\n"
-               "mov.b32 %3, 0;\n@present ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n}"
-               : "=&r"(words[0]), "=&r"(words[1]), "=&r"(words[2]), "=&r"(words[3])
-               : "l"(global), "r"(static_cast<uint32_t>(isPresent))
-               : "memory");
-}
-
 // What nobody writes during the launch: through the cache of the SM, where lanes read parts of the same lines.
 DEV void loadConstant16(const void *global, float (&values)[4]) {
   asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"

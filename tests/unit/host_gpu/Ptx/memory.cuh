@@ -34,11 +34,6 @@ inline void storeShared16(uint32_t address, int32_t a, int32_t b, int32_t c, int
 inline void orShared(uint32_t address, uint32_t bits) { storeShared4(address, loadShared4(address) | int32_t(bits)); }
 
 inline void loadGlobal16(const void *global, float (&values)[4]) { std::memcpy(values, global, 16); }
-inline void loadGlobal16(const void *global, bool isPresent, int32_t (&words)[4]) {
-  std::memset(words, 0, 16);
-  if (isPresent)
-    std::memcpy(words, global, 16);
-}
 inline void loadConstant16(const void *global, float (&values)[4]) { loadGlobal16(global, values); }
 inline void loadGlobal8(const float *global, bool isPresent, float (&values)[2]) {
   for (int e = 0; e < 2; ++e)
