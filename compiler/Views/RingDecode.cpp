@@ -3,6 +3,7 @@
 #include "compiler/Pattern/ProblemKey.h"
 #include "compiler/Views/Picture.h"
 #include "compiler/Views/RingWords.h"
+#include "codegen/Skeletons/Decode/cluster_layout.cuh"
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/Shard.h"
 
@@ -14,7 +15,9 @@ namespace {
 using attn::ColumnCounts;
 using attn::IndexRange;
 
-constexpr double kShareOfMemory = 0.93;   ///< of the data sheet
+constexpr double kShareOfMemory = 0.93; ///< of the data sheet
+constexpr double kShareByClusters =
+    0.85; ///< where clusters share the heads of one sequence, which reach fewer processors
 constexpr double kShareOfProducts = 0.35; ///< of the rate of forward kernels
 constexpr double kDecodeLaunchMs = 8e-3;
 constexpr double kMergeMs = 40e-3; ///< of the kernels that agree and merge, two H200, in a CUDA graph
@@ -51,11 +54,17 @@ public:
 
   /// Of a part of the heads.
   double ms(IndexRange keys, double shareOfHeads = 1) const {
-    const RingRates &rates = call.rates;
     const double flops = headKeys(keys) * double(call.heads / call.kvHeads * call.batch * queries) *
                          double(call.kind.flopsOfPair(call.headDim, call.valueDim));
-    return kDecodeLaunchMs + shareOfHeads * std::max(bytes(keys) / (kShareOfMemory * rates.memoryGBps * 1e6),
-                                                     flops / (kShareOfProducts * rates.tflops * 1e9));
+    return kDecodeLaunchMs + shareOfHeads * std::max(bytes(keys) / (gbps(keys) * 1e6),
+                                                     flops / (kShareOfProducts * call.rates.tflops * 1e9));
+  }
+
+  /// Which kernel serves a call codegen/Skeletons/Decode/FewUnits.cpp decides.
+  double gbps(IndexRange keys) const {
+    const int64_t rows = queries * (call.heads / call.kvHeads), all = (keys.end - keys.begin) * call.kvHeads;
+    const bool isByClusters = call.batch == 1 && rows <= decode::kClusterRows && all <= decode::kMostClusterKeys;
+    return (isByClusters ? kShareByClusters : kShareOfMemory) * call.rates.memoryGBps;
   }
 
 private:
@@ -112,6 +121,7 @@ Result<DecodeTimes> decodeTimes(const PatternFile &file, const RingRequest &requ
     times.shares.push_back({own, clock.bytes(own), clock.ms(own)});
     slowest = std::max(slowest, times.shares.back().ms);
   }
+  times.gbps = clock.gbps(times.shares.front().keys);
   const double resultBytes =
       double(kResultBytes * (call.valueDim + 1) * call.heads * call.batch * request.sizes.seqlenQ);
   const LinkLoad message = messageOf(request, resultBytes);
@@ -140,8 +150,7 @@ std::string decodeText(const PatternFile &file, const RingRequest &request, cons
                               grouped(call.kvHeads) + " for k and v), head_dim " + std::to_string(call.headDim) +
                               (call.valueDim == call.headDim ? "" : ", value_dim " + std::to_string(call.valueDim)) +
                               ", " + dtypeName(call.dtype));
-  text += labelled("rates", "memory " + real("%.4g", kShareOfMemory * call.rates.memoryGBps) + " GB/s, links " +
-                                linkWords(request));
+  text += labelled("rates", "memory " + real("%.4g", times.gbps) + " GB/s, links " + linkWords(request));
   text += labelled("message", bytesText(times.receivedBytes) + " to each rank, " + milliseconds(times.messageMs) +
                                   "; merged in " + milliseconds(times.mergeMs));
   for (const DecodeScheme &scheme : times.schemes)

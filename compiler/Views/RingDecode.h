@@ -5,7 +5,7 @@
 // With K(r) the bytes of k and v on rank r that some query keeps, each once for the heads that share it, and F(r) the FLOPs of
 // the queries on them, a rank computes for
 //   C(r) = a launch + max(K(r) / (0.93 of the memory of the data sheet), F(r) / (0.35 of the rate of forward kernels)),
-// which is what the decode kernels of an H200 take (docs/serving.md), within 5% from 16k keys on:
+// with 0.85 for 0.93 where one sequence is so short that clusters of blocks share its heads (cluster_layout.cuh), which is what the decode kernels of an H200 take (docs/serving.md), within 5% from 16k keys on:
 //   keys    the slowest C(r), a message with the results of each rank to all others, 4 (value_dim + 1) bytes for each head
 //           of a query, and their merge
 //   heads   C of all keys and heads / P heads, where P divides the heads of k and v, and a message with results
@@ -32,6 +32,7 @@ struct DecodeScheme {
 struct DecodeTimes {
   std::vector<DecodeShare> shares; ///< by rank, where keys are shared
   bool isExact = true;             ///< false: some of the kept keys may be kept by no query
+  double gbps = 0;                 ///< at which the first rank reads its keys
   double messageMs = 0, mergeMs = 0;
   double receivedBytes = 0;          ///< by each rank, of the others' results
   std::vector<DecodeScheme> schemes; ///< keys, heads, one

@@ -40,6 +40,13 @@ done
 for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 flush_tiles=1 rescale_threshold=0 rescale_threshold=8; do
   beside try patterns/full.mlir "$long_shape" "$config"
 done
+# Values turned over by a launch before, or tile by tile; totals in the workspace, also of every tile.
+for pattern in full causal; do
+  for config in turn_values=0 turn_values=1 totals=1,query_stages=2 totals=1,flush_tiles=1 turn_values=1,totals=1,grid=1,split_last=0; do
+    beside try "patterns/$pattern.mlir" "$long_shape" "$config"
+  done
+  for shape in "${shapes[@]}"; do beside try "patterns/$pattern.mlir" "$shape" turn_values=1; done
+done
 for out in fp16 fp32; do
   for shape in "${shapes[@]}" "$long_shape"; do beside try patterns/causal.mlir "$shape" "" "$out"; done
 done
@@ -110,7 +117,7 @@ repeat() { # repeat <pattern> <shape> [kind]
   run_command "$1" "$(inputs_of "$2${3:+, v key-major}")" ${3:+--kind="$3"} --make-operands --repeat=1000
   check "$name" "$seconds" "${command[@]}"
 }
-for pattern in sliding_window causal dilated longformer longnet block_topk random_blocks; do beside repeat "$pattern" "${shapes[1]}"; done
+for pattern in full sliding_window causal dilated longformer longnet block_topk random_blocks; do beside repeat "$pattern" "${shapes[1]}"; done
 for pattern in causal longformer block_topk; do beside repeat "$pattern" "${shapes[1]}" forward_v_key_major; done
 
 # Alone and behind the kernel that quantises, beside bf16, in one run.

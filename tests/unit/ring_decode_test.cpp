@@ -17,7 +17,7 @@ RingRequest decodeRequest(const attn::ProblemSizes &sizes, int64_t kvHeads = 4) 
   RingRequest request = requestOf(1);
   request.sizes = sizes;
   request.call.heads = sizes.heads, request.call.kvHeads = kvHeads;
-  request.call.rates.memoryGBps = 1 / 0.93; // of which 1 GB/s are read
+  request.call.rates.memoryGBps = 1 / 0.85; // of which clusters read 1 GB/s
   return request;
 }
 
@@ -81,6 +81,24 @@ TEST_CASE("the slowest rank, a message of results, and their merge") {
   CHECK(msOf(*times, "one") == doctest::Approx(8e-3 + 4 * ofRank));
   CHECK(msOf(*times, "heads") ==
         doctest::Approx(8e-3 + ofRank + 3 * results / 4 / 2 + 5e-3)); // a fourth of the heads, in 2 bytes
+}
+
+TEST_CASE("clusters share the heads of one sequence of few rows and keys; all processors read other calls") {
+  const auto causal = parsed(unionText("%m = attn.causal"));
+  const auto rateOf = [&](int64_t batch, int64_t queries, int64_t keys) {
+    RingRequest request = decodeRequest({8, queries, keys, keys - queries, 0, {}});
+    request.call.batch = batch, request.call.rates.tflops = 1e9;
+    const auto times = decodeTimes(*causal, request);
+    REQUIRE(times.isOk());
+    CHECK(times->gbps == doctest::Approx(times->shares[0].keptBytes / (times->shares[0].ms - 8e-3) / 1e6));
+    return times->gbps;
+  };
+  const double all = 0.93 / 0.85; // beside what clusters read
+  CHECK(rateOf(1, 4, 1 << 12) == doctest::Approx(1));
+  CHECK(rateOf(2, 4, 1 << 12) == doctest::Approx(all));
+  CHECK(rateOf(1, 5, 1 << 12) == doctest::Approx(all)); // two heads share one of k and v
+  CHECK(rateOf(1, 1, 1 << 22) == doctest::Approx(1));   // a fourth of them on each rank
+  CHECK(rateOf(1, 1, 1 << 23) == doctest::Approx(all));
 }
 
 TEST_CASE("a window lies on the last rank; queries that are many take as long as their products") {

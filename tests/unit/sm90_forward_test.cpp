@@ -108,7 +108,7 @@ TEST_CASE("exact fp32 is multiplied as pairs that a launch before makes in the w
 
 TEST_CASE("values of bytes that many rows keep are turned over by a launch before, in the workspace") {
   KernelRequest request = requestFor(128, 48, DType::e4m3);
-  request.balance.hasManyTiles = true;
+  request.balance.hasManyTiles = request.balance.hasEqualTiles = true;
   const Sm90Config config = defaultFor(request);
   REQUIRE(config.turnValues == 1);
   const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, config);
@@ -138,6 +138,9 @@ TEST_CASE("values of bytes that many rows keep are turned over by a launch befor
   CHECK(refuses(keyMajor));
   CHECK(refuses(strided));
   CHECK(refuses(requestFor(128, 48)));
+  KernelRequest causal = request;
+  causal.balance.hasEqualTiles = false; // calls of up to 8k rows lose, and a default is of any number
+  CHECK(defaultFor(causal).turnValues == 0);
   request.balance.hasManyTiles = false; // few rows keep each key, or nobody knows
   CHECK(defaultFor(request).turnValues == 0);
 }
@@ -223,6 +226,10 @@ TEST_CASE("every constraint refuses something, and says why") {
        "sums of products of bf16 are fp32, there is nothing to flush"},
       {"flush", DType::e4m3, [](Sm90Config &c) { c.flushTiles = 41; },
        "flush_tiles=41 of 64 keys are 2624, expected at most 2560, of whose sum 1.2% are cut: flush_tiles=40"},
+      {"flush", DType::e4m3, [](Sm90Config &c) { c.totals = 1, c.grid = 0; },
+       "totals in the workspace are of blocks that stay, which a block for every item does not"},
+      {"flush", bf16, [](Sm90Config &c) { c.totals = 1; },
+       "sums of products of bf16 are fp32, there is nothing to flush"},
       {"flush", DType::e4m3, [](Sm90Config &c) { c.flushTiles = 0; },
        "flush_tiles=0 leaves sums of long rows to tensor cores, which cut them: expected 1 to 40"},
       {"turned", bf16, [](Sm90Config &c) { c.turnValues = 1; },
@@ -454,8 +461,8 @@ TEST_CASE("e4m3: calls whose keys are cut, as they have few queries, move row_ma
   }
 }
 
-TEST_CASE(
-    "e4m3: tiles of any size go to totals after the same keys, and short rows are dealt out by a counter, in turns") {
+TEST_CASE("e4m3: tiles of any size go to totals after the same keys; short rows come from a counter, with totals in "
+          "the workspace") {
   for (int64_t dim : {64, 96, 128, 192, 256})
     for (bool hasShortRows : {false, true}) {
       KernelRequest request = requestFor(dim, dim, DType::e4m3);
@@ -466,8 +473,15 @@ TEST_CASE(
       CHECK((config.flushTiles + 1) * config.blockN > 2304);
       if (hasShortRows && (dim == 96 || dim == 128)) {
         CHECK(config.grid == sm90::kGridDynamic);
-        CHECK(config.turnTaking == 1);
+        CHECK(config.turnTaking == 0);
+        request.variants = kLattices;
+        CHECK(defaultFor(request).turnTaking == 1);
       }
+      CHECK(config.totals == (hasShortRows && (dim == 96 || dim == 128)));
+      CHECK((sm90ForwardSkeleton().planSmem(request, config).find("totals") != nullptr) == !config.totals);
+      const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, config);
+      CHECK(std::count_if(plan.regions.begin(), plan.regions.end(),
+                          [](const WorkspaceRegion &region) { return region.name == "totals"; }) == config.totals);
     }
 }
 

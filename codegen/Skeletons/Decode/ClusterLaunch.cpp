@@ -15,9 +15,6 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kWordBytes = sizeof(uint32_t);
-/// 1M of 4 kv heads: 1k keys in such tables take 7.7 us, 15.5 by the kernel for other calls, but long sequences of 8 kv heads want all
-/// processors, which clusters do not reach: 64k keys 71 and 72, 128k 139 and 132, 1M 1,084 and 959 (H200).
-constexpr int64_t kMostKeys = 1 << 22;
 /// Two tiles of 64 keys, d = 128: with three, one of 4k keys takes 10.3 us for 9.9, lists of one sequence 20.9 for 20.6 (H200).
 constexpr int64_t kBytesUnderWay = 1 << 16;
 
@@ -41,7 +38,7 @@ SmemLayout layoutWith(const KernelRequest &request, int64_t stages) {
 FewUnits unitsOf(const KernelRequest &request) {
   return {request,
           {decode::kClusterWarps, decode::kClusterBlocks, decode::kClusterBlocksOfSm, decode::kClusterRows,
-           decode::kMostClusters, kMostKeys, kBytesUnderWay},
+           decode::kMostClusters, decode::kMostClusterKeys, kBytesUnderWay},
           [&request](int64_t stages) { return layoutWith(request, stages); }};
 }
 

@@ -168,14 +168,17 @@ constexpr Rule kRules[] = {
     {192, isScaled, Tiles{128, 64, 2, 1, 1, 40}},
     {128, isScaled, Tiles{192, 96, 3, 1, 1, 32}},
     {64, isScaled, Tiles{192, 128, 3, 2, 1, 32}},
-    // Turns cost a window of 1,024 keys nothing, and one of 2,049 at a stride runs at 852 TFLOP/s, at 822 without.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows; }, {{{&C::grid, kGridDynamic}}}},
-    // Of most of them no output goes to totals, which leave room in shared memory for two query tiles: 350 us, 364 without.
+    // Of most of them no output goes to totals, which leave room in shared memory for two query tiles: 359 us, 365 without.
     {128,
      [](const Asked &asked) {
        return isScaled(asked) && asked.hasShortRows && !asked.isInBlocks && !asked.balance.hasLists;
      },
      {{{&C::totals, 1}, {&C::queryStages, 2}}}},
+    // Beside a window of 1,024 keys (352 us, 359 with turns); at a stride consumers do take turns.
+    {128,
+     [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows && asked.isPlain(); },
+     {{{&C::turnTaking, 0}}}},
     // A warp that goes through lists spills with 32 registers.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 64, 3, 1, 1, 56}},
     {64, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 128, 3, 2, 1, 56}},
