@@ -57,7 +57,7 @@ def predicted(options, text, form, ranks, alone):
 
     kept = int(plan(1)["kept_pairs"])
     times = {each["form"]: each["ms"] for each in plan(kept * 4 * DIM / alone / 1e9)["of_plans"]}
-    return f"{min(filter(None, times.values())) if asked == 'auto' else times[form]:.2f}"
+    return f"{min(filter(None, times.values())) if asked == 'auto' else times[form]:.3f}"
 
 
 def measured_links(heddle_program):
@@ -138,7 +138,7 @@ def measure(text, group, options):
     of_queries = (plan.head_ranks - 1) * rows // plan.head_ranks * HEADS  # and as much of out
     travelling = (plan.travelling + of_queries) * 2 * DIM * 2 / (1 << 20)
     if rank == 0:
-        print(f"| {text} | {alone:.2f} | {together:.2f} | {predicted(options, text, plan.form, ranks, alone)} | {ratios[TURNS // 2]:.1%} | "
+        print(f"| {text} | {alone:.3f} | {together:.3f} | {predicted(options, text, plan.form, ranks, alone)} | {ratios[TURNS // 2]:.1%} | "
               f"{ratios[0]:.1%} to {ratios[-1]:.1%} | {travelling:.0f} | "
               f"{', '.join(f'{each:.4f}' for each in differences)} |", flush=True)
 

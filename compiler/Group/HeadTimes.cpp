@@ -70,9 +70,7 @@ private:
   }
 
   /// Of bytes that are read and written.
-  double memoryMs(double bytes) const {
-    return call.rates.memoryGBps > 0 ? 2 * bytes / (call.rates.memoryGBps * 1e6) : 0;
-  }
+  double memoryMs(double bytes) const { return call.rates.memoryMs(2 * bytes); }
 
   const GroupPlan &plan;
   const RingCall &call;

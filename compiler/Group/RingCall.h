@@ -20,6 +20,12 @@ struct RingRates {
   int64_t hostRanks = 0;
   double hostGBps = 0, hostLatencyUs = 0;
 
+  /// Of kernels that copy, add or convert so many bytes: 604 MB take an H200 145 us, 126 at its data sheet.
+  double memoryMs(double bytes) const {
+    constexpr double kShareOfMemory = 0.87;
+    return memoryGBps > 0 ? bytes / (kShareOfMemory * memoryGBps * 1e6) : 0;
+  }
+
   bool areOfHost(int64_t rank, int64_t peer) const { return hostRanks > 0 && rank / hostRanks == peer / hostRanks; }
 
   /// Of kernels at a rate on this GPU. A call's rate may be that of a GPU which is seldom full: a tile of it is as fast as

@@ -105,7 +105,7 @@ public:
 private:
   static constexpr int64_t kRowsOfTile = 128;
 
-  double memoryMs(double bytes) const { return call.rates.memoryGBps > 0 ? bytes / (call.rates.memoryGBps * 1e6) : 0; }
+  double memoryMs(double bytes) const { return call.rates.memoryMs(bytes); }
   double pairs(const RowRange &rows, const RowRange &columns) {
     if (columns.size() == 0)
       return 0;

@@ -175,7 +175,7 @@ TEST_CASE("launches beside a message end later by its time; further ones cost th
   CHECK(*planTime(*full, request, "ring").ms == doctest::Approx(3 * kKeys + 4 * kPairs));
   request.call.rates.launchUs = 10;
   CHECK(*planTime(*full, request, "ring").ms == doctest::Approx(3 * kKeys + 4 * kPairs + 3 * 0.01));
-  request.call.rates.memoryGBps = 1;
+  request.call.rates.memoryGBps = 1 / 0.87; // of which 1 GB/s is written and read
   const double carry = 16 * 8 * (32 + 1) * 4 / 1e6;
   const GroupTime ring = planTime(*full, request, "ring");
   CHECK(*ring.ms == doctest::Approx(3 * kKeys + 4 * kPairs + 3 * (0.01 + carry)));
