@@ -106,45 +106,6 @@ TEST_CASE("exact fp32 is multiplied as pairs that a launch before makes in the w
   CHECK(sm90ForwardSkeleton().kernels(packed, defaultFor(packed)).find("heddle_pair_rows") == std::string::npos);
 }
 
-TEST_CASE("values of bytes that many rows keep are turned over by a launch before, in the workspace") {
-  KernelRequest request = requestFor(128, 48, DType::e4m3);
-  request.balance.hasManyTiles = request.balance.hasEqualTiles = true;
-  const Sm90Config config = defaultFor(request);
-  REQUIRE(config.turnValues == 1);
-  const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, config);
-  CHECK(plan.validate().isOk());
-  REQUIRE(plan.launches.size() == 2);
-  CHECK(plan.launches[0].entry == "heddle_turn_values");
-  CHECK(sm90ForwardSkeleton().kernels(request, config).find("heddle_turn_values") != std::string::npos);
-  const TensorMapSpec &values = plan.launches[1].tensorMaps.back();
-  CHECK(values.source.kind == PointerSource::Kind::region);
-  LaunchSymbols symbols;
-  symbols[LaunchSymbol::batch] = 2, symbols[LaunchSymbol::heads] = 4, symbols[LaunchSymbol::kvHeads] = 2;
-  symbols[LaunchSymbol::seqlenQ] = 256, symbols[LaunchSymbol::smCount] = 132;
-  for (const auto &[keys, pitch] : {std::pair<int64_t, int64_t>{0, 16}, {1, 16}, {16, 16}, {129, 144}}) {
-    symbols[LaunchSymbol::seqlenK] = keys;
-    const Result<WorkspaceLayout> layout = evaluateWorkspace(plan, symbols);
-    REQUIRE(layout.isOk());
-    CHECK(layout->bytes[size_t(values.source.index)] == 2 * 2 * 48 * pitch);
-    CHECK(*values.strideBytes[0].evaluate(symbols) == pitch);
-    CHECK(*plan.launches[0].grid[0].evaluate(symbols) == 2 * 2 * ((keys + 127) / 128));
-  }
-  const auto refuses = [&](const KernelRequest &other) {
-    return sm90ForwardSkeleton().whyInfeasible(other, config).has_value();
-  };
-  CHECK(!refuses(request));
-  KernelRequest keyMajor = request, strided = request;
-  keyMajor.kind.hasKeyMajorValues = true, strided.variants = kLattices;
-  CHECK(refuses(keyMajor));
-  CHECK(refuses(strided));
-  CHECK(refuses(requestFor(128, 48)));
-  KernelRequest causal = request;
-  causal.balance.hasEqualTiles = false; // calls of up to 8k rows lose, and a default is of any number
-  CHECK(defaultFor(causal).turnValues == 0);
-  request.balance.hasManyTiles = false; // few rows keep each key, or nobody knows
-  CHECK(defaultFor(request).turnValues == 0);
-}
-
 TEST_CASE("copies of floats round them to tf32, and those of other elements do not") {
   const auto roundedMaps = [](const KernelRequest &request) {
     const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, defaultFor(request));
@@ -226,14 +187,12 @@ TEST_CASE("every constraint refuses something, and says why") {
        "sums of products of bf16 are fp32, there is nothing to flush"},
       {"flush", DType::e4m3, [](Sm90Config &c) { c.flushTiles = 41; },
        "flush_tiles=41 of 64 keys are 2624, expected at most 2560, of whose sum 1.2% are cut: flush_tiles=40"},
-      {"flush", DType::e4m3, [](Sm90Config &c) { c.totals = 1, c.grid = 0; },
-       "totals in the workspace are of blocks that stay, which a block for every item does not"},
       {"flush", bf16, [](Sm90Config &c) { c.totals = 1; },
        "sums of products of bf16 are fp32, there is nothing to flush"},
       {"flush", DType::e4m3, [](Sm90Config &c) { c.flushTiles = 0; },
        "flush_tiles=0 leaves sums of long rows to tensor cores, which cut them: expected 1 to 40"},
       {"turned", bf16, [](Sm90Config &c) { c.turnValues = 1; },
-       "values are turned over before where they are bytes that lie row by row, and keys have no stride"},
+       "values are turned over before where they are bytes that lie row by row, keys have no stride, and a call is"},
       {"chained", bf16, [](Sm90Config &c) { c.chainedMib = 32; },
        "the pattern is computed in one pass: its passes are not known"},
       {"ranges", bf16, [](Sm90Config &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},
@@ -311,18 +270,6 @@ TEST_CASE("every value of every knob is feasible with some head dim") {
       }
       CHECK_MESSAGE(isFeasible, knob.name << "=" << value);
     }
-}
-
-TEST_CASE("values of e4m3 lie twice, in a ring with a slot less, and totals behind them") {
-  const KernelRequest request = requestFor(128, 128, DType::e4m3);
-  const Sm90Config config = defaultFor(request);
-  const SmemLayout layout = sm90ForwardSkeleton().planSmem(request, config);
-  REQUIRE(layout.find("totals"));
-  CHECK(layout.find("v")->stages == config.stages - 1);
-  CHECK(layout.find("v")->stageBytes == (128 + 8) * 128);
-  CHECK(layout.find("raw")->bytes() == 2 * config.blockN * 128);
-  CHECK(layout.find("totals")->bytes() == config.blockM * (128 + 8) * 4);
-  CHECK(layout.totalBytes() <= request.arch->smemPerBlockBytes);
 }
 
 TEST_CASE("tiles lie at multiples of 1024 bytes, each large enough") {
@@ -446,42 +393,6 @@ TEST_CASE("calls of few queries get few rows, and their keys are cut in parts wh
       if (config.splitLast) // blocks beyond the items have parts to compute
         CHECK(sm90ForwardSkeleton().planLaunch(request, config).launches.front().grid[0].str().find("64") !=
               std::string::npos);
-    }
-}
-
-TEST_CASE("e4m3: calls whose keys are cut, as they have few queries, move row_max with every maximum") {
-  for (int64_t queries : {0, 1, 256, 257}) {
-    KernelRequest request = requestFor(128, 128);
-    request.elements = CallElements(DType::e4m3);
-    request.balance.queries = queries;
-    const Sm90Config config = defaultFor(request);
-    CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, config));
-    CHECK((config.rescaleThreshold == 0) == (queries > 0 && queries <= 256));
-    CHECK((config.softmax == sm90::kSoftmaxOnline || queries == 0 || queries > 256));
-  }
-}
-
-TEST_CASE("e4m3: tiles of any size go to totals after the same keys; short rows come from a counter, with totals in "
-          "the workspace") {
-  for (int64_t dim : {64, 96, 128, 192, 256})
-    for (bool hasShortRows : {false, true}) {
-      KernelRequest request = requestFor(dim, dim, DType::e4m3);
-      request.balance.hasEqualTiles = request.balance.hasFewTiles = hasShortRows;
-      const Sm90Config config = defaultFor(request);
-      CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, config));
-      CHECK(config.flushTiles * config.blockN <= 2304);
-      CHECK((config.flushTiles + 1) * config.blockN > 2304);
-      if (hasShortRows && (dim == 96 || dim == 128)) {
-        CHECK(config.grid == sm90::kGridDynamic);
-        CHECK(config.turnTaking == 0);
-        request.variants = kLattices;
-        CHECK(defaultFor(request).turnTaking == 1);
-      }
-      CHECK(config.totals == (hasShortRows && (dim == 96 || dim == 128)));
-      CHECK((sm90ForwardSkeleton().planSmem(request, config).find("totals") != nullptr) == !config.totals);
-      const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, config);
-      CHECK(std::count_if(plan.regions.begin(), plan.regions.end(),
-                          [](const WorkspaceRegion &region) { return region.name == "totals"; }) == config.totals);
     }
 }
 

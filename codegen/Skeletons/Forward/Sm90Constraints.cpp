@@ -169,8 +169,6 @@ Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
   }
   if (!config.flushTiles)
     return "flush_tiles=0 leaves sums of long rows to tensor cores, which cut them: expected 1 to " + number(most);
-  if (config.totals && config.grid == kGridTile)
-    return std::string("totals in the workspace are of blocks that stay, which a block for every item does not");
   if (keys > kMostFlushKeys)
     return "flush_tiles=" + number(config.flushTiles) + " of " + number(config.blockN) + " keys are " + number(keys) +
            ", expected at most " + number(kMostFlushKeys) + ", of whose sum 1.2% are cut: flush_tiles=" + number(most);
@@ -178,14 +176,11 @@ Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
 }
 
 Reason checkTurned(const KernelRequest &request, const Sm90Config &config) {
-  if (!config.turnValues)
+  if (!config.turnValues || sm90CanTurn(request))
     return std::nullopt;
-  if (!sm90CanTurn(request))
-    return std::string(
-        "values are turned over before where they are bytes that lie row by row, and keys have no stride");
-  if (config.chainedMib && !request.passes.empty())
-    return std::string("every pass of every round would turn all values over again");
-  return std::nullopt;
+  return std::string(
+      "values are turned over before where they are bytes that lie row by row, keys have no stride, and a "
+      "call is no chain of passes");
 }
 
 Reason checkGrid(const KernelRequest &, const Sm90Config &config) {

@@ -250,8 +250,6 @@ Sm90Config sm90Default(const KernelRequest &request) {
   config.chainedMib = defaultChainedMib(request);
   if (!sm90CanChain(request, config))
     config.chainedMib = 0;
-  if (config.chainedMib)
-    config.turnValues = 0;
   sm90TakeBack(config);
   return config;
 }

@@ -66,8 +66,8 @@ std::optional<PointerSource> planTotals(LaunchPlan &plan, const KernelRequest &r
   if (!config.totals)
     return std::nullopt;
   const int64_t number = int64_t(plan.launches.size()) - 1;
-  return plan.appendRegion("totals", residentBlocks(config) * LaunchExpr(totalBytes(config.blockM, request.valueDim)),
-                           number, number);
+  return plan.appendRegion(
+      "totals", gridBlocks(request, config) * LaunchExpr(totalBytes(config.blockM, request.valueDim)), number, number);
 }
 
 class Sm90Forward final : public Family<Sm90Config, KindBase::forward, WarpgroupProducts, sm90Smem> {
@@ -158,6 +158,9 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
        {4, 16, kAllHeadsMib},
        kRest},
   };
+  std::vector<int64_t> &keys = knobs[1].values;
+  keys.erase(std::remove_if(keys.begin(), keys.end(), [&](int64_t n) { return n % sm90KeyStep(request) != 0; }),
+             keys.end());
   if (request.element().isScaled()) {
     knobs.push_back({"totals",
                      "totals of long rows in shared memory, or in the workspace, where there is room for more tiles",
@@ -173,7 +176,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
     knobs.push_back({"turn_values",
                      "values are turned over tile by tile, or all of them by a launch before, which long rows pay for",
                      {0, 1},
-                     kRest});
+                     kTiles});
   appendChainedKnob(knobs, request, kRest);
   appendDocumentKnob(knobs, request, kRest);
   return knobs;

@@ -15,7 +15,8 @@ constexpr const char *kEntry = "heddle_turn_values";
 } // namespace
 
 bool sm90CanTurn(const KernelRequest &request) {
-  return request.element().isScaled() && !request.kind.hasKeyMajorValues &&
+  const bool isOnePass = request.passes.empty() && !request.isPass; // each of every round would turn all values over
+  return request.element().isScaled() && !request.kind.hasKeyMajorValues && isOnePass &&
          MapRates::of(request.variants).key == std::vector<int64_t>{1};
 }
 
