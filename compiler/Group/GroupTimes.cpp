@@ -194,7 +194,7 @@ private:
   /// A launch beside those that come behind it, which it delays by its share of all processors. Those before it have them.
   void addAside(size_t rank, const RowRange &rows, const RowRange &columns) {
     Queues &of = queues[rank];
-    const WorkClock::LaunchTime computes = work.timeOf(rows, columns);
+    const WorkClock::LaunchTime computes = work.timeAside(rows, columns);
     const double begin = std::max(of.aside, of.compute);
     of.aside = begin + computes.ms;
     keep(rank, SpanQueue::Aside, SpanKind::Launch, begin, of.aside);
