@@ -12,7 +12,7 @@ using namespace heddle::test;
 
 TEST_CASE("values of bytes that many rows keep are turned over by a launch before, in the workspace") {
   KernelRequest request = requestFor(128, 48, DType::e4m3);
-  request.balance.hasManyTiles = request.balance.hasEqualTiles = true;
+  request.balance.hasManyTiles = true;
   const Sm90Config config = defaultFor(request);
   REQUIRE(config.turnValues == 1);
   const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, config);
@@ -42,9 +42,6 @@ TEST_CASE("values of bytes that many rows keep are turned over by a launch befor
   CHECK(refuses(keyMajor));
   CHECK(refuses(strided));
   CHECK(refuses(requestFor(128, 48)));
-  KernelRequest causal = request;
-  causal.balance.hasEqualTiles = false; // calls of up to 8k rows lose, and a default is of any number
-  CHECK(defaultFor(causal).turnValues == 0);
   request.balance.hasManyTiles = false; // few rows keep each key, or nobody knows
   CHECK(defaultFor(request).turnValues == 0);
 }
