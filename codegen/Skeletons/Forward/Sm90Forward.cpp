@@ -126,6 +126,8 @@ Status Sm90Forward::checkRequest(const KernelRequest &request) const {
 std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
   // What constraints read together: tiles; who computes what; the rest.
   constexpr size_t kTiles = 0, kDealing = 1, kRest = 2;
+  // Knobs of bytes make a space so much larger that putting it in order would take seconds.
+  constexpr int64_t kLeastKeysOfBytes = 64;
   std::vector<Knob> knobs = {
       {"block_m", "query rows of one block, 64 for each warpgroup: more reuse of K and V", {64, 128, 192, 256}, kTiles},
       {"block_n", "keys of one tile: fewer barriers, more registers", {32, 48, 64, 80, 96, 112, 128}, kTiles},
@@ -158,10 +160,12 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
        {4, 16, kAllHeadsMib},
        kRest},
   };
+  const bool areBytes = request.element().isScaled();
   std::vector<int64_t> &keys = knobs[1].values;
-  keys.erase(std::remove_if(keys.begin(), keys.end(), [&](int64_t n) { return n % sm90KeyStep(request) != 0; }),
+  const int64_t step = sm90KeyStep(request), least = areBytes ? kLeastKeysOfBytes : step;
+  keys.erase(std::remove_if(keys.begin(), keys.end(), [&](int64_t n) { return n % step != 0 || n < least; }),
              keys.end());
-  if (request.element().isScaled()) {
+  if (areBytes) {
     knobs.push_back({"totals",
                      "totals of long rows in shared memory, or in the workspace, where there is room for more tiles",
                      {0, 1},
@@ -169,7 +173,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
     knobs.push_back(
         {"flush_tiles",
          "key tiles after which the output of e4m3 is added to totals in fp32: fewer lose less of long rows",
-         {4, 8, 18, 24, 36},
+         {8, 18, 24, 36},
          kTiles});
   }
   if (sm90CanTurn(request))
