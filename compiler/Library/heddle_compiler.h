@@ -109,7 +109,7 @@ typedef struct heddle_group_options {
   uint32_t flags;       /* HEDDLE_GROUP_* */
   int32_t dtype;        /* heddle_dtype; of "auto", as what begins with batch; 0: HEDDLE_BF16 */
   int64_t farthest_gap; /* keys further apart are met in launches of their own; 0: 4096 */
-  /* PLACEMENT_FREE: launches begin at a multiple of so many keys, that of the kernels' tiles; 0: 256. */
+  /* PLACEMENT_FREE: launches begin at a multiple of so many keys of every lattice, that of the kernels' tiles; 0: 256. */
   int64_t column_step;
   /* Sizes that differ from their defaults; tensors of integers, in host memory, with their lengths; lengths of others. */
   const heddle_operand *operands;
@@ -128,8 +128,9 @@ typedef struct heddle_group_options {
 enum {
   /* The bits of results do not depend on the number of ranks, nor on which rows they have. Only "gather". Gradients are
    * computed twice: those of queries where these lie, and those of keys and values where these do. Calls take kernels
-   * that are asked for as HEDDLE_UNCUT. Of patterns with gradient(detached), or a tensor with an entry for each query,
-   * forward calls alone, and UNSUPPORTED beside HEDDLE_GROUP_GRADIENTS. */
+   * that are asked for as HEDDLE_UNCUT. Of patterns with gradient(detached) ranks have all keys, from the first one on, that the
+   * queries of their own keys keep, as k, v and fp32 gradients; of those with a tensor with an entry for each query, forward
+   * calls alone, and UNSUPPORTED beside HEDDLE_GROUP_GRADIENTS. */
   HEDDLE_GROUP_PLACEMENT_FREE = 1,
   /* "auto" takes the form whose forward call and gradients together are over first; else the call alone counts. */
   HEDDLE_GROUP_GRADIENTS = 2

@@ -25,11 +25,13 @@ template <class Holds> int64_t firstThat(int64_t begin, int64_t end, const Holds
 
 } // namespace
 
-GroupBlocks::GroupBlocks(const GroupPlanRequest &request, Direction direction, WalkRules rules)
+GroupBlocks::GroupBlocks(const GroupPlanRequest &request, Direction direction, WalkRules rules,
+                         const std::vector<std::vector<IndexRange>> &rowsOfRanks)
     : request(request), rules(rules), visitor(request.analysis, direction, request.sizes),
-      heads(direction == Direction::Forward ? request.kvHeads : request.sizes.heads) {
+      heads(direction == Direction::Forward ? request.kvHeads : request.sizes.heads),
+      step(request.columnStep * visitor.commonRate(request.sizes.seqlenQ)) {
   findAlike();
-  for (const std::vector<IndexRange> &ranges : request.layout.ranks) {
+  for (const std::vector<IndexRange> &ranges : rowsOfRanks) {
     std::vector<GroupBlock> &ofRank = blocks.emplace_back();
     for (const IndexRange &range : ranges)
       visit(ofRank.emplace_back(GroupBlock{range, /*isEarly=*/false}));
@@ -48,6 +50,8 @@ void GroupBlocks::findAlike() {
 }
 
 void GroupBlocks::visit(GroupBlock &block) const {
+  if (block.rows.size() < 1)
+    return block.ofHeads.resize(size_t(heads));
   const int64_t ofColumn = request.sizes.heads / heads;
   RunsByClass all;
   std::map<int64_t, std::vector<LatticeColumns>> visited;
@@ -66,7 +70,10 @@ void GroupBlocks::visit(GroupBlock &block) const {
     block.ofHeads.push_back(latticeColumns(std::move(classes)));
     addColumns(all, block.ofHeads.back());
   }
-  block.clusters = clustersOf(hullsOf(latticeColumns(std::move(all))));
+  const std::vector<IndexRange> hulls = hullsOf(latticeColumns(std::move(all)));
+  block.clusters = clustersOf(hulls);
+  if (!hulls.empty())
+    block.hull = {hulls.front().begin, hulls.back().end};
 }
 
 std::vector<RowRange> GroupBlocks::clustersOf(const std::vector<IndexRange> &hulls) const {
@@ -78,7 +85,7 @@ std::vector<RowRange> GroupBlocks::clustersOf(const std::vector<IndexRange> &hul
       clusters.push_back(rowRange(hull));
   for (RowRange &cluster : clusters)
     if (isOneLaunch())
-      cluster.begin = rules.fromFirstColumn ? 0 : cluster.begin / request.columnStep * request.columnStep;
+      cluster.begin = rules.fromFirstColumn ? 0 : cluster.begin / step * step;
   return clusters;
 }
 

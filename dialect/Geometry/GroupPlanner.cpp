@@ -3,10 +3,9 @@
 #include "dialect/Geometry/Counts.h"
 #include "dialect/Geometry/GroupBlanks.h"
 #include "dialect/Geometry/GroupBlocks.h"
-#include "dialect/Geometry/TravelRuns.h"
+#include "dialect/Geometry/GroupKeys.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 namespace heddle::attn {
@@ -44,7 +43,7 @@ public:
         share.launches.push_back({int32_t(block), windowWith(share, cluster), 0, cluster});
       for (size_t peer = 0; peer < ranks(); ++peer)
         if (peer != rank)
-          addHop(walk.steps[1], peer, rank, waiting[rank]);
+          blocks.addHop(walk.steps[1], peer, rank, waiting[rank]);
     }
     if (walk.guests.empty() &&
         std::all_of(waiting.begin(), waiting.end(), [](const auto &blocks) { return blocks.empty(); }))
@@ -68,6 +67,8 @@ public:
     return walk;
   }
 
+  GroupWalk keys() const { return keysOf(request, blocks); }
+
   bool hasOwnWay() const { return blocks.hasEarly() || blocks.hasGuests(); }
 
   /// Rank 0 has one range.
@@ -79,7 +80,7 @@ public:
           meetPart(walk, part);
     for (GroupStep &step : walk.steps)
       if (!step.ranks[0].windows.empty())
-        addHop(step, 1, 0, {0});
+        blocks.addHop(step, 1, 0, {0});
     setBlanks(walk);
     return walk;
   }
@@ -211,7 +212,9 @@ private:
 
   void setBlanks(GroupWalk &walk) const {
     for (size_t rank = 0; rank < ranks(); ++rank) {
-      const bool areDense = std::all_of(blocks.of(rank).begin(), blocks.of(rank).end(), GroupBlocks::areDense);
+      // Where they meet keys of others, too, kernels look at all queries.
+      const bool areDense =
+          !rules.haveKeys && std::all_of(blocks.of(rank).begin(), blocks.of(rank).end(), GroupBlocks::areDense);
       for (GroupStep &step : walk.steps)
         addBlanks(step, rank, rangesOf(rank), {blocks.columnHeads(), areDense});
     }
@@ -233,75 +236,11 @@ private:
     return own.has_value();
   }
 
-  static void addWindows(std::vector<RowRange> &windows, const std::vector<RowRange> &clusters) {
-    windows.insert(windows.end(), clusters.begin(), clusters.end());
-    std::sort(windows.begin(), windows.end(), [](const RowRange &a, const RowRange &b) { return a.begin < b.begin; });
-    std::vector<RowRange> joined;
-    for (const RowRange &window : windows)
-      if (!joined.empty() && window.begin <= joined.back().end)
-        joined.back().end = std::max(joined.back().end, window.end);
-      else
-        joined.push_back(window);
-    windows = std::move(joined);
-  }
-
   static int32_t windowWith(const ShardStep &share, const RowRange &cluster) {
     int32_t window = 0;
     while (!isInside(cluster, share.windows[size_t(window)]))
       ++window;
     return window;
-  }
-
-  /// What `from` has of what those blocks of `to` keep, as far as windows of the step hold it.
-  void addHop(GroupStep &step, size_t from, size_t to, const std::vector<size_t> &ranges) const {
-    std::vector<IndexRange> places;
-    for (const IndexRange &own : rangesOf(from))
-      for (const RowRange &window : step.ranks[to].windows)
-        if (const IndexRange common{std::max(own.begin, window.begin), std::min(own.end, window.end)};
-            common.begin < common.end)
-          places.push_back(common);
-    if (places.empty())
-      return;
-    Hop hop{int32_t(from), int32_t(to), {}};
-    std::map<int64_t, std::vector<RowRun>> known; // of heads that are the first of their like
-    for (int64_t head = 0; head < blocks.columnHeads(); ++head) {
-      const auto [rows, isNew] = known.try_emplace(blocks.firstAlike(head));
-      if (isNew)
-        rows->second = askedRows(to, ranges, head, places);
-      addPart(hop, {head, 1, rows->second});
-    }
-    if (!hop.parts.empty())
-      step.hops.push_back(std::move(hop));
-  }
-
-  /// What those blocks of a rank keep of a head in these places.
-  std::vector<RowRun> askedRows(size_t rank, const std::vector<size_t> &ofBlocks, int64_t head,
-                                const std::vector<IndexRange> &places) const {
-    RunsByClass classes;
-    for (size_t block : ofBlocks)
-      addColumns(classes, blocks.of(rank)[block].ofHeads[size_t(head)]);
-    const std::vector<LatticeColumns> asked = latticeColumns(std::move(classes));
-    std::vector<RowRun> rows;
-    for (const IndexRange &place : places)
-      for (const RowRun &run : travelRuns(within(asked, {place})))
-        rows.push_back(run);
-    return rows;
-  }
-
-  static bool areEqual(const std::vector<RowRun> &a, const std::vector<RowRun> &b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const RowRun &x, const RowRun &y) {
-      return x.first == y.first && x.rate == y.rate && x.count == y.count;
-    });
-  }
-
-  static void addPart(Hop &hop, HeadRows part) {
-    if (part.rows.empty())
-      return;
-    HeadRows *last = hop.parts.empty() ? nullptr : &hop.parts.back();
-    if (last && last->firstHead + last->heads == part.firstHead && areEqual(last->rows, part.rows))
-      ++last->heads;
-    else
-      hop.parts.push_back(std::move(part));
   }
 
   /// Clusters of what a range keeps of one range of a peer.
@@ -333,7 +272,7 @@ private:
       addWindows(share.windows, {launch.columns});
     for (ShardLaunch &launch : share.launches)
       launch.window = windowWith(share, launch.columns), launch.own = 0;
-    addHop(step, peer, rank, ranges);
+    blocks.addHop(step, peer, rank, ranges);
   }
 
   const GroupPlanRequest &request;
@@ -354,8 +293,14 @@ void addWalks(const GroupPlanRequest &request, GroupPlan &plan) {
     plan.gradients = WalkPlanner(request, Direction::Forward,
                                  {/*hasEarlyLaunches=*/false, /*fromFirstColumn=*/request.areGradientsDetached})
                          .gather();
-  if (request.isPlacementFree && !request.isForwardOnly())
-    plan.transposed = WalkPlanner(request, Direction::Transposed).gather();
+  if (!request.isPlacementFree || request.isForwardOnly())
+    return;
+  rules = {};
+  rules.haveKeys = request.areGradientsDetached;
+  WalkPlanner transposed(request, Direction::Transposed, rules);
+  plan.transposed = transposed.gather();
+  if (rules.haveKeys)
+    plan.keys = transposed.keys();
 }
 
 } // namespace

@@ -31,11 +31,11 @@ struct GroupPlanRequest {
   /// Columns further apart lie in windows, and are met in launches, of their own.
   int64_t farthestGap = 4096;
   /// Bits of results do not depend on the layout: every row meets its columns in one launch whose columns begin at a
-  /// multiple of columnStep, and gradients of columns are computed where these lie.
+  /// multiple of columnStep, on every lattice, and gradients of columns are computed where these lie.
   bool isPlacementFree = false;
   int64_t columnStep = 1;
   /// The pattern says gradient(detached): its gradients are a gather of their own, where every row meets its columns in
-  /// one launch that begins with column 0.
+  /// one launch that begins with column 0; where the columns lie, launches have all columns that their rows keep.
   bool areGradientsDetached = false;
   bool areGradientsWanted =
       false;            ///< where they cannot be planned the request is refused, else the plan is of forward calls only
@@ -44,9 +44,8 @@ struct GroupPlanRequest {
   std::string differsByHead = {}; ///< what is not the same in every head: these are computed where their rows lie
   int64_t mostColumns = 0;        ///< of all windows of a step, where the form says so
 
-  /// Detached gradients of columns need all columns of their rows, and so depend on where these lie; where the columns lie, rows
-  /// of tensors do not.
-  bool isForwardOnly() const { return isPlacementFree && (areGradientsDetached || !rowTensors.empty()); }
+  /// Where columns lie, rows of tensors do not.
+  bool isForwardOnly() const { return isPlacementFree && !rowTensors.empty(); }
   /// Few rows may travel to their columns.
   bool mayHaveGuests() const { return form == GroupForm::Gather && !hasSink && rowTensors.empty(); }
 };

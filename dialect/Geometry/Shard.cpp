@@ -4,6 +4,7 @@
 #include "dialect/Geometry/RowTiles.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace heddle::attn {
 namespace {
@@ -58,6 +59,14 @@ ShardVisitor::ShardVisitor(const PatternAnalysis &analysis, Direction direction,
         parts.pieces.push_back(partOf(buildRanges({{piece}}, direction), 0, direction, sizes));
     }
   }
+}
+
+int64_t ShardVisitor::commonRate(int64_t most) const {
+  int64_t common = 1;
+  for (const Parts &parts : variants)
+    for (const Part &branch : parts.branches)
+      common = std::min(most, std::lcm(common, branch.columnRate));
+  return common;
 }
 
 ShardVisit ShardVisitor::visit(int64_t head, IndexRange rows, IndexRange columns) const {

@@ -31,6 +31,8 @@ public:
   /// Columns that every one of the rows keeps in every branch of the head; not all of them where pieces overlap, or lie
   /// on lattices.
   std::vector<TileRun> wholeColumns(int64_t head, IndexRange rows) const;
+  /// Distance at which columns of every branch's lattice lie alike; as many as `most` where that is further.
+  int64_t commonRate(int64_t most) const;
   /// Heads with equal values are visited alike.
   std::vector<int64_t> headValues(int64_t head) const;
 

@@ -178,6 +178,27 @@ private:
   const int64_t heads;
 };
 
+bool areEqual(const RowRange &a, const RowRange &b) { return a.begin == b.begin && a.end == b.end; }
+
+// Behind the checks of both walks.
+Status checkKeys(const GroupPlan &plan) {
+  if (plan.keys.steps.empty())
+    return {};
+  if (plan.keys.steps.size() != 1 || !plan.keys.guests.empty() || plan.transposed.steps.empty())
+    return wrong("keys of the transposed walk: expected one step beside it, and no rows that travel");
+  for (size_t rank = 0; rank < plan.keys.blocks.size(); ++rank) {
+    const std::vector<RowRange> &blocks = plan.keys.blocks[rank], &own = plan.transposed.blocks[rank];
+    if (!std::equal(blocks.begin(), blocks.end(), own.begin(), own.end(), areEqual))
+      return wrong("keys of the transposed walk: expected its blocks of rank %lld", num(int64_t(rank)));
+    for (const ShardLaunch &launch : plan.keys.steps[0].ranks[rank].launches)
+      if (const RowRange &block = blocks[size_t(launch.rows)];
+          launch.window < 0 ? !areEqual(launch.columns, block) : !isInside(block, launch.columns))
+        return wrong("keys of the transposed walk: rank %lld: %lld to %lld are not those of block %lld, or it and more",
+                     num(int64_t(rank)), num(launch.columns.begin), num(launch.columns.end), num(launch.rows));
+  }
+  return {};
+}
+
 } // namespace
 
 int64_t HeadRows::rowCount() const {
@@ -293,6 +314,14 @@ int64_t GroupPlan::travellingKeys() const {
   return count;
 }
 
+const ShardLaunch *GroupPlan::keysOf(int32_t rank, int32_t block) const {
+  for (const GroupStep &step : keys.steps)
+    for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches)
+      if (launch.rows == block)
+        return launch.window < 0 ? nullptr : &launch;
+  return nullptr;
+}
+
 bool GroupPlan::writesQueryGradients() const {
   std::set<std::pair<size_t, int32_t>> met;
   for (const GroupStep &step : walkOfGradients().steps)
@@ -325,7 +354,9 @@ Status GroupPlan::check() const {
   const WalkShare share = shareOf(0);
   HEDDLE_TRY(WalkCheck(rows, ofTeams, share.kvHeads).check(forward));
   HEDDLE_TRY(WalkCheck(rows, ofTeams, share.kvHeads).check(gradients));
-  return WalkCheck(rows, ofTeams, share.heads).check(transposed);
+  HEDDLE_TRY(WalkCheck(rows, ofTeams, share.heads).check(transposed));
+  HEDDLE_TRY(WalkCheck(rows, ofTeams, share.kvHeads).check(keys));
+  return checkKeys(*this);
 }
 
 } // namespace heddle

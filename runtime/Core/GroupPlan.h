@@ -126,7 +126,7 @@ struct GroupPlan {
   std::vector<int64_t> wholes;    // arguments of the pattern of parts that say where the whole ends
   std::vector<PlannedSize> sizes; // that it was made of
   std::vector<RowTensor> rowTensors;
-  // Bits may not depend on the placement, and gradients(detached) do, or need a row tensor where columns lie.
+  // Bits may not depend on the placement, and gradients need a row tensor where columns lie.
   bool isForwardOnly = false;
   std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
   // So many consecutive ranks are a team: they exchange q, k and v, so that each of its members has all rows of the team, of
@@ -140,6 +140,10 @@ struct GroupPlan {
   // Of gradients whose bits do not depend on the layout: d_k and d_v are computed where the keys lie, of queries that
   // travel. Empty: they are summed where the queries lie, and travel home.
   GroupWalk transposed;
+  // Where gradients of keys need all keys that the queries keep: what the blocks of `transposed` have in the place of their own
+  // keys, which lie among them. Of one step; rows are those blocks, columns keys, what travels is k and v. Gradients of
+  // keys that are not the block's are dropped. Empty: own keys do.
+  GroupWalk keys;
 
   int32_t ranks() const { return int32_t(layout.size()); }
   const GroupWalk &walkOfGradients() const { return gradients.steps.empty() ? forward : gradients; }
@@ -158,6 +162,9 @@ struct GroupPlan {
 
   // invalidArgument: a plan that ranks cannot follow, with what is wrong and where.
   Status check() const;
+
+  // Keys that a block of `transposed` of a rank meets in the place of its own; none: its own.
+  const ShardLaunch *keysOf(int32_t rank, int32_t block) const;
 
   // One line for each part; parse is the inverse. corrupt: no such text.
   std::string text() const;

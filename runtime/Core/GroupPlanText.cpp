@@ -5,7 +5,7 @@
 //   forward-only                           where gradients cannot be planned
 //   rank RANGE ...
 //   teams RANKS_OF_A_TEAM                  where these exchange heads; ranks and heads of walks are those of its members
-//   walk forward|gradients|transposed, then blocks RANGE ... for each rank, then for each step
+//   walk forward|gradients|transposed|keys, then blocks RANGE ... for each rank, then for each step
 //   step | hop FROM TO | part FIRST_HEAD HEADS RUN ... | of RANK | window RANGE | blank RANGE
 //   launch ROWS window|own|aside INDEX RANGE | guests HOME ROWS | meet RANK OWN RANGE
 #include "runtime/Core/GroupPlan.h"
@@ -47,7 +47,7 @@ void printRanges(std::string &text, const char *name, const std::vector<RowRange
 // By their names.
 template <class Plan> auto walksOf(Plan &plan) {
   return std::array{std::pair("forward", &plan.forward), std::pair("gradients", &plan.gradients),
-                    std::pair("transposed", &plan.transposed)};
+                    std::pair("transposed", &plan.transposed), std::pair("keys", &plan.keys)};
 }
 
 void printStep(std::string &text, const GroupStep &step) {

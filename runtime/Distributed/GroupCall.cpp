@@ -92,7 +92,33 @@ Status GroupShare::runBackward(const RankView &ranks, ShardDevice &device) {
   return isTransposed() ? runTransposed(ranks, device) : Status();
 }
 
+Status GroupShare::clearOwnRows(const ShardLaunch &launch, ShardDevice &device) const {
+  for (const auto &[like, scratch] : {std::pair(&args.d_k, scratchK), std::pair(&args.d_v, scratchV)}) {
+    const RowPlace own = ownRowsOf(launch, *like, scratch);
+    for (int64_t batch = 0; batch < args.q.size[0]; ++batch)
+      HEDDLE_TRY(device.clear(own.base + batch * own.batchStride, uint64_t(ownKeysOf(launch).size() * own.rowStride),
+                              Queue::compute));
+  }
+  return {};
+}
+
+Status GroupShare::addOwnRows(const ShardLaunch &launch, ShardDevice &device) const {
+  const RowRange &keys = ownKeysOf(launch);
+  for (const auto &[like, scratch] : {std::pair(&args.d_k, scratchK), std::pair(&args.d_v, scratchV)}) {
+    const RowPlace to = RowPlace::ofTensor(*like, sizeof(float)).at(placeOfRow(share.rows, keys.begin), 0);
+    const RowCopy rows{to, ownRowsOf(launch, *like, scratch), args.q.size[0], keys.size(), share.kvHeads};
+    HEDDLE_TRY(device.add({rows}, Queue::compute));
+  }
+  return {};
+}
+
+/// Keys of others travel in front of the queries; launches that need none begin before they are there.
 Status GroupShare::runTransposed(const RankView &ranks, ShardDevice &device) {
+  bool areKeysHere = plan.keys.steps.empty();
+  if (!areKeysHere) {
+    HEDDLE_TRY(ofKeys->arrive(ranks, device));
+    HEDDLE_TRY(ofKeys->place(device));
+  }
   return transposed->run(
       ranks, device,
       [&](size_t step, const ShardLaunch &launch) -> Status {
@@ -106,7 +132,14 @@ Status GroupShare::runTransposed(const RankView &ranks, ShardDevice &device) {
         if (args.d_lse)
           HEDDLE_TRY(copyColumns(scratchDLse, 4));
         const Launch made = transposedLaunch(step, launch);
-        return device.launch(made.kind, made.args, Queue::compute);
+        if (!allKeysOf(launch))
+          return device.launch(made.kind, made.args, Queue::compute);
+        if (!areKeysHere)
+          HEDDLE_TRY(device.follow(Queue::compute, Queue::link));
+        areKeysHere = true;
+        HEDDLE_TRY(clearOwnRows(launch, device));
+        HEDDLE_TRY(device.launch(made.kind, made.args, Queue::compute));
+        return addOwnRows(launch, device);
       },
       {});
 }
@@ -145,8 +178,8 @@ Status checkShare(const GroupRequest &request, int32_t rank) {
   const int64_t rows = plan.rowsOf(rank);
   if (plan.isForwardOnly && request.kind.isBackward())
     return Status::unsupported(
-        "plan: it is of forward calls only: gradients of keys would depend on the placement, as the pattern says "
-        "gradient(detached), or a tensor has an entry for each query; take a plan whose bits may");
+        "plan: it is of forward calls only: a tensor has an entry for each query, which gradients of keys that depend "
+        "on no placement would need where the keys lie; take a plan whose bits may");
   auto expect = [&](const char *what, int64_t expected, int64_t got) {
     return expected == got ? Status()
                            : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +

@@ -43,6 +43,9 @@ void GroupShare::layWalks() {
   transposed.emplace(share.rows, plan.transposed, rank, batch, share.heads, HeadRange{0, share.heads}, fields,
                      std::vector<WalkField>());
   transposed->setWorkspace(memory.take(int64_t(transposed->workspaceBytes())));
+  ofKeys.emplace(share.rows, plan.keys, rank, batch, share.kvHeads, HeadRange{0, share.kvHeads},
+                 std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)}, std::vector<WalkField>());
+  ofKeys->setWorkspace(memory.take(int64_t(ofKeys->workspaceBytes())));
   auto mostColumns = [&](const GroupWalk &of) {
     int64_t most = 0;
     for (const GroupStep &step : of.steps)
@@ -50,7 +53,7 @@ void GroupShare::layWalks() {
         most = std::max(most, launch.columns.size());
     return most;
   };
-  const int64_t keys = mostColumns(walk), rows = mostColumns(plan.transposed);
+  const int64_t keys = std::max(mostColumns(walk), mostColumns(plan.keys)), rows = mostColumns(plan.transposed);
   scratchK = memory.takeFloats(batch * keys * share.kvHeads * args.k.size[3]);
   scratchV = memory.takeFloats(batch * keys * share.kvHeads * args.v.size[3]);
   scratchQ = memory.takeFloats(batch * rows * share.heads * args.q.size[3]);
@@ -174,10 +177,17 @@ GroupShare::Launch GroupShare::backwardLaunch(size_t step, const ShardLaunch &la
   return made;
 }
 
-/// Gradients of own keys, of queries that came.
+RowPlace GroupShare::ownRowsOf(const ShardLaunch &launch, const heddle_tensor &like, float *scratch) const {
+  const RowRange &all = allKeysOf(launch)->columns;
+  return RowPlace::ofRows(scratch, all.size(), share.kvHeads, like.size[3] * int64_t(sizeof(float)))
+      .at(ownKeysOf(launch).begin - all.begin, 0);
+}
+
+/// Gradients of own keys, of queries that came. Where these need keys of others, too, what becomes of those is dropped.
 GroupShare::Launch GroupShare::transposedLaunch(size_t step, const ShardLaunch &launch) const {
-  const RowRange &keysOf = plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
-  const int64_t first = placeOfRow(share.rows, keysOf.begin);
+  const ShardLaunch *all = allKeysOf(launch);
+  const RowRange &keysOf = all ? all->columns : ownKeysOf(launch);
+  const int64_t first = all ? 0 : placeOfRow(share.rows, keysOf.begin);
   Launch made{kindOfGradients(), args};
   const int64_t keys = keysOf.size(), queries = launch.columns.size();
   auto queriesOf = [&](const heddle_tensor &like, size_t field, DType dtype) {
@@ -189,14 +199,23 @@ GroupShare::Launch GroupShare::transposedLaunch(size_t step, const ShardLaunch &
   made.args.lse = scratchLse;
   made.args.d_lse = args.d_lse ? scratchDLse : nullptr;
   made.args.q_origin = launch.columns.begin;
-  made.args.k = rowsOf(args.k, bytesOf(Role::k), first, keys);
-  made.args.v = rowsOf(args.v, bytesOf(Role::v), first, keys);
+  auto keysFrom = [&](const heddle_tensor &like, Role role, size_t field) {
+    return all ? tensorAt(ofKeys->columns(0, *all, field), like, request.elements.of(specOf(role).element), keys)
+               : rowsOf(like, bytesOf(role), first, keys);
+  };
+  auto sums = [&](const heddle_tensor &like, float *scratch) {
+    const int64_t bytes = like.size[3] * int64_t(sizeof(float));
+    return all ? tensorAt(RowPlace::ofRows(scratch, keys, share.kvHeads, bytes), like, DType::fp32, keys)
+               : rowsOf(like, sizeof(float), first, keys);
+  };
+  made.args.k = keysFrom(args.k, Role::k, 0);
+  made.args.v = keysFrom(args.v, Role::v, 1);
   made.args.k_origin = keysOf.begin;
   const DType typeOfQ = typeOfQueryGradient(request);
   made.args.d_q = tensorAt(RowPlace::ofRows(scratchQ, queries, share.heads, args.q.size[3] * dtypeBytes(typeOfQ)),
                            args.d_q, typeOfQ, queries);
-  made.args.d_k = rowsOf(args.d_k, sizeof(float), first, keys);
-  made.args.d_v = rowsOf(args.d_v, sizeof(float), first, keys);
+  made.args.d_k = sums(args.d_k, scratchK);
+  made.args.d_v = sums(args.d_v, scratchV);
   made.args.workspace = kernelBytes ? kernelWorkspace : nullptr;
   made.args.workspace_bytes = kernelBytes;
   return made;

@@ -81,6 +81,15 @@ private:
   Launch forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const;
   Launch backwardLaunch(size_t step, const ShardLaunch &launch) const;
   Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
+  // Own keys that a launch of the transposed walk is of, and those that it meets in their place, if these are others.
+  const RowRange &ownKeysOf(const ShardLaunch &launch) const {
+    return plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
+  }
+  const ShardLaunch *allKeysOf(const ShardLaunch &launch) const { return plan.keysOf(rank, launch.rows); }
+  // Rows of own keys, among gradients of all keys of the launch.
+  RowPlace ownRowsOf(const ShardLaunch &launch, const heddle_tensor &like, float *scratch) const;
+  Status clearOwnRows(const ShardLaunch &launch, ShardDevice &device) const;
+  Status addOwnRows(const ShardLaunch &launch, ShardDevice &device) const;
   RowCopy copyOfArray(float *rowsAlone, const float *array, const OwnBlock &block, bool isToRows) const;
   void layGuests();
   int64_t guestElements(const Guest &guest) const { return args.q.size[0] * share.heads * guest.rows.size(); }
@@ -122,9 +131,10 @@ private:
   const std::vector<RowRange> &blocks;  // of it
   Memory memory;
   std::vector<OwnBlock> own;
-  std::optional<WalkRun> ofQueries, transposed;
-  float *scratchQ = nullptr, *scratchK = nullptr, *scratchV = nullptr; // gradients that another walk computes
-  float *scratchLse = nullptr, *scratchDLse = nullptr;                 // of the queries of one launch
+  std::optional<WalkRun> ofQueries, transposed, ofKeys;
+  float *scratchQ = nullptr, *scratchK = nullptr,
+        *scratchV = nullptr; // gradients that another walk computes, or that are of others' keys
+  float *scratchLse = nullptr, *scratchDLse = nullptr; // of the queries of one launch
   std::vector<Guest> guests;
   bool partsHaveLeft = false;
   char *kernelWorkspace = nullptr, *asideWorkspace = nullptr;

@@ -67,11 +67,12 @@ def test_teams_in_bf16(form):
         torch.testing.assert_close(got, expected, atol=2e-2, rtol=2e-2)
 
 
-def test_placement_free_bits():
+@pytest.mark.parametrize("pattern", ["causal", "longnet_base"])
+def test_placement_free_bits(pattern):
     torch.manual_seed(2)
     q, k, v = (torch.randn(2, ROWS, heads, 16, dtype=torch.bfloat16) for heads in (4, 2, 2))
     d_out = torch.randn_like(q)
-    plans = [distributed.plan("causal", seqlen=ROWS, heads=4, kv_heads=2, ranks=ranks, layout=layout, placement_free=True)
+    plans = [distributed.plan(pattern, seqlen=ROWS, heads=4, kv_heads=2, ranks=ranks, layout=layout, placement_free=True)
              for ranks, layout in ((1, "contiguous"), (3, "zigzag"))]
     for got, expected in zip(*(over_ranks(plan, q, k, v, d_out) for plan in plans)):
         assert torch.equal(got, expected)

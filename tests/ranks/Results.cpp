@@ -43,6 +43,8 @@ std::vector<SceneSpec> casesOf(bool isOnGpus) {
   all.back().isPlacementFree = true;
   add("longformer", "contiguous", "gather", {sized(9, 256), sized(5, 64)}); // by kernels that cut no long rows
   all.back().isPlacementFree = true;
+  add("longnet_base", "zigzag", "gather"); // gradients of keys need those of other ranks
+  all.back().isPlacementFree = true;
   for (int32_t dtype : {HEDDLE_BF16, HEDDLE_FP32}) { // d_q of q's type: written where it is not fp32, which is added to
     add("causal", "zigzag", "gather");
     all.back().dtype = dtype, all.back().writesQueryGradient = dtype != HEDDLE_FP32;

@@ -70,23 +70,6 @@ TEST_CASE("placement-free results have the same bits on any number of ranks, whe
   }
 }
 
-TEST_CASE("plans of forward calls have such bits, too, where gradients depend on the placement, and refuse these") {
-  constexpr int64_t kRows = 131;
-  for (const char *name : {"longnet_base", "longnet_tiny", "longvit_1k"}) {
-    CAPTURE(std::string(name));
-    const std::unique_ptr<Case> of = caseOf(places().patterns + ("/" + std::string(name)) + ".mlir", kRows, true);
-    REQUIRE(of);
-    checkForwardOnly(*of, kRows, {{1, "contiguous"}, {2, "contiguous"}, {3, "zigzag"}, {4, "striped:7"}},
-                     "forward calls only");
-    auto options = sized<heddle_group_options>();
-    options.ranks = 2, options.seqlen = kRows, options.heads = of->heads.q, options.kv_heads = of->heads.kv;
-    options.form = "gather", options.flags = HEDDLE_GROUP_PLACEMENT_FREE | HEDDLE_GROUP_GRADIENTS;
-    options.operands = of->operands.data(), options.operand_count = of->operands.size();
-    heddle_group_plan *plan = nullptr;
-    CHECK_REFUSED(heddle_group_plan_make(of->whole.get(), &options, &plan), HEDDLE_UNSUPPORTED, "gradient(detached)");
-  }
-}
-
 TEST_CASE("what travels is what rows keep of other ranks") {
   constexpr int64_t kRows = 128;
   auto travelling = [&](const char *text, int32_t ranks, const char *layout) {

@@ -33,10 +33,11 @@ inline std::vector<PlanCase> planCases() {
       {"causal_teams", "causal", 96, 4, "zigzag", "ulysses2+gather"},
       {"window_teams", "sliding_window", 128, 8, "contiguous", "ulysses4+ring"},
       {"dilated_gather", "dilated", 16384, 2, "contiguous", "gather", /*travels=*/false},
+      {"longnet_free", "longnet", 128, 2, "zigzag", "gather"},
   };
-  cases[2].isPlacementFree = true;
+  cases[2].isPlacementFree = cases[11].isPlacementFree = true;
   cases[5].hasGuests = true;
-  for (size_t number : {0, 2, 5, 8}) // several blocks of a rank, of which one begins in the last step
+  for (size_t number : {0, 2, 5, 8, 11}) // several blocks of a rank, of which one begins in the last step
     cases[number].isBeside = true;
   return cases;
 }

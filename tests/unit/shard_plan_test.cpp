@@ -19,6 +19,7 @@ namespace {
 struct Seen {
   long steps = 0, nothing = 0, everything = 0, exact = 0, counted = 0;
   long calls = 0; ///< plans that ranks follow, of which rows travel to no keys
+  long keys = 0;  ///< launches that have keys of others where gradients of their own are computed
 };
 
 std::set<int64_t> columnsOf(const std::vector<attn::LatticeColumns> &lattices) {
@@ -130,6 +131,78 @@ void checkCalls(const PatternFile &file, const attn::ProblemSizes &sizes, const 
   }
 }
 
+bool isIn(const RowRange &range, int64_t row) { return range.begin <= row && row < range.end; }
+
+/// Heads of k and v, and rows of them, that come to a rank in a step.
+std::set<std::pair<int64_t, int64_t>> arrivedAt(const GroupStep &step, int32_t rank) {
+  std::set<std::pair<int64_t, int64_t>> arrived;
+  for (const Hop &hop : step.hops)
+    for (const HeadRows &part : hop.parts)
+      for (const RowRun &run : part.rows)
+        for (int64_t i = 0; hop.to == rank && i < run.count * part.heads; ++i)
+          arrived.insert({part.firstHead + i / run.count, run.first + run.rate * (i % run.count)});
+  return arrived;
+}
+
+/// Rows in windows of a step that neither lie on the rank nor come in every head, and are not blank either.
+int64_t unfilled(const GroupStep &step, const GroupPlan &plan, int32_t rank, int64_t heads) {
+  const std::set<std::pair<int64_t, int64_t>> arrived = arrivedAt(step, rank);
+  int64_t count = 0;
+  for (const RowRange &window : step.ranks[size_t(rank)].windows)
+    for (int64_t row = window.begin; row < window.end; ++row) {
+      const std::vector<RowRange> &blanks = step.ranks[size_t(rank)].blanks;
+      bool isFilled =
+          placeOfRow(plan.layout[size_t(rank)], row) >= 0 ||
+          std::any_of(blanks.begin(), blanks.end(), [&](const RowRange &blank) { return isIn(blank, row); });
+      for (int64_t head = 0, there = 0; !isFilled && head < heads; ++head)
+        isFilled = (there += arrived.count({head, row})) == heads;
+      count += !isFilled;
+    }
+  return count;
+}
+
+/// Of a block of keys: queries in some head that keep a key of it are in the launch, and the rank has all keys that they keep
+/// there, in memory that begins with key 0. How many are lacking.
+int64_t lackingOf(const GroupPlan &plan, int32_t rank, const ShardLaunch &launch, const Definition &definition) {
+  const std::set<std::pair<int64_t, int64_t>> arrived = arrivedAt(plan.keys.steps[0], rank);
+  const RowRange &block = plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
+  const ShardLaunch *all = plan.keysOf(rank, launch.rows);
+  const RowRange keys = all ? all->columns : block;
+  const int64_t ofKey = int64_t(definition.heads.size()) / definition.columnHeads;
+  CHECK(keys.begin == 0);
+  int64_t lacking = 0;
+  for (int64_t head = 0; head < int64_t(definition.heads.size()); ++head)
+    for (int64_t query = 0; query < plan.rows; ++query) {
+      bool isOfBlock = false;
+      for (int64_t key = block.begin; key < block.end; ++key)
+        isOfBlock = isOfBlock || definition.copies(head, query, key);
+      lacking += isOfBlock && !isIn(launch.columns, query);
+      for (int64_t key = 0; isOfBlock && key < plan.rows; ++key) {
+        const bool isHere = placeOfRow(plan.layout[size_t(rank)], key) >= 0 || arrived.count({head / ofKey, key}) > 0;
+        lacking += definition.copies(head, query, key) && !(isHere && isIn(keys, key));
+      }
+    }
+  return lacking;
+}
+
+void checkKeys(const PatternFile &file, const attn::ProblemSizes &sizes, const ShardLayout &layout,
+               const Definition &definition, Seen &seen) {
+  attn::GroupPlanRequest request{file.analysis(), sizes, layout, definition.columnHeads};
+  request.isPlacementFree = request.areGradientsDetached = request.areGradientsWanted = true, request.columnStep = 4;
+  const Result<GroupPlan> made = attn::makeGroupPlan(request);
+  REQUIRE_MESSAGE(made.isOk(), made.status().message());
+  for (int32_t rank = 0; rank < made->ranks(); ++rank) {
+    CHECK(unfilled(made->keys.steps[0], *made, rank, made->kvHeads) == 0);
+    for (const GroupStep &step : made->transposed.steps) {
+      CHECK(unfilled(step, *made, rank, made->heads) == 0);
+      for (const ShardLaunch &launch : step.ranks[size_t(rank)].launches) {
+        CHECK(lackingOf(*made, rank, launch, definition) == 0);
+        seen.keys += made->keysOf(rank, launch.rows) != nullptr;
+      }
+    }
+  }
+}
+
 struct Case {
   oracle::Problem problem;
   int64_t kvHeads;
@@ -161,6 +234,8 @@ void checkLayouts(const PatternFile &file, const Case &of, const attn::ProblemSi
         CHECK(pairs == sum);
         if (direction == Direction::Forward)
           checkCalls(file, sizes, layout, of.kvHeads, plan->travelling(), seen);
+        if (direction == Direction::Forward && ranks < 5)
+          checkKeys(file, sizes, layout, definition, seen);
         if (const auto whole = attn::countPairs(file.analysis(), sizes))
           CHECK(*whole == pairs);
       }
@@ -194,9 +269,10 @@ TEST_CASE("every file in patterns/") {
     Seen seen;
     checkCase(*file, {{4, 42, 42, 0, 0, sizesFrom(*file, 9)}, 2, {1, 2, 3, 4, 5, 6, 7, 8}, 5}, seen);
     all.steps += seen.steps, all.nothing += seen.nothing, all.everything += seen.everything, all.exact += seen.exact,
-        all.counted += seen.counted, all.calls += seen.calls;
+        all.counted += seen.counted, all.calls += seen.calls, all.keys += seen.keys;
   }
   CHECK(all.calls > all.steps / 40);
+  CHECK(all.keys > 200);
   CHECK(all.nothing > all.steps / 10);
   CHECK(all.everything > all.steps / 20);
   CHECK(all.exact > all.steps * 3 / 4);
