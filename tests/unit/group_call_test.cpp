@@ -2,8 +2,8 @@
 // gradients, 1 to 8 ranks, three layouts and odd lengths; bits that do not depend on the placement; bytes that travel
 // against those of the plan. HEDDLE_TEST_ALL=1 takes the whole library over every number of ranks in every layout.
 #include "support/Places.h"
-#include "group_fixture.h"
 #include "group_plans.h"
+#include "group_post.h"
 
 using namespace heddle::test;
 
@@ -67,6 +67,24 @@ TEST_CASE("placement-free results have the same bits on any number of ranks, whe
       checkAlike(got, whole);
       CHECK(sameBits(got, expected));
     }
+  }
+}
+
+TEST_CASE("so they have where windows begin far behind the first key, on lattices whose rates divide no tile") {
+  constexpr int64_t kRows = 2311;
+  const std::unique_ptr<Case> of =
+      caseOfText("attn.pattern @p() { %w = attn.window [400, 5] %a = attn.dilate %w by 3 at 1 %b = attn.window [30, 0] "
+                 "%m = attn.or %a, %b attn.softmax union(%m) }");
+  const Share whole = wholeCall(*of, kRows);
+  std::optional<Share> expected;
+  for (const auto &[ranks, layout] :
+       {std::pair(1, "contiguous"), std::pair(2, "zigzag"), std::pair(4, "contiguous"), std::pair(3, "striped:300")}) {
+    CAPTURE(std::string(layout));
+    const PlanHandle plan = planOf(*of, kRows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE);
+    const Share got = overRanks(*of, whole, plan.get());
+    checkAlike(got, whole);
+    CHECK(sameBits(got, expected.value_or(got)));
+    expected = got;
   }
 }
 

@@ -134,6 +134,7 @@ TEST_CASE("what travels is what the queries of a rank's keys keep: of segments t
   };
   const std::string two = textOn(2);
   CHECK(headRowsOf(two, "keys") == 0);
+  CHECK(planOf(*of, 512, 2, "auto", "auto", HEDDLE_GROUP_PLACEMENT_FREE | HEDDLE_GROUP_GRADIENTS)); // times are known
   expect(two, "walk keys\nblocks 0:256\nblocks 256:512\nstep\nof 0\nlaunch 0 own 0 0:256\n"
               "of 1\nwindow 0:512\nblank 0:256\nlaunch 0 window 0 0:512\n");
   // Of each far segment the second half, whose queries keep keys of the first, and every second key of the first.
