@@ -17,32 +17,34 @@ template <class K> constexpr bool kHasTotals = K::kFlushTiles > 0;
 template <class K, bool InWorkspace> class OwnPieces {
 public:
   static constexpr bool kAreAdded = false;
+  using Place = uint32_t; // of a thread's first piece, asked for where all are gone through
   DEV OwnPieces(const ParamsOf<K> &, int32_t consumer) : first(K::kTotals + consumer * K::kConsumerTotalBytes) {}
-  DEV void load(int32_t piece, float (&values)[4]) const { ptx::loadShared16(place(piece), values); }
-  DEV void store(int32_t piece, float a, float b, float c, float d) const {
-    ptx::storeShared16(place(piece), a, b, c, d);
+  DEV Place place() const { return first + ptx::rereadThreadIndex() % kWarpgroupThreads * 16; }
+  DEV static void load(Place at, int32_t piece, float (&values)[4]) { ptx::loadShared16(at + piece * kStep, values); }
+  DEV static void store(Place at, int32_t piece, float a, float b, float c, float d) {
+    ptx::storeShared16(at + piece * kStep, a, b, c, d);
   }
 
 private:
-  DEV uint32_t place(int32_t piece) const {
-    return first + (piece * kWarpgroupThreads + ptx::rereadThreadIndex() % kWarpgroupThreads) * 16;
-  }
+  static constexpr uint32_t kStep = kWarpgroupThreads * 16;
   uint32_t first;
 };
 template <class K> class OwnPieces<K, true> {
 public:
   static constexpr bool kAreAdded = true;
+  using Place = const OwnPieces &; // pointers are made anew for every piece: one that is kept spills
   DEV OwnPieces(const ParamsOf<K> &p, int32_t consumer) : p(p), consumer(consumer) {}
-  DEV void load(int32_t piece, float (&values)[4]) const { ptx::loadGlobal16(place(piece), values); }
-  DEV void store(int32_t piece, float a, float b, float c, float d) const {
-    ptx::storeGlobal16(place(piece), true, a, b, c, d);
+  DEV Place place() const { return *this; }
+  DEV static void load(Place at, int32_t piece, float (&values)[4]) { ptx::loadGlobal16(at.pointer(piece), values); }
+  DEV static void store(Place at, int32_t piece, float a, float b, float c, float d) {
+    ptx::storeGlobal16(at.pointer(piece), true, a, b, c, d);
   }
-  DEV void add(int32_t piece, float a, float b, float c, float d) const {
-    ptx::addGlobal16(place(piece), true, a, b, c, d);
+  DEV static void add(Place at, int32_t piece, float a, float b, float c, float d) {
+    ptx::addGlobal16(at.pointer(piece), true, a, b, c, d);
   }
 
 private:
-  DEV float *place(int32_t piece) const {
+  DEV float *pointer(int32_t piece) const {
     const int64_t warpgroup = static_cast<int64_t>(blockIdx.x) * K::kConsumers + consumer;
     return p.totals + warpgroup * (K::kConsumerTotalBytes / 4) +
            (piece * kWarpgroupThreads + ptx::rereadThreadIndex() % kWarpgroupThreads) * 4;
@@ -53,6 +55,7 @@ private:
 
 template <class K> class Totals {
   using Pieces = OwnPieces<K, K::kTotalsInWorkspace>;
+  using Place = typename Pieces::Place;
 
 public:
   DEV Totals(const ParamsOf<K> &p, int32_t consumer) : pieces(p, consumer) {}
@@ -80,12 +83,13 @@ public:
   DEV void end(RowState<K> &rows) const {
     if (!areThere)
       return;
-    const Ends before(pieces);
+    const Place at = pieces.place();
+    const Ends before(at);
     float factor[2];
     before.findFactor(factor, rows);
 #pragma unroll
     for (int first = 0; first < K::kValueTiles; first += kTogetherAtEnd)
-      addTotals<kTogetherAtEnd>(rows, first, factor);
+      addTotals<kTogetherAtEnd>(rows, first, at, factor);
     before.addSums(rows, factor);
   }
 
@@ -98,10 +102,10 @@ private:
   struct Ends {
     float at[4];
 
-    DEV explicit Ends(const Pieces &pieces) { pieces.load(K::kValueTiles, at); }
-    DEV static void store(const Pieces &pieces, const RowState<K> &rows) {
+    DEV explicit Ends(Place pieces) { Pieces::load(pieces, K::kValueTiles, at); }
+    DEV static void store(Place pieces, const RowState<K> &rows) {
       const auto &sums = rows.out[0][K::kOutputTiles - 1];
-      pieces.store(K::kValueTiles, rows.rowMax[0][0], rows.rowMax[0][1], sums[0], sums[2]);
+      Pieces::store(pieces, K::kValueTiles, rows.rowMax[0][0], rows.rowMax[0][1], sums[0], sums[2]);
     }
     DEV void findFactor(float (&factor)[2], const RowState<K> &rows) const {
 #pragma unroll
@@ -118,12 +122,12 @@ private:
   };
 
   // Of some tiles from the first one on, whose pieces are on their way at the same time.
-  template <int Together> DEV void addTotals(RowState<K> &rows, int first, const float (&factor)[2]) const {
+  template <int Together> DEV static void addTotals(RowState<K> &rows, int first, Place at, const float (&factor)[2]) {
     float totals[Together][4];
 #pragma unroll
     for (int n = 0; n < Together; ++n)
       if (first + n < K::kValueTiles)
-        pieces.load(first + n, totals[n]);
+        Pieces::load(at, first + n, totals[n]);
 #pragma unroll
     for (int n = 0; n < Together; ++n)
       if (first + n < K::kValueTiles)
@@ -136,35 +140,36 @@ private:
 
   // The output goes to the totals, which are added to it first if there are any, and is nothing again.
   template <bool HasTotals> DEV void exchange(RowState<K> &rows) const {
+    const Place at = pieces.place();
     float factor[2];
     if constexpr (HasTotals) {
-      const Ends before(pieces);
+      const Ends before(at);
       before.findFactor(factor, rows);
       before.addSums(rows, factor);
     }
-    Ends::store(pieces, rows);
+    Ends::store(at, rows);
     if constexpr (HasTotals && Pieces::kAreAdded)
       if (__all_sync(kWholeWarp, factor[0] == 1 && factor[1] == 1))
-        return addToTotals(rows);
+        return addToTotals(rows, at);
 #pragma unroll
     for (int first = 0; first < K::kValueTiles; first += kTogether) {
       if constexpr (HasTotals)
-        addTotals<kTogether>(rows, first, factor);
+        addTotals<kTogether>(rows, first, at, factor);
 #pragma unroll
       for (int n = first; n < min(first + kTogether, K::kValueTiles); ++n) {
         const auto &out = rows.out[0][n];
-        pieces.store(n, out[0], out[1], out[2], out[3]);
+        Pieces::store(at, n, out[0], out[1], out[2], out[3]);
       }
     }
     clearOutput(rows);
   }
 
   // Where row maxima are those of the totals.
-  DEV void addToTotals(RowState<K> &rows) const {
+  DEV static void addToTotals(RowState<K> &rows, Place at) {
 #pragma unroll
     for (int n = 0; n < K::kValueTiles; ++n) {
       const auto &out = rows.out[0][n];
-      pieces.add(n, out[0], out[1], out[2], out[3]);
+      Pieces::add(at, n, out[0], out[1], out[2], out[3]);
     }
     clearOutput(rows);
   }
