@@ -19,6 +19,8 @@ ArgumentBound boundOfSize(attn::PatternOp pattern, unsigned argument) {
     endOfCall(attn::Symbol::QOrigin, attn::Symbol::SeqlenQ);
   if (pattern.getWholeArgument(attn::WholeAxis::Keys) == argument)
     endOfCall(attn::Symbol::KOrigin, attn::Symbol::SeqlenK);
+  if (pattern.getWholeArgument(attn::WholeAxis::Columns) == argument)
+    bound.least = LaunchSymbol::seqlenK, bound.reason = "those of the call's keys";
   return bound;
 }
 

@@ -53,8 +53,8 @@ static LaunchExpr extentOf(attn::PatternOp pattern, attn::Extent extent, unsigne
     return LaunchSymbol::seqlenQ;
   case attn::Extent::SeqlenK:
     return LaunchSymbol::seqlenK;
-  case attn::Extent::WholeKeys:
-    return LaunchExpr::param(*pattern.getWholeArgument(attn::WholeAxis::Keys));
+  case attn::Extent::Columns:
+    return LaunchExpr::param(attn::columnsArgument(pattern));
   case attn::Extent::Length:
   case attn::Extent::Rows:
     break;
@@ -110,9 +110,11 @@ std::string whyNoPages(attn::PatternOp pattern) {
 }
 
 std::vector<int64_t> wholesOf(attn::PatternOp pattern) {
-  const std::optional<unsigned> queries = pattern.getWholeArgument(attn::WholeAxis::Queries),
-                                keys = pattern.getWholeArgument(attn::WholeAxis::Keys);
-  return queries && keys ? std::vector<int64_t>{*queries, *keys} : std::vector<int64_t>();
+  std::vector<int64_t> wholes;
+  for (attn::WholeAxis axis : attn::kWholeAxes)
+    if (const std::optional<unsigned> argument = pattern.getWholeArgument(axis))
+      wholes.push_back(*argument);
+  return attn::areParts(pattern) ? wholes : std::vector<int64_t>();
 }
 
 PatternRates ratesOf(const AnalysedPattern &analysed) {

@@ -202,7 +202,7 @@ int64_t CompiledPattern::extentOf(const Dimension &dimension, int32_t argument, 
     return call.seqlenQ;
   case attn::Extent::SeqlenK:
     return call.seqlenK;
-  case attn::Extent::WholeKeys:
+  case attn::Extent::Columns:
     return call.params[size_t(wholeArguments.back())];
   case attn::Extent::Length:
   case attn::Extent::Rows:

@@ -146,7 +146,6 @@ Status CompiledPattern::withGroup(const heddle_group_options &options, const Use
     request.differsByHead = differsByHead;
     request.isPlacementFree = (options.flags & HEDDLE_GROUP_PLACEMENT_FREE) != 0;
     request.areGradientsDetached = file->pattern().getSoftmax().isDetached();
-    request.areGradientsWanted = (options.flags & HEDDLE_GROUP_GRADIENTS) != 0;
     request.hasSink = file->pattern().getSoftmax().hasSink();
     request.rowTensors = rowTensorsOf(file->pattern(), options.seqlen);
     request.farthestGap = options.farthest_gap ? options.farthest_gap : request.farthestGap;

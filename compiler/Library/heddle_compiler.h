@@ -64,10 +64,12 @@ HEDDLE_API heddle_status heddle_pattern_get_info(const heddle_pattern *pattern, 
 HEDDLE_API heddle_status heddle_pattern_get_argument(const heddle_pattern *pattern, int32_t index,
                                                      heddle_pattern_argument *argument);
 /* The pattern whose calls are parts of one call of `pattern`, of as many queries as keys: q_origin and k_origin are given
- * per call, and two more arguments, "whole_queries" and "whole_keys", say where the positions of the whole end. What a
+ * per call, and two more arguments, "whole_queries" and "whole_keys", say where the positions of the whole end; where a
+ * tensor has an entry for each query and key (a bias), "whole_columns" says how many a row of it has. What a
  * part keeps is what the whole keeps of its pairs. Of kind "decode" each sequence is a part, and says these by k_origins and
- * whole_k. A tensor with an entry for each query and key (a bias) takes a length in a part: so many rows, of which that of
- * query 0 of the call is the first, with all keys of the whole. A pattern of parts gives itself. UNSUPPORTED, with the
+ * whole_k. Such a tensor takes a length in a part: so many rows, of which that of query 0 of the call is the
+ * first. Columns are those of all keys of the whole, or fewer with those of the call's keys, and the address is where that
+ * of position 0 would be. A pattern of parts gives itself. UNSUPPORTED, with the
  * reason: calls cannot be parts (draft tokens, offsets of documents that count rows). */
 HEDDLE_API heddle_status heddle_pattern_part(const heddle_pattern *pattern, heddle_pattern **part);
 /* Promise 12. Work in the background keeps what it needs (promise 9). */
@@ -129,8 +131,8 @@ enum {
   /* The bits of results do not depend on the number of ranks, nor on which rows they have. Only "gather". Gradients are
    * computed twice: those of queries where these lie, and those of keys and values where these do. Calls take kernels
    * that are asked for as HEDDLE_UNCUT. Of patterns with gradient(detached) ranks have all keys, from the first one on, that the
-   * queries of their own keys keep, as k, v and fp32 gradients; of those with a tensor with an entry for each query, forward
-   * calls alone, and UNSUPPORTED beside HEDDLE_GROUP_GRADIENTS. */
+   * queries of their own keys keep, as k, v and fp32 gradients; of a tensor with an entry for each query (a bias) what all
+   * queries that keep keys of the rank have for these. */
   HEDDLE_GROUP_PLACEMENT_FREE = 1,
   /* "auto" takes the form whose forward call and gradients together are over first; else the call alone counts. */
   HEDDLE_GROUP_GRADIENTS = 2

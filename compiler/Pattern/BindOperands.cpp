@@ -150,8 +150,8 @@ private:
       return shape.seqlenQ;
     case attn::Extent::SeqlenK:
       return shape.seqlenK;
-    case attn::Extent::WholeKeys:
-      return shape.parameters[*pattern.getWholeArgument(attn::WholeAxis::Keys)];
+    case attn::Extent::Columns:
+      return shape.parameters[attn::columnsArgument(pattern)];
     case attn::Extent::Length:
     case attn::Extent::Rows:
       break;

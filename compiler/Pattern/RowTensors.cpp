@@ -9,9 +9,12 @@ std::vector<RowTensor> rowTensorsOf(attn::PatternOp pattern, int64_t keys) {
     if (!pattern.isOperand(argument) || !attn::hasQueries(pattern, argument))
       continue;
     const auto type = llvm::cast<mlir::MemRefType>(pattern.getArgumentTypes()[argument]);
-    const int64_t entries = attn::hasKeys(pattern, argument) ? keys : 1;
-    tensors.push_back(
-        {argument, entries * int64_t(type.getElementTypeBitWidth() / 8), pattern.getParameterName(argument).str()});
+    RowTensor &tensor = tensors.emplace_back();
+    tensor.argument = argument, tensor.name = pattern.getParameterName(argument).str();
+    tensor.isOfBatches = attn::hasExtent(pattern, argument, attn::Extent::Batch);
+    tensor.isOfHeads = attn::hasExtent(pattern, argument, attn::Extent::Heads);
+    tensor.isOfKeys = attn::hasKeys(pattern, argument);
+    tensor.rowBytes = (tensor.isOfKeys ? keys : 1) * int64_t(type.getElementTypeBitWidth() / 8);
   }
   return tensors;
 }

@@ -289,11 +289,11 @@ void addWalks(const GroupPlanRequest &request, GroupPlan &plan) {
                  : request.form == GroupForm::Piece ? forward.piece()
                                                     : forward.gather();
   const bool hasOwnGradients = request.form == GroupForm::Gather && forward.hasOwnWay();
-  if (request.form != GroupForm::Piece && !request.isForwardOnly() && (request.areGradientsDetached || hasOwnGradients))
+  if (request.form != GroupForm::Piece && (request.areGradientsDetached || hasOwnGradients))
     plan.gradients = WalkPlanner(request, Direction::Forward,
                                  {/*hasEarlyLaunches=*/false, /*fromFirstColumn=*/request.areGradientsDetached})
                          .gather();
-  if (!request.isPlacementFree || request.isForwardOnly())
+  if (!request.isPlacementFree)
     return;
   rules = {};
   rules.haveKeys = request.areGradientsDetached;
@@ -311,7 +311,6 @@ Result<GroupPlan> makeGroupPlan(const GroupPlanRequest &request) {
   plan.digest = request.digest;
   plan.wholes = request.wholes;
   plan.rowTensors = request.rowTensors;
-  plan.isForwardOnly = request.isForwardOnly();
   plan.rows = request.sizes.seqlenQ;
   plan.heads = request.sizes.heads;
   plan.kvHeads = request.kvHeads;

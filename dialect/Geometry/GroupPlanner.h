@@ -37,15 +37,11 @@ struct GroupPlanRequest {
   /// The pattern says gradient(detached): its gradients are a gather of their own, where every row meets its columns in
   /// one launch that begins with column 0; where the columns lie, launches have all columns that their rows keep.
   bool areGradientsDetached = false;
-  bool areGradientsWanted =
-      false;            ///< where they cannot be planned the request is refused, else the plan is of forward calls only
-  bool hasSink = false; ///< that launches which continue nothing begin with: rows do not travel
+  bool hasSink = false;                   ///< that launches which continue nothing begin with: rows do not travel
   std::vector<RowTensor> rowTensors = {}; ///< whose rows do not travel either
   std::string differsByHead = {}; ///< what is not the same in every head: these are computed where their rows lie
   int64_t mostColumns = 0;        ///< of all windows of a step, where the form says so
 
-  /// Where columns lie, rows of tensors do not.
-  bool isForwardOnly() const { return isPlacementFree && !rowTensors.empty(); }
   /// Few rows may travel to their columns.
   bool mayHaveGuests() const { return form == GroupForm::Gather && !hasSink && rowTensors.empty(); }
 };

@@ -62,12 +62,6 @@ Status checkPlanRequest(const GroupPlanRequest &request) {
   if (request.form != GroupForm::Gather && request.isPlacementFree)
     return Status::invalidArgument("a ring adds up what each rank computes of its own: expected a gather where every "
                                    "row meets its columns in one launch");
-  if (request.isForwardOnly() && request.areGradientsWanted)
-    return Status::unsupported(
-        "tensor '" + request.rowTensors.front().name +
-        "' has an entry for each query, which ranks have of their own rows alone: gradients of keys that "
-        "depend on no placement need those of all rows where the keys lie; a plan whose bits may depend on it does "
-        "not");
   return {};
 }
 

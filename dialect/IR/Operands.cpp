@@ -23,8 +23,8 @@ const char *extentName(Extent extent) {
     return "length";
   case Extent::Rows:
     return "rows";
-  case Extent::WholeKeys:
-    return "whole_keys";
+  case Extent::Columns:
+    return "columns";
   }
   return "";
 }

@@ -14,8 +14,8 @@
 namespace heddle::attn {
 
 /// What a `?` in the shape of an operand stands for. In patterns of parts, Rows: so many rows of queries, of which a call has
-/// consecutive ones, from its address on; the length of the tensor. WholeKeys: the keys of the whole.
-enum class Extent : uint8_t { Batch, Heads, SeqlenQ, SeqlenK, Length, Rows, WholeKeys };
+/// consecutive ones, from its address on; the length of the tensor. Columns: as columnsArgument() says.
+enum class Extent : uint8_t { Batch, Heads, SeqlenQ, SeqlenK, Length, Rows, Columns };
 const char *extentName(Extent extent);
 
 /// What a length must be, over the sizes of a call and the lengths of other tensors; `unit` and `reason` say it in words

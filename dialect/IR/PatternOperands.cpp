@@ -37,7 +37,7 @@ bool hasQueries(PatternOp pattern, unsigned argument) {
 }
 
 bool hasKeys(PatternOp pattern, unsigned argument) {
-  return hasExtent(pattern, argument, Extent::SeqlenK) || hasExtent(pattern, argument, Extent::WholeKeys);
+  return hasExtent(pattern, argument, Extent::SeqlenK) || hasExtent(pattern, argument, Extent::Columns);
 }
 
 static LogicalResult verifyOperand(PatternOp pattern, unsigned argument) {

@@ -18,7 +18,8 @@ def PatternOp : AttnOp<"pattern", [FunctionOpInterface, IsolatedFromAbove,
     tensors), `attn.min`, of numbers also `attn.max`, and `attn.doc`. `q_origin` says where query row 0 stands: `start` 0, `end` seqlen_k - seqlen_q (decode, chunked
     prefill), `given` per call. Calls of a pattern may be parts of a whole, such as one rank's rows and another one's keys: i32
     arguments with `attn.whole = "queries"` and `attn.whole = "keys"` say where the positions of the whole end, and extents
-    (of `rows`, `cols`, `random` and lists) are those of the whole. Such a pattern has q_origin(given).
+    (of `rows`, `cols`, `random` and lists) are those of the whole; one with `attn.whole = "columns"` says how many columns
+    tensors with one for each key have (`bias`). Such a pattern has q_origin(given).
     ```mlir
     attn.pattern @sliding_window(%left: i32 {attn.default = 1023 : i32}) {
       %w = attn.window [%left, 0]

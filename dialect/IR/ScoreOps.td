@@ -71,8 +71,9 @@ def BiasOp : ScoreOp<"bias", [DeclareOpInterfaceMethods<OperandOpInterface>], ["
     The tensor is an argument of the pattern, a row-major memref of rank 4 with elements f32, bf16 or f16. Its dimensions
     are batch, heads, queries and keys, each `?` or 1, which serves them all. Queries and keys are indices, not positions:
     query q has row q - q_origin of the tensor, key k column k - k_origin, so a call that sees a part of a sequence takes
-    that part of the tensor. Where calls are parts of a whole (`attn.whole`) its columns are all keys of that, by position, and
-    its rows as many as the length of the tensor says, of which row 0 is that of the call's first query. An element of -inf is a
+    that part of the tensor. Where calls are parts of a whole (`attn.whole`) its columns are keys of that, by position: all, or
+    as many as the argument with `attn.whole = "columns"` says, with the call's among them, and its address is where the
+    column of position 0 would be. Rows are as many as the length of the tensor says, row 0 that of the call's first query. An element of -inf is a
     key that is not kept. The derivative is 1.
     ```mlir
     attn.pattern @bias(%bias: memref<1x?x?x?xbf16>) {

@@ -71,7 +71,7 @@ LogicalResult BiasOp::verify() {
 
 OperandUse BiasOp::getOperandUse(unsigned) {
   if (areParts((*this)->getParentOfType<PatternOp>()))
-    return {{Extent::Batch, Extent::Heads, Extent::Rows, Extent::WholeKeys}};
+    return {{Extent::Batch, Extent::Heads, Extent::Rows, Extent::Columns}};
   return {{Extent::Batch, Extent::Heads, Extent::SeqlenQ, Extent::SeqlenK}};
 }
 
@@ -83,16 +83,16 @@ Value BiasOp::buildPlace(const ScoreFrame &frame, Value) {
     if (type.isDynamicDim(dimension))
       axes.push_back({extent, index()});
   };
-  Value rows = frame.seqlenQ, keys = frame.seqlenK, firstKey = frame.kOrigin;
+  Value rows = frame.seqlenQ, columns = frame.seqlenK, firstKey = frame.kOrigin, keys = frame.seqlenK;
   if (areParts(pattern)) { // columns are positions of the whole
     rows = frame.arguments->lengths.lookup(getTensor());
-    keys = frame.arguments->values.lookup(pattern.getArgument(*pattern.getWholeArgument(WholeAxis::Keys)));
-    firstKey = frame.integer(0);
+    columns = frame.arguments->values.lookup(pattern.getArgument(columnsArgument(pattern)));
+    firstKey = frame.integer(0), keys = frame.make<arith::AddIOp>(frame.kOrigin, frame.seqlenK);
   }
   append(0, frame.seqlenQ, [&] { return frame.batch; }); // the extent of the first dimension is multiplied by 0
   append(1, frame.heads, [&] { return frame.head; });
   append(2, rows, [&] { return indexOf(frame, frame.callQ, frame.qOrigin, frame.seqlenQ); });
-  append(3, keys, [&] { return indexOf(frame, frame.callK, firstKey, keys); });
+  append(3, columns, [&] { return indexOf(frame, frame.callK, firstKey, keys); });
   return placeOf(frame, axes);
 }
 

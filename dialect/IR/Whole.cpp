@@ -5,11 +5,21 @@ using namespace mlir;
 
 namespace heddle::attn {
 
-StringRef wholeName(WholeAxis axis) { return axis == WholeAxis::Queries ? "queries" : "keys"; }
+StringRef wholeName(WholeAxis axis) {
+  switch (axis) {
+  case WholeAxis::Queries:
+    return "queries";
+  case WholeAxis::Keys:
+    return "keys";
+  case WholeAxis::Columns:
+    return "columns";
+  }
+  return "";
+}
 
 static std::optional<WholeAxis> axisOf(PatternOp pattern, unsigned argument) {
   auto name = pattern.getArgAttrOfType<StringAttr>(argument, kWhole);
-  for (WholeAxis axis : {WholeAxis::Queries, WholeAxis::Keys})
+  for (WholeAxis axis : kWholeAxes)
     if (name && name.getValue() == wholeName(axis))
       return axis;
   return std::nullopt;
@@ -26,6 +36,11 @@ bool areParts(PatternOp pattern) {
   return pattern.getWholeArgument(WholeAxis::Queries) && pattern.getWholeArgument(WholeAxis::Keys);
 }
 
+unsigned columnsArgument(PatternOp pattern) {
+  const std::optional<unsigned> columns = pattern.getWholeArgument(WholeAxis::Columns);
+  return columns ? *columns : *pattern.getWholeArgument(WholeAxis::Keys);
+}
+
 LogicalResult verifyWhole(PatternOp pattern) {
   for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument) {
     Attribute given = pattern.getArgAttr(argument, kWhole);
@@ -36,7 +51,7 @@ LogicalResult verifyWhole(PatternOp pattern) {
       return pattern.emitOpError("expected ") << kWhole << " of '" << pattern.getParameterName(argument) << "' ";
     };
     if (!axis)
-      return error() << "to be \"queries\" or \"keys\", got " << given;
+      return error() << "to be \"queries\", \"keys\" or \"columns\", got " << given;
     if (*pattern.getWholeArgument(*axis) != argument)
       return error() << "to be the only one of " << wholeName(*axis);
     if (pattern.getQOrigin() != Origin::given)

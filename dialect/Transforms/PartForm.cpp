@@ -1,5 +1,6 @@
 // Patterns whose calls are parts of a whole.
 #include "dialect/IR/DocumentTensors.h"
+#include "dialect/IR/PatternOperands.h"
 #include "dialect/Transforms/Passes.h"
 
 using namespace mlir;
@@ -29,15 +30,33 @@ LogicalResult verifyCanBeParts(PatternOp pattern) {
   return success();
 }
 
+StringRef docOf(WholeAxis axis) {
+  switch (axis) {
+  case WholeAxis::Queries:
+    return "queries of the whole";
+  case WholeAxis::Keys:
+    return "keys of the whole";
+  case WholeAxis::Columns:
+    return "entries of a row of tensors with one for each query and key";
+  }
+  return "";
+}
+
+bool hasColumns(PatternOp pattern) {
+  for (unsigned argument = 0; argument < pattern.getNumArguments(); ++argument)
+    if (pattern.isOperand(argument) && hasKeys(pattern, argument))
+      return true;
+  return false;
+}
+
 void addWholeArgument(PatternOp pattern, WholeAxis axis) {
   Builder builder(pattern.getContext());
   const std::string name = ("whole_" + wholeName(axis)).str();
-  const StringRef doc = axis == WholeAxis::Queries ? "queries of the whole" : "keys of the whole";
   auto attribute = [&](StringRef key, StringRef value) {
     return builder.getNamedAttr(key, builder.getStringAttr(value));
   };
   DictionaryAttr attributes = builder.getDictionaryAttr(
-      {attribute("attn.name", name), attribute("attn.doc", doc), attribute(kWhole, wholeName(axis))});
+      {attribute("attn.name", name), attribute("attn.doc", docOf(axis)), attribute(kWhole, wholeName(axis))});
   (void)pattern.insertArgument(pattern.getNumArguments(), builder.getI32Type(), attributes, pattern.getLoc());
 }
 
@@ -56,8 +75,8 @@ LogicalResult makePart(PatternOp pattern) {
   if (failed(verifyCanBeParts(pattern)))
     return failure();
   pattern.setQOrigin(Origin::given);
-  for (WholeAxis axis : {WholeAxis::Queries, WholeAxis::Keys})
-    if (!pattern.getWholeArgument(axis))
+  for (WholeAxis axis : kWholeAxes)
+    if (!pattern.getWholeArgument(axis) && (axis != WholeAxis::Columns || hasColumns(pattern)))
       addWholeArgument(pattern, axis);
   return success();
 }

@@ -79,7 +79,7 @@ def AttnPart : Pass<"attn-part", "::heddle::attn::PatternOp"> {
         q_origin(given) {                   // after
     ```
     A pattern of parts stays as it is. Tensors with an entry for each query and key (`bias`) then have rows of the call's
-    queries and of others behind them, and all keys of the whole. Fails where offsets of documents count rows
+    queries and of others behind them, and columns as a third argument says, `%whole_columns`. Fails where offsets of documents count rows
     (`q_origin(end)`, two tensors), and for draft tokens (`tree`).
   }];
 }

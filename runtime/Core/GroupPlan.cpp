@@ -322,6 +322,11 @@ const ShardLaunch *GroupPlan::keysOf(int32_t rank, int32_t block) const {
   return nullptr;
 }
 
+RowRange GroupPlan::keysMetBy(int32_t rank, int32_t block) const {
+  const ShardLaunch *all = keysOf(rank, block);
+  return all ? all->columns : transposed.blocks[size_t(rank)][size_t(block)];
+}
+
 bool GroupPlan::writesQueryGradients() const {
   std::set<std::pair<size_t, int32_t>> met;
   for (const GroupStep &step : walkOfGradients().steps)
@@ -344,7 +349,7 @@ Status GroupPlan::check() const {
         num(headRanks), num(ranks()), num(heads), num(kvHeads));
   for (const RowTensor &tensor : rowTensors)
     if (tensor.rowBytes < 1 || tensor.rowBytes > rows * kMostEntryBytes || headRanks > 1 || !forward.guests.empty() ||
-        !transposed.steps.empty())
+        (tensor.isOfKeys && (tensor.rowBytes % rows != 0 || (!transposed.steps.empty() && wholes.size() < 3))))
       return wrong("tensor '%.100s' has rows of queries, which are met where they lie", tensor.name.c_str());
   if (forward.steps.empty())
     return wrong("expected a walk forward, by which rows meet their keys");

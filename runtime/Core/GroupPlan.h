@@ -114,7 +114,9 @@ struct PlannedSize {
 // take theirs from where the first of them lies.
 struct RowTensor {
   int64_t argument = 0;
-  int64_t rowBytes = 0; // of a row of one head, which has all keys of the whole
+  int64_t rowBytes = 0;                        // of a row of one head, which has all keys of the whole
+  bool isOfBatches = false, isOfHeads = false; // each of them has rows of its own
+  bool isOfKeys = false;                       // a row has an entry for each, else one
   std::string name;
 };
 
@@ -122,12 +124,12 @@ struct GroupPlan {
   std::string digest; // of the pattern of parts that launches are of
   int64_t rows = 0;   // of the whole
   int64_t heads = 0, kvHeads = 0;
-  int64_t batches = 0;            // that calls have; 0: any number, as what is kept does not depend on the batch
-  std::vector<int64_t> wholes;    // arguments of the pattern of parts that say where the whole ends
+  int64_t batches = 0; // that calls have; 0: any number, as what is kept does not depend on the batch
+  // Arguments of the pattern of parts that say where queries and keys of the whole end, and, where tensors have an entry for
+  // each key, how many a row of those of a launch has.
+  std::vector<int64_t> wholes;
   std::vector<PlannedSize> sizes; // that it was made of
   std::vector<RowTensor> rowTensors;
-  // Bits may not depend on the placement, and gradients need a row tensor where columns lie.
-  bool isForwardOnly = false;
   std::vector<std::vector<RowRange>> layout; // by rank: its ranges, ascending and not adjacent
   // So many consecutive ranks are a team: they exchange q, k and v, so that each of its members has all rows of the team, of
   // some heads, and results come home. Walks are over teams, whose members of one number each follow them with their heads:
@@ -165,6 +167,8 @@ struct GroupPlan {
 
   // Keys that a block of `transposed` of a rank meets in the place of its own; none: its own.
   const ShardLaunch *keysOf(int32_t rank, int32_t block) const;
+  // All keys that a launch of the block has, its own or these.
+  RowRange keysMetBy(int32_t rank, int32_t block) const;
 
   // One line for each part; parse is the inverse. corrupt: no such text.
   std::string text() const;

@@ -1,8 +1,7 @@
 // One item per line, words separated by one space; ranges are BEGIN:END, runs FIRST:RATE:COUNT:
-//   heddle-group-plan 3 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
+//   heddle-group-plan 4 | pattern DIGEST | sizes ROWS HEADS KV_HEADS BATCHES | whole ARGUMENT ...
 //   size ARGUMENT VALUE NAME               of the pattern, where it has some
-//   rows-of ARGUMENT ROW_BYTES NAME        likewise
-//   forward-only                           where gradients cannot be planned
+//   rows-of ARGUMENT ROW_BYTES OF_BATCHES OF_HEADS OF_KEYS NAME   likewise; OF: 0 or 1
 //   rank RANGE ...
 //   teams RANKS_OF_A_TEAM                  where these exchange heads; ranks and heads of walks are those of its members
 //   walk forward|gradients|transposed|keys, then blocks RANGE ... for each rank, then for each step
@@ -19,7 +18,7 @@
 namespace heddle {
 namespace {
 
-constexpr const char *kHeader = "heddle-group-plan 3";
+constexpr const char *kHeader = "heddle-group-plan 4";
 
 long long num(int64_t value) { return value; }
 
@@ -165,14 +164,15 @@ private:
     else if (name == "whole")
       while (!words.isEnd())
         plan.wholes.push_back(words.number());
-    else if (name == "forward-only")
-      plan.isForwardOnly = true;
     else if (name == "size") {
       PlannedSize &size = plan.sizes.emplace_back();
       size.argument = words.number(), size.value = words.number(), size.name = words.word();
     } else if (name == "rows-of") {
       RowTensor &tensor = plan.rowTensors.emplace_back();
-      tensor.argument = words.number(), tensor.rowBytes = words.number(), tensor.name = words.word();
+      tensor.argument = words.number(), tensor.rowBytes = words.number();
+      for (bool *isOf : {&tensor.isOfBatches, &tensor.isOfHeads, &tensor.isOfKeys})
+        *isOf = words.number() != 0;
+      tensor.name = words.word();
     } else if (name == "rank")
       for (plan.layout.emplace_back(); !words.isEnd();)
         plan.layout.back().push_back(words.range());
@@ -263,11 +263,10 @@ std::string GroupPlan::text() const {
     text += size.name + "\n";
   }
   for (const RowTensor &tensor : rowTensors) {
-    add(text, "rows-of %lld %lld ", num(tensor.argument), num(tensor.rowBytes));
+    add(text, "rows-of %lld %lld %d %d %d ", num(tensor.argument), num(tensor.rowBytes), tensor.isOfBatches,
+        tensor.isOfHeads, tensor.isOfKeys);
     text += tensor.name + "\n";
   }
-  if (isForwardOnly)
-    text += "forward-only\n";
   for (const std::vector<RowRange> &ranges : layout)
     printRanges(text, "rank", ranges);
   if (headRanks > 1)

@@ -112,6 +112,23 @@ Status GroupShare::addOwnRows(const ShardLaunch &launch, ShardDevice &device) co
   return {};
 }
 
+WalkRun::Besides GroupShare::besidesOfEntries(ShardDevice &device) const {
+  WalkRun::Besides besides;
+  if (rowEntries.empty())
+    return besides;
+  besides.addMessages = [this, &device](size_t step, Exchange &exchange) {
+    for (const RowEntries &entries : rowEntries)
+      HEDDLE_TRY(entries.send(step, device, exchange));
+    return Status();
+  };
+  besides.begin = [this, &device](size_t step) {
+    for (const RowEntries &entries : rowEntries)
+      HEDDLE_TRY(entries.place(step, device));
+    return Status();
+  };
+  return besides;
+}
+
 /// Keys of others travel in front of the queries; launches that need none begin before they are there.
 Status GroupShare::runTransposed(const RankView &ranks, ShardDevice &device) {
   bool areKeysHere = plan.keys.steps.empty();
@@ -141,7 +158,7 @@ Status GroupShare::runTransposed(const RankView &ranks, ShardDevice &device) {
         HEDDLE_TRY(device.launch(made.kind, made.args, Queue::compute));
         return addOwnRows(launch, device);
       },
-      {});
+      besidesOfEntries(device));
 }
 
 Status GroupShare::run(const RankView &ranks, ShardDevice &device) {
@@ -176,10 +193,6 @@ Status checkShare(const GroupRequest &request, int32_t rank) {
   const GroupPlan &plan = request.plan;
   const heddle_attention_args &args = request.args;
   const int64_t rows = plan.rowsOf(rank);
-  if (plan.isForwardOnly && request.kind.isBackward())
-    return Status::unsupported(
-        "plan: it is of forward calls only: a tensor has an entry for each query, which gradients of keys that depend "
-        "on no placement would need where the keys lie; take a plan whose bits may");
   auto expect = [&](const char *what, int64_t expected, int64_t got) {
     return expected == got ? Status()
                            : badArguments(std::string(what) + ": expected " + num(expected) + " by the plan of rank " +

@@ -46,6 +46,8 @@ void GroupShare::layWalks() {
   ofKeys.emplace(share.rows, plan.keys, rank, batch, share.kvHeads, HeadRange{0, share.kvHeads},
                  std::vector<WalkField>{fieldOf(Role::k), fieldOf(Role::v)}, std::vector<WalkField>());
   ofKeys->setWorkspace(memory.take(int64_t(ofKeys->workspaceBytes())));
+  for (const RowTensor &tensor : plan.rowTensors)
+    rowEntries.emplace_back(plan, tensor, rank, share.rows, batch, entriesOf(tensor), memory);
   auto mostColumns = [&](const GroupWalk &of) {
     int64_t most = 0;
     for (const GroupStep &step : of.steps)
@@ -114,6 +116,30 @@ std::vector<heddle_operand> GroupShare::operandsFrom(int64_t row) const {
       if (operand.id == tensor.argument && operand.kind == HEDDLE_OPERAND_POINTER && operand.value.ptr)
         operand.value.ptr = static_cast<const char *>(operand.value.ptr) + row * tensor.rowBytes;
   return from;
+}
+
+const void *GroupShare::entriesOf(const RowTensor &tensor) const {
+  for (const heddle_operand &operand : operands)
+    if (operand.id == tensor.argument && operand.kind == HEDDLE_OPERAND_POINTER)
+      return operand.value.ptr;
+  return nullptr;
+}
+
+/// Tensors of rows are those of a launch of the transposed walk.
+std::vector<heddle_operand> GroupShare::operandsAtKeys(size_t step, const ShardLaunch &launch) const {
+  std::vector<heddle_operand> of = operands;
+  for (const RowEntries &entries : rowEntries) {
+    const RowTensor &tensor = plan.rowTensors[size_t(&entries - rowEntries.data())];
+    const RowEntries::View view = entries.of(step, launch);
+    for (heddle_operand &operand : of)
+      if (operand.id == tensor.argument && operand.kind == HEDDLE_OPERAND_POINTER)
+        operand.value.ptr = view.first;
+      else if (operand.id == tensor.argument)
+        operand.value.i64 = view.rows;
+      else if (tensor.isOfKeys && operand.id == plan.wholes[2])
+        operand.value.i64 = view.columns;
+  }
+  return of;
 }
 
 /// The caller's, with the queries of a block.
@@ -186,9 +212,10 @@ RowPlace GroupShare::ownRowsOf(const ShardLaunch &launch, const heddle_tensor &l
 /// Gradients of own keys, of queries that came. Where these need keys of others, too, what becomes of those is dropped.
 GroupShare::Launch GroupShare::transposedLaunch(size_t step, const ShardLaunch &launch) const {
   const ShardLaunch *all = allKeysOf(launch);
-  const RowRange &keysOf = all ? all->columns : ownKeysOf(launch);
+  const RowRange keysOf = plan.keysMetBy(rank, launch.rows);
   const int64_t first = all ? 0 : placeOfRow(share.rows, keysOf.begin);
-  Launch made{kindOfGradients(), args};
+  Launch made{kindOfGradients(), args, operandsAtKeys(step, launch)};
+  made.args.operands = made.operands.data();
   const int64_t keys = keysOf.size(), queries = launch.columns.size();
   auto queriesOf = [&](const heddle_tensor &like, size_t field, DType dtype) {
     return tensorAt(transposed->columns(step, launch, field), like, dtype, queries);

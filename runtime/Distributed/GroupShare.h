@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/Distributed/CallFields.h"
+#include "runtime/Distributed/RowEntries.h"
 
 #include <optional>
 
@@ -37,6 +38,7 @@ private:
   struct Launch {
     KindText kind;
     heddle_attention_args args;
+    std::vector<heddle_operand> operands = {}; // of args, where they are of this launch alone
   };
   struct Carry {
     float *out = nullptr, *lse = nullptr;
@@ -77,10 +79,13 @@ private:
   Status layLaunches(ShardDevice &device);
 
   std::vector<heddle_operand> operandsFrom(int64_t row) const;
+  const void *entriesOf(const RowTensor &tensor) const; // of the caller
+  std::vector<heddle_operand> operandsAtKeys(size_t step, const ShardLaunch &launch) const;
   heddle_attention_args argsOfBlock(const OwnBlock &block) const;
   Launch forwardLaunch(size_t step, const ShardLaunch &launch, size_t number) const;
   Launch backwardLaunch(size_t step, const ShardLaunch &launch) const;
   Launch transposedLaunch(size_t step, const ShardLaunch &launch) const;
+  WalkRun::Besides besidesOfEntries(ShardDevice &device) const;
   // Own keys that a launch of the transposed walk is of, and those that it meets in their place, if these are others.
   const RowRange &ownKeysOf(const ShardLaunch &launch) const {
     return plan.transposed.blocks[size_t(rank)][size_t(launch.rows)];
@@ -132,6 +137,7 @@ private:
   Memory memory;
   std::vector<OwnBlock> own;
   std::optional<WalkRun> ofQueries, transposed, ofKeys;
+  std::vector<RowEntries> rowEntries; // of each row tensor, on the transposed walk
   float *scratchQ = nullptr, *scratchK = nullptr,
         *scratchV = nullptr; // gradients that another walk computes, or that are of others' keys
   float *scratchLse = nullptr, *scratchDLse = nullptr; // of the queries of one launch

@@ -107,25 +107,35 @@ def test_plans_take_no_rows():
         distributed.plan(pattern_of("1x?x?x?"), seqlen=ROWS, heads=HEADS, ranks=2, bias=3.0)
 
 
-def test_forms_and_placements():
+def test_forms():
     pattern = pattern_of("1x?x?x?")
     for form in ("ulysses", "ulysses2+ring"):
         with pytest.raises(heddle.UnsupportedError, match="tensor .bias. has an entry for each query, of which ranks have those of their own rows: take a gather or a ring"):
             distributed.plan(pattern, seqlen=ROWS, heads=HEADS, ranks=4, form=form)
     assert distributed.plan(pattern, seqlen=ROWS, heads=HEADS, ranks=4).form in ("gather", "ring")
-    with pytest.raises(heddle.UnsupportedError, match="need those of all rows where the keys lie"):
-        distributed.plan(pattern, seqlen=ROWS, heads=HEADS, ranks=4, placement_free=True, calls=distributed.Calls(gradients=True))
-    q, k, v, _ = tensors()
-    bias, outs = torch.randn(1, HEADS, ROWS, ROWS), []
+
+
+@pytest.mark.parametrize("shape", ["1x?x?x?", "?x1x?x?", "?x?x?x1"])
+def test_placement_free_bits(shape):
+    """Gradients of keys are computed where these lie, of what the queries of others have for them."""
+    q, k, v, d_out = tensors(batch=2)
+    pattern = pattern_of(shape)
+    bias, bits = torch.randn([size if word == "?" else 1 for size, word in zip((2, HEADS, ROWS, ROWS), shape.split("x"))]), []
+    wanted = whole_call(q, k, v, d_out, pattern, bias)
     for ranks, layout in ((1, "contiguous"), (3, "zigzag")):
-        plan = distributed.plan(pattern, seqlen=ROWS, heads=HEADS, kv_heads=KV_HEADS, ranks=ranks, layout=layout, placement_free=True)
+        plan = distributed.plan(pattern, seqlen=ROWS, heads=HEADS, kv_heads=KV_HEADS, ranks=ranks, layout=layout, placement_free=True,
+                                calls=distributed.Calls(gradients=True, batch=2))
 
         def call(group):
-            own = distributed.shard(bias, plan, group, dim=2)
-            return distributed.attention(*(distributed.shard(x, plan, group) for x in (q, k, v)), plan, group, bias=own)
+            leaves = [distributed.shard(x, plan, group).clone().requires_grad_() for x in (q, k, v)]
+            out = distributed.attention(*leaves, plan, group, bias=distributed.shard(bias, plan, group, dim=2))
+            out.backward(distributed.shard(d_out, plan, group))
+            return out.detach(), *(x.grad for x in leaves)
 
-        outs.append(plan.join(on_ranks(distributed.Group.local(ranks), call)))
-    assert torch.equal(*outs)
+        bits.append([plan.join(each) for each in zip(*on_ranks(distributed.Group.local(ranks), call))])
+    for got, first, expected in zip(bits[1], bits[0], wanted):
+        assert torch.equal(got, first)
+        torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("shape", ["1x?x?x?", "1x1x1x?"])

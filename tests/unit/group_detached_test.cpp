@@ -9,8 +9,6 @@ using namespace heddle::test;
 
 namespace {
 
-using Placements = std::vector<std::pair<int32_t, std::string>>;
-
 // 1, 2, 3, 4 and 8 ranks in three layouts, and ranges that a caller lists.
 Placements placementsOf(int64_t rows) {
   Placements placements = {{1, "contiguous"}, {2, "0:1,64:100;1:64,100:" + std::to_string(rows)}};
@@ -18,24 +16,6 @@ Placements placementsOf(int64_t rows) {
     for (const char *layout : {"contiguous", "zigzag", "striped:7"})
       placements.emplace_back(ranks, layout);
   return placements;
-}
-
-void checkBits(const Case &of, int64_t rows, const Placements &placements) {
-  CAPTURE(of.name);
-  CAPTURE(rows);
-  const Share whole = wholeCall(of, rows);
-  std::optional<Share> expected;
-  for (const auto &[ranks, layout] : placements) {
-    CAPTURE(ranks);
-    CAPTURE(layout);
-    const PlanHandle plan =
-        planOf(of, rows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE | HEDDLE_GROUP_GRADIENTS);
-    const Share got = overRanks(of, whole, plan.get());
-    checkAlike(got, whole);
-    if (!expected)
-      expected = got;
-    CHECK(sameBits(got, *expected));
-  }
 }
 
 bool isDetached(const std::string &path) {
@@ -57,27 +37,6 @@ const char *const kBranches[] = {
 
 std::unique_ptr<Case> branches(const char *words, HeadCounts heads = {}) {
   return caseOfText(("attn.pattern @p() { " + std::string(words) + " }").c_str(), heads);
-}
-
-// Rows of columns that travel on a walk, each as often as heads of it do.
-uint64_t headRowsOf(const std::string &plan, const std::string &walk) {
-  std::istringstream lines(plan);
-  std::string line, current;
-  uint64_t sum = 0;
-  while (std::getline(lines, line)) {
-    std::istringstream words(line);
-    std::string name, run;
-    words >> name;
-    if (name == "walk")
-      words >> current;
-    uint64_t first = 0, heads = 0;
-    if (name != "part" || current != walk)
-      continue;
-    words >> first >> heads;
-    while (words >> run)
-      sum += heads * std::stoull(run.substr(run.rfind(':') + 1));
-  }
-  return sum;
 }
 
 } // namespace

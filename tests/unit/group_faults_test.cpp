@@ -19,7 +19,7 @@ TEST_CASE("texts of plans come back, and damaged ones are refused") {
   CHECK(std::string(info.text) == again.text);
   CHECK(again.ranks == 3);
   CHECK(again.rows == 100);
-  CHECK_REFUSED(heddle_group_plan_parse("", &copy), HEDDLE_CORRUPT, "heddle-group-plan 3");
+  CHECK_REFUSED(heddle_group_plan_parse("", &copy), HEDDLE_CORRUPT, "heddle-group-plan 4");
   std::string text = info.text;
   CHECK_REFUSED(heddle_group_plan_parse((text + "hop 0 1 2\n").c_str(), &copy), HEDDLE_CORRUPT, "not understood");
   CHECK_REFUSED(heddle_group_plan_parse((text.substr(0, text.find("walk")) + "teams 0\n").c_str(), &copy),

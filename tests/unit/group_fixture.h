@@ -326,7 +326,7 @@ private:
   std::deque<std::vector<char>> tensors;
 };
 
-inline Share overRanks(const Case &of, const Share &whole, const heddle_group_plan *plan, bool hasGradients = true) {
+inline Share overRanks(const Case &of, const Share &whole, const heddle_group_plan *plan) {
   const PlanFacts facts = factsOf(plan);
   const int32_t ranks = int32_t(facts.ranks.size());
   std::vector<GroupHandle> groups = openGroup(ranks);
@@ -348,7 +348,7 @@ inline Share overRanks(const Case &of, const Share &whole, const heddle_group_pl
     heddle_attention_args args = share.forward(of);
     operands.give(args);
     const heddle_status status = heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), nullptr, &args, 1);
-    if (status != HEDDLE_OK || !hasGradients)
+    if (status != HEDDLE_OK)
       return status;
     args = share.backward(of);
     operands.give(args);
@@ -382,30 +382,6 @@ inline bool sameBits(const Share &a, const Share &b) {
     if (std::memcmp((a.*member).data(), (b.*member).data(), (a.*member).size() * sizeof(float)) != 0)
       return false;
   return true;
-}
-
-/// Forward, bits of a placement-free plan are the same on all of these ranks and layouts; its gradients are refused in these words.
-inline void checkForwardOnly(const Case &of, int64_t rows,
-                             const std::vector<std::pair<int32_t, const char *>> &placements, const char *words) {
-  const Share whole = wholeCall(of, rows);
-  std::optional<Values> expected;
-  for (const auto &[ranks, layout] : placements) {
-    CAPTURE(std::string(layout));
-    const PlanHandle plan = planOf(of, rows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE);
-    const Share got = overRanks(of, whole, plan.get(), /*hasGradients=*/false);
-    CHECK(farthest(got.out, whole.out) < 1e-5);
-    CHECK(farthest(got.lse, whole.lse) < 1e-5);
-    if (!expected)
-      expected = got.out;
-    CHECK(std::memcmp(expected->data(), got.out.data(), got.out.size() * sizeof(float)) == 0);
-    std::vector<GroupHandle> groups = openGroup(ranks);
-    for (const Outcome &outcome : onRanks(ranks, [&](int32_t rank) {
-           Share share(rows, of.heads);
-           heddle_attention_args args = share.backward(of);
-           return heddle_group_run(groups[size_t(rank)].get(), plan.get(), of.part.get(), "backward", &args, 1);
-         }))
-      CHECK_MESSAGE(outcome.message.find(words) != std::string::npos, outcome.message);
-  }
 }
 
 } // namespace heddle::test

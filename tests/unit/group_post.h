@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <sstream>
 
 namespace heddle::test {
 
@@ -44,6 +45,49 @@ inline std::string checked(const Case &of, int64_t rows, int32_t ranks, const ch
   const PlanHandle again(copy);
   CHECK(textOf(copy) == textOf(plan.get()));
   return textOf(plan.get());
+}
+
+// By ranks and layout.
+using Placements = std::vector<std::pair<int32_t, std::string>>;
+
+// Results of placement-free plans are those of one call, and their bits the same wherever rows lie.
+inline void checkBits(const Case &of, int64_t rows, const Placements &placements) {
+  CAPTURE(of.name);
+  CAPTURE(rows);
+  const Share whole = wholeCall(of, rows);
+  std::optional<Share> expected;
+  for (const auto &[ranks, layout] : placements) {
+    CAPTURE(ranks);
+    CAPTURE(layout);
+    const PlanHandle plan =
+        planOf(of, rows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE | HEDDLE_GROUP_GRADIENTS);
+    const Share got = overRanks(of, whole, plan.get());
+    checkAlike(got, whole);
+    if (!expected)
+      expected = got;
+    CHECK(sameBits(got, *expected));
+  }
+}
+
+// Rows of columns that travel on a walk, each as often as heads of it do.
+inline uint64_t headRowsOf(const std::string &plan, const std::string &walk) {
+  std::istringstream lines(plan);
+  std::string line, current;
+  uint64_t sum = 0;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    std::string name, run;
+    words >> name;
+    if (name == "walk")
+      words >> current;
+    uint64_t first = 0, heads = 0;
+    if (name != "part" || current != walk)
+      continue;
+    words >> first >> heads;
+    while (words >> run)
+      sum += heads * std::stoull(run.substr(run.rfind(':') + 1));
+  }
+  return sum;
 }
 
 // Carries messages of ranks that are threads, and counts their bytes.
@@ -113,7 +157,9 @@ inline uint64_t bytesOfCall(const Case &of, int64_t rows, const heddle_group_pla
       for (const auto &[first, last] : facts.ranks[size_t(rank)])
         own += last - first;
       Share share(own, of.heads);
-      const heddle_attention_args args = isBackward ? share.backward(of) : share.forward(of);
+      const RankOperands operands(of, facts.ranks[size_t(rank)]);
+      heddle_attention_args args = isBackward ? share.backward(of) : share.forward(of);
+      operands.give(args);
       return heddle_group_run(groups[size_t(rank)].get(), plan, of.part.get(), isBackward ? "backward" : nullptr, &args,
                               1);
     });

@@ -53,7 +53,7 @@ TEST_CASE("masks, several tensors and ranges of a rank that lie apart") {
       "%x = attn.bias %u, %c : memref<1x1x?x1xbf16> attn.softmax union(%m) of %x }");
   giveArguments(*two, kRows, /*small=*/true);
   const std::string text = checked(*two, kRows, 3, "zigzag");
-  expect(text, "rows-of 0 524 b\nrows-of 2 2 c\n"); // 131 keys of fp32, and one of bf16
+  expect(text, "rows-of 0 524 0 1 1 b\nrows-of 2 2 0 0 0 c\n"); // 131 keys of fp32, and one of bf16
 }
 
 TEST_CASE("rows that would travel to keys stay where their entries are") {
@@ -69,11 +69,42 @@ TEST_CASE("gradients of all keys of a row in one launch read its entries, too") 
   checked(*biased("%m = attn.window [19, 7]", kType, "gradient(detached)"), kRows, 3, "zigzag");
 }
 
-TEST_CASE("placement-free results have the same bits wherever rows lie; gradients, which would need others' entries, "
-          "do not") {
-  checkForwardOnly(*biased("%m = attn.window [40, 9]", kType), kRows,
-                   {{1, "contiguous"}, {2, "contiguous"}, {3, "zigzag"}, {2, "0:1,64:100;1:64,100:131"}},
-                   "a tensor has an entry for each query");
+TEST_CASE("placement-free results have the same bits wherever rows lie, whatever the tensor has of its own") {
+  const Placements placements = {{1, "contiguous"}, {2, "0:1,64:100;1:64,100:131"}, {3, "zigzag"}, {8, "striped:5"}};
+  for (const char *type :
+       {"memref<1x?x?x?xf32>", "memref<?x1x?x?xbf16>", "memref<1x1x?x?xbf16>", "memref<1x?x?x1xf32>"})
+    checkBits(*biased("%m = attn.window [40, 9]", type), kRows, placements);
+  for (const char *mask : {"%m = attn.causal", "%c = attn.causal %m = attn.dilate %c by 4 at 1",
+                           "%w = attn.window [9, 0] %r = attn.cols [4, 3] %m = attn.or %w, %r", kGlobal.c_str()})
+    checkBits(*biased(mask, kType), kRows, placements);
+}
+
+TEST_CASE("placement-free gradients of two tensors, of heads that keep different rows, of detached branches") {
+  const Placements placements = {{1, "contiguous"}, {2, "contiguous"}, {4, "zigzag"}};
+  const std::string heads =
+      "%a = attn.window [19, 0] %c = attn.causal %d = attn.dilate %c by 4 at 0 %m = attn.heads %a, %d";
+  for (const char *type : {"memref<1x1x?x?xbf16>", "memref<1x?x?x?xf32>"})
+    checkBits(*biased(heads, type), kRows, placements);
+  checkBits(*biased("%m = attn.window [19, 7]", kType, "gradient(detached)"), kRows, placements);
+  std::unique_ptr<Case> two =
+      caseOfText("attn.pattern @p(%b: memref<1x?x?x?xf32>, %c: memref<1x1x?x1xbf16>) { %m = attn.window [30, 0] "
+                 "%s = attn.scaled %t = attn.bias %s, %b : memref<1x?x?x?xf32> %u = attn.softcap %t by 3.0 "
+                 "%x = attn.bias %u, %c : memref<1x1x?x1xbf16> attn.softmax union(%m) of %x }");
+  giveArguments(*two, kRows, /*small=*/true);
+  checkBits(*two, kRows, placements);
+}
+
+TEST_CASE("of entries those travel that queries of others have for the keys of a rank, and nothing else") {
+  for (const auto &[type, entryBytes] : {std::pair("memref<1x?x?x?xf32>", 4 * kHeads), {"memref<1x1x?x?xbf16>", 2}}) {
+    const std::unique_ptr<Case> of = biased("%m = attn.window [19, 7]", type);
+    const PlanHandle plan = planOf(*of, 120, 4, "contiguous", "gather", HEDDLE_GROUP_PLACEMENT_FREE);
+    const std::string text = textOf(plan.get());
+    const int64_t queries = 3 * (19 + 7); // that travel, at three borders, each to a rank of 30 keys
+    CHECK(headRowsOf(text, "transposed") == uint64_t(queries * kHeads));
+    const int64_t keys = int64_t(headRowsOf(text, "forward")) * 2 * kDim * 4,
+                  rows = queries * kHeads * (3 * kDim + 2) * 4; // q, d_out, out, lse and d_lse
+    CHECK(bytesOfCall(*of, 120, plan.get(), /*isBackward=*/true) == uint64_t(keys + rows + queries * 30 * entryBytes));
+  }
 }
 
 TEST_CASE("what a bias does not allow is refused, with what would work") {
@@ -88,7 +119,6 @@ TEST_CASE("what a bias does not allow is refused, with what would work") {
   refused("ulysses", 0,
           "tensor 'b' has an entry for each query, of which ranks have those of their own "
           "rows: take a gather or a ring");
-  refused("gather", HEDDLE_GROUP_PLACEMENT_FREE | HEDDLE_GROUP_GRADIENTS, "need those of all rows where the keys lie");
   auto options = sized<heddle_group_options>();
   options.ranks = 4, options.seqlen = 4096, options.heads = options.kv_heads = 64,
   options.flags = HEDDLE_GROUP_GRADIENTS;
@@ -126,13 +156,13 @@ TEST_CASE("what a bias does not allow is refused, with what would work") {
          "operands: tensor 'b': expected the rank's rows of it, got its length: leave that out");
 
   std::string text = textOf(plan.get());
-  text.replace(text.find("rows-of 0 524"), std::strlen("rows-of 0 524"), "rows-of 0 0");
+  text.replace(text.find("rows-of 0 524"), std::strlen("rows-of 0 524"), "rows-of 0 523");
   heddle_group_plan *none = nullptr;
   CHECK_REFUSED(heddle_group_plan_parse(text.c_str(), &none), HEDDLE_INVALID_ARGUMENT,
                 "tensor 'b' has rows of queries");
 }
 
-TEST_CASE("a part says how many rows its tensor has, those of the call first, of all keys of the whole") {
+TEST_CASE("a part says how many rows its tensor has, and how many columns: those of the call, and others") {
   const std::unique_ptr<Case> of = biased(kCausal, kType);
   const Share whole = wholeCall(*of, kRows);
   constexpr int64_t kFirst = 50, kCount = 20;
@@ -141,19 +171,38 @@ TEST_CASE("a part says how many rows its tensor has, those of the call first, of
   heddle_attention_args args = share.forward(*of);
   args.q.size[1] = args.out.size[1] = kCount, args.q_origin = kFirst;
   args.q.ptr = share.q.data() + kFirst * kHeads * kDim;
-  auto launch = [&](int64_t rows) {
-    const float *bias = reinterpret_cast<const float *>(of->ofQueries[0].bytes.data());
+  const float *bias = reinterpret_cast<const float *>(of->ofQueries[0].bytes.data()) + kFirst * kRows;
+  auto launch = [&](int64_t rows, const float *from, int64_t columns) {
     Case given;
-    given.giveTensor(0, bias + kFirst * kRows);
-    for (const auto &[id, value] : {std::pair(0, rows), std::pair(1, kRows), std::pair(2, kRows)})
+    given.giveTensor(0, from);
+    for (const auto &[id, value] : {std::pair(0, rows), {1, kRows}, {2, kRows}, {3, columns}})
       given.giveSize(id, value);
     args.operands = given.operands.data(), args.operand_count = given.operands.size();
     return heddle_cpu_run(of->part.get(), nullptr, &args, 1);
   };
-  CHECK_OK(launch(kRows));
-  share.out.resize(size_t(kCount * kHeads * kDim));
   const auto from = whole.out.begin() + kFirst * kHeads * kDim;
-  CHECK(farthest(share.out, {from, from + int64_t(share.out.size())}) < 1e-5);
-  CHECK_REFUSED(launch(kCount - 1), HEDDLE_INVALID_ARGUMENT,
+  const Values expected(from, from + kCount * kHeads * kDim);
+  auto isRight = [&] {
+    return farthest({share.out.begin(), share.out.begin() + int64_t(expected.size())}, expected) < 1e-5;
+  };
+  CHECK_OK(launch(kRows, bias, kRows));
+  CHECK(isRight());
+  CHECK_REFUSED(launch(kCount - 1, bias, kRows), HEDDLE_INVALID_ARGUMENT,
                 "tensor 'b': expected at least 20 rows, those of the call's queries, got 19");
+
+  constexpr int64_t kFirstKey = 40, kKeys = kRows - kFirstKey;
+  args.k.size[1] = args.v.size[1] = kKeys, args.k_origin = kFirstKey;
+  args.k.ptr = share.k.data() + kFirstKey * kKvHeads * kDim, args.v.ptr = share.v.data() + kFirstKey * kKvHeads * kDim;
+  CHECK_OK(launch(kRows, bias, kRows));
+  const Values ofAllColumns = share.out;
+  Values alone; // the call's rows and keys, nothing else
+  for (int64_t head = 0; head < kHeads; ++head)
+    for (int64_t row = 0; row < kCount; ++row) {
+      const float *first = bias + (head * kRows + row) * kRows + kFirstKey;
+      alone.insert(alone.end(), first, first + kKeys);
+    }
+  CHECK_OK(launch(kCount, alone.data() - kFirstKey, kKeys));
+  CHECK(std::memcmp(share.out.data(), ofAllColumns.data(), expected.size() * sizeof(float)) == 0);
+  CHECK_REFUSED(launch(kCount, alone.data(), kKeys - 1), HEDDLE_INVALID_ARGUMENT,
+                "expected whole_columns >= 91, got 90");
 }

@@ -181,12 +181,12 @@ std::string biasText(const std::string &extents, const std::string &mask = "caus
   return chainText("%bias: " + type, "%t = attn.bias %s, %bias : " + type, mask);
 }
 
-/// Calls are parts: columns of a bias are those of a whole of 300 keys.
+/// Calls are parts: a bias has columns for the first 290 of a whole of 300 keys.
 std::string partOfBiasText(const std::string &extents) {
   const std::string type = "memref<" + extents + ">";
   return "attn.pattern @p(%bias: " + type +
          ", %q: i32 {attn.whole = \"queries\", attn.min = 300 : i32}, %k: i32 {attn.whole = \"keys\", attn.min "
-         "= 300 : i32}) q_origin(given) {\n%m = attn.window [60, 20]\n%s = attn.scaled\n%t = attn.bias %s, %bias : " +
+         "= 300 : i32}, %c: i32 {attn.whole = \"columns\", attn.min = 290 : i32}) q_origin(given) {\n%m = attn.window [60, 20]\n%s = attn.scaled\n%t = attn.bias %s, %bias : " +
          type + "\nattn.softmax union(%m) of %t\n}";
 }
 

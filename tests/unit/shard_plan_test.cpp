@@ -188,7 +188,7 @@ int64_t lackingOf(const GroupPlan &plan, int32_t rank, const ShardLaunch &launch
 void checkKeys(const PatternFile &file, const attn::ProblemSizes &sizes, const ShardLayout &layout,
                const Definition &definition, Seen &seen) {
   attn::GroupPlanRequest request{file.analysis(), sizes, layout, definition.columnHeads};
-  request.isPlacementFree = request.areGradientsDetached = request.areGradientsWanted = true, request.columnStep = 4;
+  request.isPlacementFree = request.areGradientsDetached = true, request.columnStep = 4;
   const Result<GroupPlan> made = attn::makeGroupPlan(request);
   REQUIRE_MESSAGE(made.isOk(), made.status().message());
   for (int32_t rank = 0; rank < made->ranks(); ++rank) {

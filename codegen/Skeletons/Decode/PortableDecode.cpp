@@ -235,8 +235,8 @@ std::string PortableDecode::traits(const KernelRequest &request, const KernelCon
   printer.constant("kQueryInRegisters", 1);
   printer.constant("kPacksHeads", packsHeads(request));
   const bool isPart = request.hasPartsOfSequences();
-  printer.constant("kWholeQueries", isPart ? request.wholes.front() : -1);
-  printer.constant("kWholeKeys", isPart ? request.wholes.back() : -1);
+  printer.constant("kWholeQueries", isPart ? request.wholes[0] : -1);
+  printer.constant("kWholeKeys", isPart ? request.wholes[1] : -1);
   printer.constant("kShares", request.kind.find(Role::sharedK) != nullptr);
   printer.smem(layoutOf(request, config));
   printRowBytes(printer, request);

@@ -198,8 +198,8 @@ def _extents(pattern, values, inputs):
     wants enough, those of the call and others behind them."""
     lead = "sequences" if "sequences" in inputs.sizes else "batch"  # rows of several sequences are a batch of one
     batch, heads, rows, keys = (inputs.sizes[size] for size in (lead, "heads", "seqlen_q", "seqlen_k"))
-    if sum(each.of_whole for each in pattern.arguments) == 2:
-        rows, keys = None, values.get("whole_keys")
+    if sum(each.of_whole for each in pattern.arguments) >= 2:
+        rows, keys = None, values.get("whole_columns", values.get("whole_keys"))
     return batch, heads, rows, keys
 
 

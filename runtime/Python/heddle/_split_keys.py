@@ -89,7 +89,7 @@ def own_part(q, k, v, part, first, q_origin, total, scale, arguments):
     """Of no keys 0 and -inf."""
     own = Results.of(q, v.shape[3])
     if k.shape[1]:
-        wholes = {name: size for name, size in dict(whole_queries=q_origin + q.shape[1], whole_keys=total).items() if any(each.name == name for each in part.arguments)}
+        wholes = {each.name: q_origin + q.shape[1] if each.name == "whole_queries" else total for each in part.arguments if each.of_whole}
         calls.attention(q, k, v, part, scale=scale, out=own.out, lse=own.lse, q_origin=q_origin, k_origin=first, **wholes, **arguments)
     else:
         own.out.zero_(), own.lse.fill_(-torch.inf)

@@ -107,7 +107,7 @@ def plan(pattern, *, seqlen: int, heads: int, ranks: int, kv_heads: Optional[int
                     "ulysses4+gather", "ulysses4+ring": teams of 4 consecutive ranks do so, and share the sequence among teams as the other word says
     calls           what "auto" decides on, the same on every rank
     placement_free  bits that do not depend on ranks and layout; gradients are computed twice, of a pattern that says gradient(detached) with memory of
-                    a rank for keys from the first one on
+                    a rank for keys from the first one on, of one with a bias for what it has for all queries that keep keys of the rank
     arguments       of the pattern, as heddle.attention takes them; tensors of integers are read (copied to host memory). Those of floats without a
                     length of their own (a bias, a sink) may come with each call alone
     """

@@ -22,9 +22,10 @@ attn.pattern @part(%n: i32 {attn.whole = "queries"}, %m: i32 {attn.whole = "keys
 
 // -----
 
-// Tensors with an entry for each pair have rows of the part, and columns of the whole.
+// Tensors with an entry for each pair have rows of the part, and as many columns as a call says.
 // CHECK: attn.pattern @bias(%b: memref<1x?x?x?xbf16>,
 // CHECK-SAME: %whole_queries: i32 {attn.doc = "queries of the whole", attn.whole = "queries"}
+// CHECK-SAME: %whole_columns: i32 {attn.doc = "entries of a row of tensors with one for each query and key", attn.whole = "columns"}
 attn.pattern @bias(%b: memref<1x?x?x?xbf16>) {
   %m = attn.causal
   %s = attn.scaled
@@ -42,7 +43,7 @@ attn.pattern @start(%n: i32 {attn.whole = "queries"}) {
 
 // -----
 
-// expected-error @+1 {{expected attn.whole of 'n' to be "queries" or "keys", got "rows"}}
+// expected-error @+1 {{expected attn.whole of 'n' to be "queries", "keys" or "columns", got "rows"}}
 attn.pattern @name(%n: i32 {attn.whole = "rows"}) q_origin(given) {
   %c = attn.causal
   attn.softmax union(%c)

@@ -91,10 +91,16 @@ def a_bias_of_which_each_rank_has_its_rows():
                 graph.replay()
                 hd.Group.kept().wait()
             close(out, hd.shard(expected.detach(), plan))
-    free = hd.plan("bias", seqlen=ROWS, heads=4, kv_heads=2, ranks=RANKS, layout="zigzag", placement_free=True)
-    with torch.no_grad():
-        out = hd.attention(*(hd.shard(each.detach(), free) for each in whole), free, bias=hd.shard(bias, free, dim=2))
-    close(out, hd.shard(expected.detach(), free))
+    bits = []
+    for layout in ("zigzag", "contiguous", "striped:192"):
+        free = hd.plan("bias", seqlen=ROWS, heads=4, kv_heads=2, ranks=RANKS, layout=layout, placement_free=True)
+        own = [hd.shard(each.detach(), free).requires_grad_() for each in whole]
+        out = hd.attention(*own, free, bias=hd.shard(bias, free, dim=2))
+        out.square().sum().backward()
+        bits.append([hd.gather(each.detach(), free) for each in (out, *(each.grad for each in own))])
+        for got, wanted, first in zip(bits[-1], (expected, *(each.grad for each in whole)), bits[0]):
+            close(got, wanted.detach())
+            assert torch.equal(got, first), f"other bits where rows lie {layout}"
 
 
 def a_module():
