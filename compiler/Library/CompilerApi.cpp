@@ -142,6 +142,8 @@ Status findKernel(heddle_compiler &compiler, KernelQuestion question, uint32_t f
   Result<FoundKernel> found = Status::unsupported(
       "kernel for a problem: flags: expected 0, ONLY_STORED or FIRST_SOON, and UNCUT, got " + std::to_string(flags));
   question.isUncut = (flags & HEDDLE_UNCUT) != 0;
+  if (question.isUncut && question.kernel.kind.isBackward())
+    question.kernel.kind.isDeterministic = true;
   switch (flags & ~uint32_t(HEDDLE_UNCUT)) {
   case 0:
     found = compiler.compiler->best(question);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 namespace heddle {
@@ -42,17 +43,43 @@ bool isProvisional(const KernelQuestion &question, const FoundKernel &found) {
   return found.match == MatchKind::untunedDefault && (isOfOthers || isProvisional(found.kernel.record()));
 }
 
-/// Of a kernel, with the fields that cut long rows or keys into parts as they are where nothing is cut; empty: nothing is.
+/// Rows are rescaled as the maxima of their own scores say, where a threshold and anchors ask those of a warp and of what is
+/// masked in a tile. Tiles of keys divide a launch's first key, a multiple of 256 (heddle_group_options::column_step).
+std::string uncutValue(const std::string &field, const std::string &value) {
+  constexpr std::pair<const char *, const char *> kUncut[] = {
+      {"split_last", "0"}, {"split_tiles", "0"}, {"long_split", "1"}, {"softmax", "0"}, {"rescale_threshold", "0"}};
+  constexpr int64_t kFirstKeys = 256;
+  for (const auto &[name, uncut] : kUncut)
+    if (field == name)
+      return uncut;
+  return field == "block_n" && kFirstKeys % std::stoll(value) != 0 ? "64" : value;
+}
+
+/// Of a kernel, with fields by which bits of a row would depend on others as they are where these do not; empty: they are.
 std::string uncutConfig(const std::string &config) {
-  constexpr std::pair<const char *, const char *> kCuts[] = {
-      {"split_last", "0"}, {"split_tiles", "0"}, {"long_split", "1"}};
   std::string changes;
-  for (const auto &[field, uncut] : kCuts) {
-    const std::string begin = std::string("\n") + field + "=", whole = begin + uncut + "\n";
-    if (config.find(begin) != std::string::npos && config.find(whole) == std::string::npos)
-      changes += whole.substr(1);
+  std::istringstream lines(config);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t equals = line.find('=');
+    if (equals == std::string::npos)
+      continue;
+    const std::string field = line.substr(0, equals), value = line.substr(equals + 1);
+    if (const std::string uncut = uncutValue(field, value); uncut != value)
+      changes += field + "=" + uncut + "\n";
   }
   return changes.empty() ? changes : config + changes;
+}
+
+/// Without room for the registers that it takes another configuration has them.
+Result<CompiledVariant> compileUncut(const PreparedPattern &prepared, const KernelShape &shape,
+                                     const std::string &changes) {
+  Result<CompiledVariant> variant = compileVariant(prepared, shape, changes);
+  if (variant || variant.status().code() != StatusCode::unsupported)
+    return variant;
+  return compileChangedDefault(prepared, shape, [](const std::string &config) {
+    const std::string uncut = uncutConfig(config);
+    return uncut.empty() ? config : uncut;
+  });
 }
 
 /// Nothing is stored, or what is cannot run here: it wants a newer driver.
@@ -169,7 +196,8 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
   Result<CompiledVariant> variant = which == Made::provisional ? compileProvisional(*prepared, request())
                                     : which == Made::anyKeyOrigin
                                         ? compileVariant(withoutBlocks(*prepared), question.kernel, "")
-                                        : compileVariant(*prepared, question.kernel, changes);
+                                    : which == Made::uncut ? compileUncut(*prepared, question.kernel, changes)
+                                                           : compileVariant(*prepared, question.kernel, changes);
   if (!variant && which == Made::provisional) // no default compiles as it is, but what comes behind it may
     variant = compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());

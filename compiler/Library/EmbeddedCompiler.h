@@ -28,7 +28,7 @@ struct KernelQuestion {
   KernelShape kernel;
   ProblemShape problem;
   bool hasSizes = false; ///< of the problem: all that a bucket needs
-  bool isUncut = false;  ///< the kernel cuts no long rows or keys into parts
+  bool isUncut = false;  ///< bits of a row, and of gradients of a key, do not depend on others
 };
 
 struct SearchOptions {

@@ -229,8 +229,10 @@ enum {
    * ask again later. Kinds whose bits do not depend on the run have no such first kernel: they wait for the one. */
   HEDDLE_FIRST_SOON = 2,
   /* Beside another flag or alone: bits of a row, and of gradients of a key, do not depend on what lies beside it, as
-   * HEDDLE_GROUP_PLACEMENT_FREE wants. Where the kernel of the others cuts long rows or keys into parts, its like that
-   * does not is compiled and kept in memory; ONLY_STORED then finds nothing. */
+   * HEDDLE_GROUP_PLACEMENT_FREE wants, nor, of gradients, on the run: kinds are then those of "deterministic". Where the
+   * kernel of the others cuts long rows or keys into parts, or rescales rows as others want it, its like that does not is
+   * compiled and kept in memory; ONLY_STORED then finds nothing. Which kernel that is follows the problem's sizes: give those
+   * of the whole, on all ranks. */
   HEDDLE_UNCUT = 4
 };
 

@@ -289,8 +289,8 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
   return variantSources(prepared, request, config);
 }
 
-/// Defaults and fallback configurations of every skeleton that applies, in order of preference.
-static std::vector<KernelConfig> defaultsOf(const KernelRequest &request) {
+/// Defaults and fallback configurations of every skeleton that applies, in order of preference, as `change` has them.
+static Result<std::vector<KernelConfig>> defaultsOf(const KernelRequest &request, const ChangeConfig &change) {
   std::vector<KernelConfig> configs;
   for (const Skeleton *skeleton : skeletonsOf(request.kind)) {
     if (!skeleton->appliesTo(request).isOk())
@@ -299,6 +299,10 @@ static std::vector<KernelConfig> defaultsOf(const KernelRequest &request) {
     for (KernelConfig &fallback : skeleton->fallbackConfigs(request))
       configs.push_back(std::move(fallback));
   }
+  for (KernelConfig &config : configs)
+    if (change) {
+      HEDDLE_ASSIGN(config, parseConfig(request, change(config.str())));
+    }
   return configs;
 }
 
@@ -325,9 +329,9 @@ static size_t endOfNext(const std::vector<KernelConfig> &configs, size_t begin, 
 }
 
 /// The first default that the compiler accepts.
-static Result<CompiledVariant> compileDefault(const Wanted &wanted, int threads) {
+static Result<CompiledVariant> compileDefault(const Wanted &wanted, int threads, const ChangeConfig &change = {}) {
   HEDDLE_TRY(chooseSkeleton(wanted.request).status());
-  const std::vector<KernelConfig> configs = defaultsOf(wanted.request);
+  HEDDLE_ASSIGN(const std::vector<KernelConfig> configs, defaultsOf(wanted.request, change));
   std::string reasons;
   StageTimes refused;
   // Nearly always the first is accepted; where it is not, often several are refused.
@@ -360,6 +364,11 @@ Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const Ke
     return compileDefault({prepared, request, known}, threads);
   HEDDLE_ASSIGN(KernelConfig config, parseConfig(request, changes));
   return compileVariant(prepared, request, config, known);
+}
+
+Result<CompiledVariant> compileChangedDefault(const PreparedPattern &prepared, const KernelShape &shape,
+                                              const ChangeConfig &change) {
+  return compileDefault({prepared, makeRequest(prepared, shape), {}}, /*threads=*/0, change);
 }
 
 } // namespace heddle

@@ -96,4 +96,10 @@ Result<std::vector<KernelSource>> variantSources(const PreparedPattern &prepared
 Result<CompiledVariant> compileVariant(const PreparedPattern &prepared, const KernelShape &shape,
                                        const std::string &changes, int threads = 0, const KnownKernels &known = {});
 
+/// What parseConfig takes, of KernelConfig::str.
+using ChangeConfig = std::function<std::string(const std::string &config)>;
+/// As without changes, of what `change` makes of each default.
+Result<CompiledVariant> compileChangedDefault(const PreparedPattern &prepared, const KernelShape &shape,
+                                              const ChangeConfig &change);
+
 } // namespace heddle

@@ -228,7 +228,9 @@ Status CudaShard::add(const RowSum &all, Queue queue) {
 Result<const Kernel *> CudaShard::kernelOf(const KindText &kind) const {
   std::string known;
   for (const Kernel &kernel : kernels) {
-    const Result<CallShape> shape = kernel.record().shape();
+    Result<CallShape> shape = kernel.record().shape();
+    if (shape)
+      shape->kind.isDeterministic = kind.kind.isDeterministic; // the caller chooses
     if (shape && shape->kind == kind.kind && shape->elements.out == kind.elements(shape->elements.q).out &&
         shape->elements.precision == kind.precision)
       return &kernel;

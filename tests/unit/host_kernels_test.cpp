@@ -186,7 +186,8 @@ std::string partOfBiasText(const std::string &extents) {
   const std::string type = "memref<" + extents + ">";
   return "attn.pattern @p(%bias: " + type +
          ", %q: i32 {attn.whole = \"queries\", attn.min = 300 : i32}, %k: i32 {attn.whole = \"keys\", attn.min "
-         "= 300 : i32}, %c: i32 {attn.whole = \"columns\", attn.min = 290 : i32}) q_origin(given) {\n%m = attn.window [60, 20]\n%s = attn.scaled\n%t = attn.bias %s, %bias : " +
+         "= 300 : i32}, %c: i32 {attn.whole = \"columns\", attn.min = 290 : i32}) q_origin(given) {\n%m = attn.window "
+         "[60, 20]\n%s = attn.scaled\n%t = attn.bias %s, %bias : " +
          type + "\nattn.softmax union(%m) of %t\n}";
 }
 

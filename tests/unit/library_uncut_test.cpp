@@ -61,6 +61,28 @@ TEST_CASE(
   CHECK(infoOf(session.found(0).get()).config == cut);
 }
 
+TEST_CASE("bits of a row that is not cut do not depend on others, and bits of gradients not on the run") {
+  if (!start())
+    return;
+  for (const char *text : {kGlobal, kWindowText, "attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }"}) {
+    Session session;
+    session.pattern = partOf(text);
+    for (int64_t headDim : {64, 128}) {
+      const Problem of(session.pattern.get(), headDim);
+      const std::string config = infoOf(session.found(HEDDLE_UNCUT, of.problem).get()).config;
+      CAPTURE(config);
+      CHECK(hasField(config, "split_tiles=0"));
+      CHECK(hasField(config, "softmax=0"));
+      CHECK(hasField(config, "rescale_threshold=0"));
+      CHECK((hasField(config, "block_n=64") || hasField(config, "block_n=128")));
+    }
+    Problem of(session.pattern.get());
+    of.problem.kind = "backward_accumulate";
+    const std::string config = infoOf(session.found(HEDDLE_UNCUT, of.problem).get()).config;
+    CHECK_MESSAGE((hasField(config, "reduce=2") || hasField(config, "reduce=3")), config);
+  }
+}
+
 TEST_CASE("parts of a window are computed as the whole is, by blocks that take what is left") {
   if (!start())
     return;

@@ -77,7 +77,7 @@ class Question(NamedTuple):
     value_dim: int
     sizes: dict
     values: dict
-    is_uncut: bool = False  # by a kernel that cuts no long rows or keys into parts
+    is_uncut: bool = False  # by a kernel whose bits of a row, and of gradients of a key, do not depend on others
 
     def key(self):
         """Of questions with one answer. Which sizes have one in common the library knows: nothing is rounded here, or whoever asks first

@@ -81,7 +81,7 @@ class Share:
         q, v, of = self.views["q"], self.views["v"], self.plan
         batch, _, heads, head_dim = q.shape
         sizes = dict(batch=batch, heads=heads // of.head_ranks, kv_heads=max(1, of.kv_heads // of.head_ranks),
-                     seqlen_q=of.longest_range(self.group.rank), seqlen_k=of.seqlen, q_origin=0, k_origin=0)
+                     seqlen_q=of.seqlen if of.placement_free else of.longest_range(self.group.rank), seqlen_k=of.seqlen, q_origin=0, k_origin=0)
         values = dict(self._values, **{each.name: of.seqlen for each in of.part.arguments if each.of_whole})
         values.update((name, _header.length_of(tensor.shape)) for name, tensor in self._given.items() if of.part.argument(name).takes_length)
         return _engine.Question(of.part, self.group.device, _elements.numbers()[q.dtype], kind, head_dim, v.shape[3], sizes, values, is_uncut=of.placement_free)
