@@ -69,7 +69,9 @@ public:
   // For the product of one tile more; the output is complete.
   DEV void makeRoom(RowState<K> &rows) {
     if (room == 0) {
-      if (areThere)
+      if constexpr (Pieces::kAreAdded)
+        addInPlace(rows);
+      else if (areThere)
         exchange<true>(rows);
       else
         exchange<false>(rows);
@@ -148,9 +150,6 @@ private:
       before.addSums(rows, factor);
     }
     Ends::store(at, rows);
-    if constexpr (HasTotals && Pieces::kAreAdded)
-      if (__all_sync(kWholeWarp, factor[0] == 1 && factor[1] == 1))
-        return addToTotals(rows, at);
 #pragma unroll
     for (int first = 0; first < K::kValueTiles; first += kTogether) {
       if constexpr (HasTotals)
@@ -164,14 +163,35 @@ private:
     clearOutput(rows);
   }
 
-  // Where row maxima are those of the totals.
-  DEV static void addToTotals(RowState<K> &rows, Place at) {
+  // The same in memory: totals become relative to the row maxima of now, if they are not, and the output is added to them.
+  DEV void addInPlace(RowState<K> &rows) const {
+    const Place at = pieces.place();
+    float factor[2] = {};
+    if (areThere) {
+      const Ends before(at);
+      before.findFactor(factor, rows);
+      before.addSums(rows, factor);
+    }
+    Ends::store(at, rows);
+    if (!__all_sync(kWholeWarp, factor[0] == 1 && factor[1] == 1))
+      scaleTotals(at, factor);
 #pragma unroll
     for (int n = 0; n < K::kValueTiles; ++n) {
       const auto &out = rows.out[0][n];
       Pieces::add(at, n, out[0], out[1], out[2], out[3]);
     }
     clearOutput(rows);
+  }
+
+  // Seldom, so in a loop. What was there before the first totals of an item is nothing.
+  DEV void scaleTotals(Place at, const float (&factor)[2]) const {
+#pragma unroll 1
+    for (int n = 0; n < K::kValueTiles; ++n) {
+      float totals[4] = {};
+      if (areThere)
+        Pieces::load(at, n, totals);
+      Pieces::store(at, n, totals[0] * factor[0], totals[1] * factor[0], totals[2] * factor[1], totals[3] * factor[1]);
+    }
   }
 
   Pieces pieces;
