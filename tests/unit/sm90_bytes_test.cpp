@@ -84,7 +84,10 @@ TEST_CASE("e4m3: tiles of any size go to totals after the same keys; short rows 
         CHECK(config.grid == sm90::kGridDynamic);
         CHECK(config.turnTaking == 0);
         request.variants = kLattices;
-        CHECK(defaultFor(request).turnTaking == 1);
+        const Sm90Config ofLattices = defaultFor(request);
+        CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, ofLattices));
+        CHECK(ofLattices.turnTaking == 0);
+        CHECK(ofLattices.stages == 4);
       }
       CHECK(config.totals == (hasShortRows && (dim == 96 || dim == 128)));
       CHECK((sm90ForwardSkeleton().planSmem(request, config).find("totals") != nullptr) == !config.totals);
@@ -92,4 +95,28 @@ TEST_CASE("e4m3: tiles of any size go to totals after the same keys; short rows 
       CHECK(std::count_if(plan.regions.begin(), plan.regions.end(),
                           [](const WorkspaceRegion &region) { return region.name == "totals"; }) == config.totals);
     }
+}
+
+TEST_CASE("e4m3: heads lie beside each other where query tiles keep few neighbouring keys") {
+  for (int64_t dim : {64, 128})
+    for (bool hasShortRows : {false, true})
+      for (bool hasDocuments : {false, true})
+        for (bool areLattices : {false, true}) {
+          KernelRequest request = requestFor(dim, dim, DType::e4m3);
+          request.balance.hasEqualTiles = request.balance.hasFewTiles = hasShortRows;
+          request.hasDocuments = hasDocuments;
+          if (areLattices)
+            request.variants = kLattices;
+          const bool areNeighbours = hasDocuments || (hasShortRows && dim == 128 && !areLattices);
+          CHECK(defaultFor(request).rasterMib == (areNeighbours ? 4096 : 16));
+          request.elements = CallElements(DType::bf16);
+          CHECK(defaultFor(request).rasterMib == 16);
+        }
+}
+
+TEST_CASE("e4m3: no search trades what small weights are worth for time") {
+  KernelRequest request = requestFor(128, 128, DType::e4m3);
+  for (const Knob &knob : sm90ForwardSkeleton().knobs(request))
+    if (knob.name == "rescale_threshold")
+      CHECK(knob.values == std::vector<int64_t>{0, defaultFor(request).rescaleThreshold});
 }

@@ -64,6 +64,10 @@ struct Asked {
   bool sharesBlocks() const {
     return isInBlocks && mayAnchor && !balance.hasOwnKeys && !isListed() && !request.kind.hasKeyMajorValues;
   }
+  /// Query tiles want few keys, beside each other, which the L2 holds for all heads.
+  bool keepsNeighbours() const {
+    return request.hasDocuments || (hasShortRows && isPlain()) || (dim <= 64 && sharesBlocks());
+  }
   /// Of bytes: keys that so many rows keep that it pays to turn their values over once, before.
   bool turnsBefore() const {
     return sm90CanTurn(request) && isPlain() && mayAnchor && balance.hasManyTiles && !mayBeCut && dim > 64 && !isOfPart;
@@ -174,10 +178,17 @@ constexpr Rule kRules[] = {
        return isScaled(asked) && asked.hasShortRows && !asked.isInBlocks && !asked.balance.hasLists;
      },
      {{{&C::totals, 1}, {&C::queryStages, 2}}}},
-    // Beside a window of 1,024 keys (352 us, 359 with turns); at a stride consumers do take turns.
+    // A window of 1,024 keys takes 352 us, 359 with turns; every fourth key within 4,096 555 us with four stages, 564 with
+    // three and turns.
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows; }, {{{&C::turnTaking, 0}}}},
     {128,
-     [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows && asked.isPlain(); },
-     {{{&C::turnTaking, 0}}}},
+     [](const Asked &asked) { return isScaled(asked) && asked.hasShortRows && !asked.isPlain(); },
+     {{{&C::stages, 4}}}},
+    // Heads beside each other end together: documents 933 us, 965 with those of 16 MiB, dilated segments of 2,048 keys 397
+    // and 405, a window of 1,024 keys 346 and 348. Not at a stride, every fourth key within 4,096: 571 and 564.
+    {128,
+     [](const Asked &asked) { return isScaled(asked) && asked.keepsNeighbours(); },
+     {{{&C::rasterMib, kAllHeadsMib}}}},
     // A warp that goes through lists spills with 32 registers.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 64, 3, 1, 1, 56}},
     {64, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 128, 3, 2, 1, 56}},
