@@ -208,9 +208,9 @@ def test_rows_that_are_refused():
     raised([second], heddle.InvalidArgumentError, "rank 0 has no rows to give: shard: expected 150 rows")
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_groups_of_processes(root, tmp_path, ranks):
-    program = os.path.join(root, "tests", "python", "device", "group_calls.py")
+@pytest.mark.parametrize("program, ranks", [("group_calls", 2), ("group_calls", 3), ("group_bits", 2), ("group_bits", 3)])
+def test_groups_of_processes(root, tmp_path, program, ranks):
+    program = os.path.join(root, "tests", "python", "device", program + ".py")
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(root, "runtime", "Python"), os.environ.get("PYTHONPATH", "")]),
                        HEDDLE_MEET=f"file://{tmp_path}/meet", WORLD_SIZE=str(ranks), CUDA_VISIBLE_DEVICES="")
     processes = [subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
