@@ -150,9 +150,10 @@ Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
   return serving(question, preferred || !found ? std::move(preferred) : std::move(found));
 }
 
-// Another kernel later would have other bits, so one whose bits do not depend on the run is waited for.
+// Another kernel later would have other bits, so one whose bits do not depend on the run, or on the placement of rows, is
+// waited for.
 Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) {
-  if (question.kernel.kind.isDeterministic)
+  if (question.kernel.kind.isDeterministic || question.isUncut)
     return best(question);
   return serving(question, soonest(question));
 }

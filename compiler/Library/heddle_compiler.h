@@ -226,7 +226,8 @@ HEDDLE_API heddle_status heddle_pattern_pairs(const heddle_pattern *pattern, con
 enum {
   HEDDLE_ONLY_STORED = 1, /* never compiles: NOT_FOUND says what is missing */
   /* Where nothing is stored, the portable default is compiled and returned, and the one for this GPU in the background:
-   * ask again later. Kinds whose bits do not depend on the run have no such first kernel: they wait for the one. */
+   * ask again later. Kinds whose bits do not depend on the run, and UNCUT, have no such first kernel: they wait for the
+   * one. */
   HEDDLE_FIRST_SOON = 2,
   /* Beside another flag or alone: bits of a row, and of gradients of a key, do not depend on what lies beside it, as
    * HEDDLE_GROUP_PLACEMENT_FREE wants, nor, of gradients, on the run: kinds are then those of "deterministic". Where the

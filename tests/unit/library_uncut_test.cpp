@@ -64,6 +64,9 @@ TEST_CASE(
 TEST_CASE("bits of a row that is not cut do not depend on others, and bits of gradients not on the run") {
   if (!start())
     return;
+  Session soon;
+  soon.pattern = partOf(kGlobal);
+  CHECK(configOf(soon, HEDDLE_UNCUT | HEDDLE_FIRST_SOON) == configOf(soon, HEDDLE_UNCUT)); // no other one meanwhile
   for (const char *text : {kGlobal, kWindowText, "attn.pattern @p() { %m = attn.causal attn.softmax union(%m) }"}) {
     Session session;
     session.pattern = partOf(text);

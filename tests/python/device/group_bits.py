@@ -2,6 +2,8 @@
 and however often they are called. Over GPUs, with one of which two or more processes start:
 
     torchrun --nproc-per-node=2 tests/python/device/group_bits.py        # over gloo where there is none: tests/python/test_distributed_calls.py
+
+Behind it words of the cases, as they are printed, that are to run: "float32".
 """
 import os
 import sys
@@ -66,10 +68,13 @@ def main():
     alone = [distributed.new_group([rank]) for rank in range(RANKS)][RANK]
     failed = 0
     for pattern, sizes, dim, dtype in cases():
+        name = f"{pattern} d = {dim}, {dtype}"
+        if not all(word in name for word in sys.argv[1:]):
+            continue
         wrong = list(differences(pattern, sizes, dim, dtype, alone, None))
         failed += bool(wrong)
         if RANK == 0 or wrong:
-            print("\n    ".join([f"rank {RANK}: {pattern} d = {dim}, {dtype}: {'ok' if not wrong else 'other bits'}", *wrong]), flush=True)
+            print("\n    ".join([f"rank {RANK}: {name}: {'ok' if not wrong else 'other bits'}", *wrong]), flush=True)
         distributed.barrier()
     distributed.destroy_process_group()
     print(f"rank {RANK}: {'fine' if not failed else f'{failed} cases have other bits'}", flush=True)
