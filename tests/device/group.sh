@@ -3,13 +3,11 @@
 # sequence between them, as ulysses2+gather and ulysses2+ring): results against one call on one GPU, forward and gradients, odd lengths, the
 # same bits in equal runs; ranks that come with something else; and ranks that are killed at drawn calls, HEDDLE_RANK_KILLS of
 # them (20), where those that are left must have an answer and go on: five to a case, 25 where there are more than 100.
-# Then, where there is a PyTorch for CUDA, and libheddle.so beside the folder of the binary or in HEDDLE_LIBRARY, heddle.distributed.
 # Cases run side by side, each says what took how long; kernels are compiled once for all. heddle-ranks lies beside the binary: ./dev build --preset static heddle heddle-ranks
 # shellcheck disable=SC2317 # case by case
 . tests/device/long/cases.bash
 ranks=${HEDDLE_PROGRAMS:-$(dirname "$HEDDLE")}/heddle-ranks
 count=${HEDDLE_RANKS:-2} kills=${HEDDLE_RANK_KILLS:-20}
-library=${HEDDLE_LIBRARY:-$(dirname "$HEDDLE")/../lib/libheddle.so} python=${HEDDLE_PYTHON:-python3}
 export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0} # multicast of NVLink is not what is tried
 
 if [ -z "${HEDDLE_DEVICE_LIST:-}" ]; then
@@ -32,17 +30,6 @@ attempt() {
   check_says "ok " "$name" "$limit" bash -o pipefail -c 'said=$1; shift; "$@" 2>&1 | tee "$said"' _ "$said" "$ranks" "$@" --ranks="$count" \
     --folder="$HEDDLE_SCRATCH/ranks" >"$said.of"
   cat "$said.of" <(grep -E '^ +[0-9.]+ s: ' "$said" || true)
-}
-
-# from_python <case> <program>: alone, as both take all GPUs and compile kernels of their own.
-from_python() {
-  begins "$1" || return 0
-  if [ ! -e "$library" ] || ! "$python" -c "import torch; assert torch.cuda.device_count() >= $count" 2>/dev/null; then
-    echo "skip $1: no $library, or no PyTorch with $count GPUs"
-    return 0
-  fi
-  check_says "rank 0: fine" "$1" 300 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
-    "$python" -m torch.distributed.run --nproc-per-node="$count" "tests/python/device/$2.py"
 }
 
 # try <case> <argument of heddle-ranks...>: beside other cases, whose processes share the GPUs, when there is a place.
@@ -68,7 +55,4 @@ for ((first = 1; first <= kills; first += each)); do
   last=$((first + each - 1 < kills ? first + each - 1 : kills))
   try "kills $first to $last of seed $seed" kills --count=$((last - first + 1)) --seed=$((seed + first - 1))
 done
-wait
-from_python "calls of heddle.distributed over $count ranks" group_calls
-from_python "bits of placement-free calls over $count ranks" group_bits
 finish
