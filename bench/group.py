@@ -3,7 +3,7 @@
 
     torchrun --nproc-per-node=2 bench/group.py [--heddle=PROGRAM] [--links=GBPS,US] [--gpu=NAME] [CASE...]
 
-A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways as CUDA graphs) ,form=ring ,form=ulysses ,form=ulysses2+ring ,form=auto
+A case is PATTERN,TOKENS_OF_A_GPU,LAYOUT and maybe ,backward ,graph (both ways as CUDA graphs) ,placement_free (of the group alone) ,form=ring ,form=ulysses ,form=ulysses2+ring ,form=auto
 ,documents=N or run-time sizes such as ,left=4095. Without any: those of
 docs/distributed.md. Teams that exchange heads are mixes from 4 GPUs on: --nproc-per-node=4 and causal,32k,zigzag,form=ulysses2+ring. bf16, 64 query heads, 8 of k and v, head dim 128. Both ways are timed in turn, several calls between two events,
 the slowest rank counts; efficiency is the time on one GPU, over the number of GPUs, over the time of the group: median and range of the
@@ -35,7 +35,7 @@ def case_of(text):
     words = dict(word.split("=") for word in rest if "=" in word)
     form, documents = words.pop("form", "gather"), int(words.pop("documents", 0))
     tokens = int(tokens[:-1]) * 1024 if tokens.endswith("k") else int(tokens)
-    return name, tokens, layout, form, {"backward", "graph"} & {*rest}, documents, {word: int(value) for word, value in words.items()}
+    return name, tokens, layout, form, {"backward", "graph", "placement_free"} & {*rest}, documents, {word: int(value) for word, value in words.items()}
 
 
 def offsets(rows, documents, device):
@@ -46,7 +46,7 @@ def offsets(rows, documents, device):
 def predicted(options, text, form, ranks, alone):
     """Milliseconds of a call by a form, as the program says; "-": it is not asked."""
     name, tokens, layout, asked, ways, documents, sizes = case_of(text)
-    if "heddle" not in options or "backward" in ways or documents:
+    if "heddle" not in options or ways & {"backward", "placement_free"} or documents:
         return "-"
 
     def plan(rate):
@@ -112,7 +112,8 @@ def measure(text, group, options):
     rows = tokens * ranks
     if documents:
         arguments["cu"] = offsets(rows, documents, device)
-    plan = hd.plan(name, seqlen=rows, heads=HEADS, kv_heads=KV_HEADS, ranks=ranks, layout=layout, form=form, **arguments)
+    plan = hd.plan(name, seqlen=rows, heads=HEADS, kv_heads=KV_HEADS, ranks=ranks, layout=layout, form=form,
+                   placement_free="placement_free" in ways, **arguments)
     random = torch.Generator(device=device).manual_seed(7)
     made = [torch.randn(1, rows, heads, DIM, device=device, dtype=torch.bfloat16, generator=random) for heads in (HEADS, KV_HEADS, KV_HEADS, HEADS)]
     whole, d_whole = [each.requires_grad_(is_backward) for each in made[:3]], made[3]
