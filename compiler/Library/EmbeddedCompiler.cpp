@@ -44,19 +44,21 @@ bool isProvisional(const KernelQuestion &question, const FoundKernel &found) {
 }
 
 /// Rows are rescaled as the maxima of their own scores say, where a threshold and anchors ask those of a warp and of what is
-/// masked in a tile. Tiles of keys divide a launch's first key, a multiple of 256 (heddle_group_options::column_step).
-std::string uncutValue(const std::string &field, const std::string &value) {
+/// masked in a tile: one by one beyond the threshold, or, in a family that does not tell them apart, at every tile. Tiles of
+/// keys divide a launch's first key, a multiple of 256 (heddle_group_options::column_step).
+std::string uncutValue(const std::string &field, const std::string &value, bool movesByRow) {
   constexpr std::pair<const char *, const char *> kUncut[] = {
-      {"split_last", "0"}, {"split_tiles", "0"}, {"long_split", "1"}, {"softmax", "0"}, {"rescale_threshold", "0"}};
+      {"split_last", "0"}, {"split_tiles", "0"}, {"long_split", "1"}, {"softmax", "2"}, {"rescale_threshold", "0"}};
   constexpr int64_t kFirstKeys = 256;
   for (const auto &[name, uncut] : kUncut)
     if (field == name)
-      return uncut;
+      return movesByRow && field == "rescale_threshold" ? value : uncut;
   return field == "block_n" && kFirstKeys % std::stoll(value) != 0 ? "64" : value;
 }
 
 /// Of a kernel, with fields by which bits of a row would depend on others as they are where these do not; empty: they are.
 std::string uncutConfig(const std::string &config) {
+  const bool movesByRow = config.find("softmax=") != std::string::npos;
   std::string changes;
   std::istringstream lines(config);
   for (std::string line; std::getline(lines, line);) {
@@ -64,7 +66,7 @@ std::string uncutConfig(const std::string &config) {
     if (equals == std::string::npos)
       continue;
     const std::string field = line.substr(0, equals), value = line.substr(equals + 1);
-    if (const std::string uncut = uncutValue(field, value); uncut != value)
+    if (const std::string uncut = uncutValue(field, value, movesByRow); uncut != value)
       changes += field + "=" + uncut + "\n";
   }
   return changes.empty() ? changes : config + changes;

@@ -77,6 +77,8 @@ bool haveSameBitsAlone(const std::string &changes) {
 TEST_CASE("bits of a row do not depend on those beside it, but by a threshold of a warp or anchors of whole tiles") {
   const std::string tiles = ",block_m=128,block_n=64,stages=2";
   CHECK(haveSameBitsAlone(tiles + ",softmax=0,rescale_threshold=0"));
+  CHECK(haveSameBitsAlone(tiles + ",softmax=2,rescale_threshold=8"));
+  CHECK(haveSameBitsAlone(",block_m=192,block_n=32,stages=2,turn_taking=1,softmax=2,rescale_threshold=1"));
   CHECK(haveSameBitsAlone(",block_m=192,block_n=32,stages=2,turn_taking=1,softmax=0,rescale_threshold=0"));
   CHECK_FALSE(haveSameBitsAlone(tiles + ",softmax=0,rescale_threshold=8"));
   CHECK_FALSE(haveSameBitsAlone(tiles + ",softmax=1,rescale_threshold=0"));
@@ -101,7 +103,7 @@ TEST_CASE("anchored: rows that are computed again, maxima that move behind whole
 TEST_CASE("online: with and without turns, items in parts, every tile rescaled") {
   for (const char *changes :
        {",block_m=192,block_n=32,softmax=0,turn_taking=1", ",block_m=128,block_n=32,softmax=0,turn_taking=0",
-        ",block_m=64,block_n=32,softmax=0,turn_taking=0,rescale_threshold=0",
+        ",block_m=64,block_n=32,softmax=0,turn_taking=0,rescale_threshold=0", ",block_m=128,block_n=64,softmax=2",
         ",block_m=128,block_n=32,stages=3,split_last=0,grid=1,softmax=0,split_tiles=4"})
     check(kernelOf("full", DType::bf16, 64, changes), sizesOf(300, 300, 2, 1), {1.0f, 200.0f});
 }

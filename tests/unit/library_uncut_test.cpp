@@ -75,8 +75,8 @@ TEST_CASE("bits of a row that is not cut do not depend on others, and bits of gr
       const std::string config = infoOf(session.found(HEDDLE_UNCUT, of.problem).get()).config;
       CAPTURE(config);
       CHECK(hasField(config, "split_tiles=0"));
-      CHECK(hasField(config, "softmax=0"));
-      CHECK(hasField(config, "rescale_threshold=0"));
+      CHECK(hasField(config, "softmax=2"));
+      CHECK(hasField(config, "rescale_threshold=8"));
       CHECK((hasField(config, "block_n=64") || hasField(config, "block_n=128")));
     }
     Problem of(session.pattern.get());

@@ -23,7 +23,7 @@ const FieldsOf<Sm90Config> &Sm90Config::fields() {
                                     {"query_stages", &C::queryStages, 1, kMaxQueryStages},
                                     {"turn_taking", &C::turnTaking, 0, 1, noOrYes()},
                                     {"grid", &C::grid, 0, kGridDynamic, {"tile", "stride", "", "dynamic"}},
-                                    {"softmax", &C::softmax, 0, kSoftmaxAnchored, {"online", "anchored"}},
+                                    {"softmax", &C::softmax, 0, kSoftmaxByRow, {"online", "anchored", "by_row"}},
                                     {"split_last", &C::splitLast, 0, 1, noOrYes()},
                                     {"split_tiles", &C::splitTiles, 0, kLargestField},
                                     {"turn_values", &C::turnValues, 0, 1, {"in_tiles", "before"}},

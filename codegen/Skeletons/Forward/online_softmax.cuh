@@ -36,6 +36,7 @@ template <class K> DEV int32_t laneRowNumber() {
 template <class Traits> struct SoftmaxNumbers : Traits {
   static constexpr int kWeightExponent = Traits::kIsScaled ? Traits::kLargestExponent - Traits::kRescaleThreshold : 0;
   static_assert(kWeightExponent >= 0, "weights stay finite in their type");
+  static constexpr bool kMovesByRow = false; // beyond the threshold, not with its neighbours
 };
 
 // Below every scaled score, and finite: a score of -inf relative to it is still -inf.
@@ -103,14 +104,18 @@ template <class K> DEV RowSum rowSum(const RowState<K> &rows, int i, int half) {
     return rowSum<typename K::Element>(rows.rowMax[i][half], rows.sum[i][half]);
 }
 
+// By more than the threshold.
+template <class K> DEV bool exceedsRowMax(float rowMax, float largest, float scaleLog2) {
+  return fmaf(largest, scaleLog2, -static_cast<float>(K::kRescaleThreshold + K::kWeightExponent)) > rowMax;
+}
+
 template <class K> DEV bool exceedsRowMax(const RowState<K> &rows, const RowValues<K> &largest, float scaleLog2) {
   bool exceeds = false;
 #pragma unroll
   for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      exceeds |= fmaf(largest[i][half], scaleLog2, -static_cast<float>(K::kRescaleThreshold + K::kWeightExponent)) >
-                 rows.rowMax[i][half];
+      exceeds |= exceedsRowMax<K>(rows.rowMax[i][half], largest[i][half], scaleLog2);
   return exceeds;
 }
 
@@ -124,7 +129,7 @@ template <bool IsAnchored> DEV void shrinkSum(float &sum, float factor) {
 
 // Restores the invariant before scores with these maxima are added, but for the output, which must be multiplied by
 // `factor` where the result is true. With a threshold the warp moves its row maxima only when some score exceeds one by
-// more than it; without, always.
+// more than it, all of them or, if kMovesByRow, those that do; without, always.
 template <bool IsAnchored = false, class K>
 DEV bool raiseRowMax(RowState<K> &rows, const RowValues<K> &largest, float scaleLog2, RowValues<K> &factor) {
   if (K::kRescaleThreshold > 0)
@@ -134,8 +139,9 @@ DEV bool raiseRowMax(RowState<K> &rows, const RowValues<K> &largest, float scale
   for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float most = quadMax(largest[i][half]) * scaleLog2;
-      const float raised = fmaxf(rows.rowMax[i][half], most - K::kWeightExponent);
+      const float ofRow = quadMax(largest[i][half]), most = ofRow * scaleLog2;
+      const bool stays = K::kMovesByRow && !exceedsRowMax<K>(rows.rowMax[i][half], ofRow, scaleLog2);
+      const float raised = stays ? rows.rowMax[i][half] : fmaxf(rows.rowMax[i][half], most - K::kWeightExponent);
       factor[i][half] = ptx::exp2Approx(rows.rowMax[i][half] - raised);
       shrinkSum<IsAnchored>(rows.sum[i][half], factor[i][half]);
       rows.rowMax[i][half] = raised;

@@ -15,7 +15,8 @@
 //   kQueryStages         slots of the Q ring, 1 or 2: with two, the next item arrives beside this one
 //   kTurnTaking          1: consumers issue their mma in turn
 //   kGrid                how items are dealt out to blocks (sm90_items.cuh)
-//   kSoftmax             0: every maximum is looked for; 1: anchored (sm90_softmax.cuh)
+//   kSoftmax             0: every maximum is looked for; 1: anchored (sm90_softmax.cuh); 2: as 0, and a row moves its maximum
+//                        by its own scores alone, so that its bits do not depend on its neighbours
 //   kRescaleThreshold    growth of a maximum, in log2 units, that needs no rescaling; 0: rescale at every tile
 //   kCompactMask         1: the predicate of masked tiles in a loop, 0: unrolled
 //   kFlushTiles          key tiles after which the output of bytes goes to its totals (sm90_totals.cuh); 0: never
@@ -111,7 +112,7 @@ private:
                 "the layout has room for what is turned over");
   static_assert(!K::kAreKeyMajor || (K::kElementBytes == 1 && K::kKeyRateCount == 1 && K::kKeyRates[0] == 1),
                 "key-major values are bytes, of keys without a stride");
-  static_assert(!kFreesQueries || K::kElementBytes == 1 || K::kSoftmax == kSoftmaxOnline,
+  static_assert(!kFreesQueries || K::kElementBytes == 1 || K::kSoftmax != kSoftmaxAnchored,
                 "marks of items leave room for the barrier of the query tile");
   static_assert(K::kFlushTiles == 0 || K::Values::kSumTiles > 0, "others need no totals");
   static_assert(K::kStages >= 1 && K::kStages <= kMaxStages, "one to six stages");

@@ -27,7 +27,7 @@ template <class Int> constexpr Int valueStages(Int stages, Int elementBytes, boo
 
 // KernelConfig::grid and KernelConfig::softmax.
 constexpr int kGridTile = 0, kGridStride = 1, kGridDynamic = 3;
-constexpr int kSoftmaxOnline = 0, kSoftmaxAnchored = 1;
+constexpr int kSoftmaxOnline = 0, kSoftmaxAnchored = 1, kSoftmaxByRow = 2;
 
 // How d_q comes about in backward kernels: added to sums from registers, by those who make scores or by a warpgroup of
 // its own, in no order or in that of the keys; or by a walk of its own.
