@@ -315,9 +315,10 @@ Result<std::shared_ptr<const JitPattern>> CompiledPattern::machineCode(Walk walk
   return known;
 }
 
-Result<ProblemBucket> CompiledPattern::bucket(const ProblemShape &shape, int64_t smCount) {
-  std::vector<int64_t> asked = {shape.batch,   shape.heads,   shape.kvHeads, shape.seqlenQ,
-                                shape.seqlenK, shape.qOrigin, shape.kOrigin, smCount};
+Result<ProblemBucket> CompiledPattern::bucket(const ProblemShape &shape, const CallShape &call, int64_t smCount) {
+  std::vector<int64_t> asked = {shape.batch,   shape.heads,   shape.kvHeads,
+                                shape.seqlenQ, shape.seqlenK, shape.qOrigin,
+                                shape.kOrigin, smCount,       ProblemBucket::mostRows(call)};
   asked.insert(asked.end(), shape.parameters.begin(), shape.parameters.end());
   std::lock_guard<std::mutex> lock(mutex);
   if (auto known = buckets.find(asked); known != buckets.end())
@@ -325,7 +326,7 @@ Result<ProblemBucket> CompiledPattern::bucket(const ProblemShape &shape, int64_t
   HEDDLE_TRY(checkShape(*file, shape));
   if (buckets.size() >= kMostBuckets)
     buckets.clear();
-  return buckets.emplace(std::move(asked), problemBucket(*file, shape, smCount)).first->second;
+  return buckets.emplace(std::move(asked), problemBucket(*file, shape, smCount, call)).first->second;
 }
 
 Result<int64_t> CompiledPattern::keptPairs(const ProblemShape &shape) {

@@ -67,7 +67,7 @@ public:
   Result<std::shared_ptr<const PreparedPattern>> prepared(Walk walk);
   Result<std::shared_ptr<const JitPattern>> machineCode(Walk walk);
   /// The shape was checked. Sizes that were asked for before are answered from memory.
-  Result<ProblemBucket> bucket(const ProblemShape &shape, int64_t smCount);
+  Result<ProblemBucket> bucket(const ProblemShape &shape, const CallShape &call, int64_t smCount);
 
   /// Over batch and heads. unsupported: there is no closed form, or tensors decide.
   Result<int64_t> keptPairs(const ProblemShape &shape);

@@ -113,8 +113,8 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
   HEDDLE_ASSIGN(static_cast<CallShape &>(question.kernel), shapeOf(problem, *dtype));
   question.hasSizes =
       problem.batch > 0 && problem.heads > 0 && problem.kv_heads > 0 && problem.seqlen_q > 0 && problem.seqlen_k > 0;
-  if (const int64_t rows = ProblemBucket::rowsOfDefault(problem.seqlen_q);
-      question.hasSizes && rows < ProblemBucket::kManyRows)
+  if (const int64_t rows = ProblemBucket::rowsOfDefault(problem.seqlen_q, question.kernel);
+      question.hasSizes && rows < ProblemBucket::mostRows(question.kernel))
     question.kernel.queries = rows;
   question.problem = sizesOf(problem);
   if (question.hasSizes) { // without them a size without a default needs no value

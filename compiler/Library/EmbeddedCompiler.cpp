@@ -24,7 +24,8 @@ KernelFamily familyOf(const KernelQuestion &question) {
 
 /// The rows of the calls that a default is chosen for.
 int64_t rowsBucket(const KernelQuestion &question) {
-  return ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(question.kernel.queries));
+  return ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(question.kernel.queries, question.kernel),
+                                   question.kernel);
 }
 
 std::string textOf(const KernelFamily &family, const std::string &arch, int64_t rowsBucket) {
@@ -39,7 +40,7 @@ std::string textOf(const KernelQuestion &question) {
 /// A default that is to be replaced by a better one: a provisional one, or one that was chosen for calls of
 /// other numbers of queries.
 bool isProvisional(const KernelQuestion &question, const FoundKernel &found) {
-  const bool isOfOthers = question.hasSizes && found.queryRows != rowsBucket(question);
+  const bool isOfOthers = question.hasSizes && !ProblemBucket::shareDefault(found.queryRows, rowsBucket(question));
   return found.match == MatchKind::untunedDefault && (isOfOthers || isProvisional(found.kernel.record()));
 }
 
@@ -129,7 +130,7 @@ Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
   WinnerKey key(familyOf(question), {-1, -1, -1, -1}, {});
   if (question.hasSizes) {
     HEDDLE_ASSIGN(static_cast<ProblemBucket &>(key),
-                  question.pattern->bucket(question.problem, question.device.info().identity.smCount));
+                  question.pattern->bucket(question.problem, question.kernel, question.device.info().identity.smCount));
     static_cast<ExactProblem &>(key) = exactProblem(question.problem);
   }
   return finder.find(question.device, std::move(key));
@@ -192,6 +193,15 @@ Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made 
                         [&] { return make(question, which, changes); });
 }
 
+KnownKernels EmbeddedCompiler::knownKernels() const {
+  return [this](const std::string &contentKey) -> Result<KernelRecord> {
+    Result<KernelRecord> known = Status::notFound("there is no database");
+    if (own)
+      known = own->kernel(contentKey);
+    return known ? std::move(known) : Status::notFound(known.status().message()); // a database that cannot be read
+  };
+}
+
 Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made which, const std::string &changes) {
   HEDDLE_ASSIGN(std::shared_ptr<const PreparedPattern> prepared,
                 question.pattern->prepared(question.kernel.kind.walk()));
@@ -200,7 +210,8 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
                                     : which == Made::anyKeyOrigin
                                         ? compileVariant(withoutBlocks(*prepared), question.kernel, "")
                                     : which == Made::uncut ? compileUncut(*prepared, question.kernel, changes)
-                                                           : compileVariant(*prepared, question.kernel, changes);
+                                                           : compileVariant(*prepared, question.kernel, changes,
+                                                                            /*threads=*/0, knownKernels());
   if (!variant && which == Made::provisional) // no default compiles as it is, but what comes behind it may
     variant = compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());

@@ -2,7 +2,7 @@
 // then on.
 #pragma once
 
-#include "compiler/Session/KernelShape.h"
+#include "compiler/Session/CompileSession.h"
 #include "compiler/Library/Background.h"
 #include "compiler/Library/CompiledPattern.h"
 #include "compiler/Library/MadeKernels.h"
@@ -72,6 +72,8 @@ private:
   Result<FoundKernel> made(const KernelQuestion &question, Made which, const std::string &changes = {});
   /// `changes`: of the default of a kernel, for one that is made of another.
   Result<KernelRecord> make(const KernelQuestion &question, Made which, const std::string &changes);
+  /// Those of the own database: defaults for other numbers of queries are often of the same code.
+  KnownKernels knownKernels() const;
   /// A record that could not be filed says so.
   void file(KernelRecord &record, const PreparedPattern &prepared, const KernelQuestion &question, Made which);
   Result<FoundKernel> search(const KernelQuestion &question, const SearchOptions &options, const Task &task);

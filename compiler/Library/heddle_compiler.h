@@ -5,8 +5,8 @@
  * too, but for the environment: HEDDLE_DB, HEDDLE_SHIPPED_DB, HEDDLE_NVRTC_LIBRARY, CUDA_HOME, XDG_CACHE_HOME, HOME and
  * PATH are read as `heddle --help` and heddle_compiler_options say, where options leave their place empty. And:
  *  8. A kernel is compiled once per pattern, family, architecture, default and database, however many threads ask for it:
- *     defaults differ for calls of at most 64, 128 and 256 and of more queries. One that takes any k_origin, where the
- *     filed one does not, is compiled once per process.
+ *     defaults differ for calls of at most 64, 128 and 256 and of more queries, of e4m3 forward (not "_v_key_major") also
+ *     from 8192 queries on. One that takes any k_origin, where the filed one does not, is compiled once per process.
  *  9. A pattern is immutable and thread safe, a compiler thread safe; work in the background keeps what it needs of
  *     both.
  * 10. Work in the background never takes a kernel away: a found kernel stays as it is, a later question may give a

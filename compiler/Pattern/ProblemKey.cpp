@@ -136,7 +136,8 @@ static int64_t clamp(attn::WideInt value) {
   return value > most ? most : int64_t(value);
 }
 
-ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount) {
+ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount,
+                            const CallShape &call) {
   constexpr int64_t block = ProblemBucket::kTile;
   attn::ProblemSizes sizes = sizesOf(file, shape);
   sizes.tensors.clear();
@@ -149,7 +150,7 @@ ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, 
   attn::WideInt visited =
       attn::countTiles(analysis, sizes, attn::TileShape{block, block}, attn::Direction::Forward).visited;
   return ProblemBucket::of(clamp(items * shape.batch), smCount, clamp(visited * shape.batch),
-                           shape.heads / shape.kvHeads, shape.seqlenQ);
+                           shape.heads / shape.kvHeads, ProblemBucket::rowsBucket(shape.seqlenQ, call));
 }
 
 ExactProblem exactProblem(const ProblemShape &shape) {
@@ -169,7 +170,9 @@ ExactProblem exactProblem(const ProblemShape &shape) {
 
 WinnerKey winnerKey(const PatternFile &file, const ProblemShape &shape, const KernelFamily &family,
                     const DeviceIdentity &device) {
-  return WinnerKey(family, problemBucket(file, shape, device.smCount), device, exactProblem(shape));
+  const Result<CallShape> call = family.shape();
+  return WinnerKey(family, problemBucket(file, shape, device.smCount, call ? *call : CallShape()), device,
+                   exactProblem(shape));
 }
 
 } // namespace heddle

@@ -52,8 +52,10 @@ Status checkShape(const PatternFile &file, const ProblemShape &shape);
 /// Status that names the first tensor that a mask reads and `sizes` lacks, and the option that gives it.
 Status checkMaskTensors(const PatternFile &file, const attn::ProblemSizes &sizes);
 
-/// The bucket on a GPU of `smCount` SMs, whatever tensors hold. The shape passed checkShape.
-ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount);
+/// The bucket on a GPU of `smCount` SMs, whatever tensors hold. The shape passed checkShape. `call`: what else tells
+/// buckets of rows apart.
+ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, int64_t smCount,
+                            const CallShape &call = {});
 
 /// What times of this call are of. Of tensors, those of integers count: they say what is kept.
 ExactProblem exactProblem(const ProblemShape &shape);

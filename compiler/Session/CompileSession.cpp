@@ -32,7 +32,7 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
     request.bandedGrain = std::gcd(request.bandedGrain, request.transposedBandedGrain);
   }
   if (shape.queries)
-    request.balance.queries = ProblemBucket::rowsOfDefault(shape.queries);
+    request.balance.queries = ProblemBucket::rowsOfDefault(shape.queries, shape);
   return request;
 }
 

@@ -16,8 +16,9 @@ Status publishDefault(Store &store, const KernelRecord &record, int64_t queries)
   DeviceIdentity device;
   device.arch = deviceArch(record.kernelArch);
   Winner winner;
+  HEDDLE_ASSIGN(const CallShape call, record.shape());
   ProblemBucket bucket;
-  bucket.queryRows = ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(queries));
+  bucket.queryRows = ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(queries, call), call);
   static_cast<WinnerKey &>(winner) = WinnerKey(record, bucket, device);
   winner.contentKey = record.contentKey;
   return store.publish(record, winner);
@@ -58,7 +59,7 @@ Status publishProvisional(Store &store, const PreparedPattern &prepared, const K
   auto variant = compileProvisional(prepared, request);
   if (!variant)
     return {};
-  HEDDLE_TRY(publishDefault(store, variant->record));
+  HEDDLE_TRY(publishDefault(store, variant->record, request.balance.queries));
   return publishName(store, prepared, name);
 }
 

@@ -27,7 +27,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.valueDim = request.valueDim;
   static_cast<PatternRates &>(kernel) = ratesOf(file, passes);
   if (request.sizes.seqlenQ)
-    kernel.balance.queries = ProblemBucket::rowsOfDefault(request.sizes.seqlenQ);
+    kernel.balance.queries = ProblemBucket::rowsOfDefault(request.sizes.seqlenQ, kernel);
   return kernel;
 }
 

@@ -40,8 +40,11 @@ Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query 
   wanted.pattern = query.pattern;
   wanted.kind = query.kind ? query.kind : "forward";
   wanted.dtype = *dtype;
-  if (const Result<KindText> text = KindText::parse(wanted.kind))
-    wanted.kind = KindText::of(text->kind, text->elements(*dtype)).str();
+  CallShape call;
+  if (const Result<KindText> text = KindText::parse(wanted.kind)) {
+    call.kind = text->kind, call.elements = text->elements(*dtype);
+    wanted.kind = KindText::of(call.kind, call.elements).str();
+  }
   wanted.headDim = query.head_dim;
   wanted.valueDim = query.value_dim;
   constexpr int64_t kTile = ProblemBucket::kTile;
@@ -50,7 +53,7 @@ Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query 
   wanted.workPerSm = tiles * heads > 0 ? sizeBucket(tiles * heads, info.identity.smCount) : -1;
   wanted.tilesPerRow = query.tiles_per_row > 0 ? sizeBucket(query.tiles_per_row, 1) : -1;
   wanted.gqaRatio = query.heads > 0 && query.kv_heads > 0 ? query.heads / query.kv_heads : -1;
-  wanted.queryRows = rows > 0 ? ProblemBucket::rowsBucket(rows) : -1;
+  wanted.queryRows = rows > 0 ? ProblemBucket::rowsBucket(rows, call) : -1;
   static_cast<ExactProblem &>(wanted) = {query.batch, query.heads, query.kv_heads, rows};
   return wanted;
 }

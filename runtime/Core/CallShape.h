@@ -75,6 +75,13 @@ struct CallShape {
   Kind kind = {};
   CallElements elements = {};
   int64_t headDim = 64, valueDim = 64;
+
+  // v of bytes lies row by row, so kernels turn it over for their products: tile by tile, or all of it before, which costs
+  // short calls more than it gains.
+  bool hasValuesToTurn() const {
+    return kind.base == KindBase::forward && !kind.hasKeyMajorValues && traitsOf(elements.q).isScaled() &&
+           elements.areAlike();
+  }
 };
 
 // "backward_of_0_3_fp32_out": the text of a kind, and the type of out where it is not CallElements::outOf(q): fp32, which

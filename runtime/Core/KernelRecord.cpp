@@ -8,6 +8,9 @@
 
 namespace heddle {
 
+// For no fewer queries defaults differ: a query tile is no smaller.
+static constexpr int64_t kFewestRows = 64;
+
 int64_t sizeBucket(int64_t numerator, int64_t denominator) {
   unsigned __int128 reached = static_cast<unsigned __int128>(std::max<int64_t>(denominator, 1));
   unsigned __int128 wanted = static_cast<unsigned __int128>(std::max<int64_t>(numerator, 0));
@@ -17,18 +20,31 @@ int64_t sizeBucket(int64_t numerator, int64_t denominator) {
   return bucket;
 }
 
-int64_t ProblemBucket::rowsBucket(int64_t queryRows) { return sizeBucket(std::min(queryRows, kManyRows), 1); }
+int64_t ProblemBucket::mostRows(const CallShape &call) { return call.hasValuesToTurn() ? kTurnedRows : kManyRows; }
 
-int64_t ProblemBucket::rowsOfDefault(int64_t queries) {
-  for (int64_t rows : {64, 128, 256})
-    if (queries > 0 && queries <= rows)
+int64_t ProblemBucket::rowsBucket(int64_t queryRows, const CallShape &call) {
+  const int64_t most = mostRows(call);
+  return sizeBucket(queryRows < most ? std::min(queryRows, kManyRows) : most, 1);
+}
+
+int64_t ProblemBucket::rowsOfDefault(int64_t queries, const CallShape &call) {
+  const int64_t most = mostRows(call);
+  if (queries <= 0 || queries >= most)
+    return most;
+  for (int64_t rows : {kFewestRows, 2 * kFewestRows, 4 * kFewestRows})
+    if (queries <= rows)
       return rows;
   return kManyRows;
 }
 
+bool ProblemBucket::shareDefault(int64_t rows, int64_t others) {
+  const int64_t fewest = sizeBucket(kFewestRows, 1);
+  return rows < 0 || others < 0 || std::max(rows, fewest) == std::max(others, fewest);
+}
+
 ProblemBucket ProblemBucket::of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio,
-                                int64_t queryRows) {
-  return {sizeBucket(workItems, smCount), sizeBucket(visitedTiles, workItems), gqaRatio, rowsBucket(queryRows)};
+                                int64_t rowsBucket) {
+  return {sizeBucket(workItems, smCount), sizeBucket(visitedTiles, workItems), gqaRatio, rowsBucket};
 }
 
 std::string ExactProblem::str() const {

@@ -40,16 +40,23 @@ struct ProblemBucket {
   int64_t workPerSm = 0;   // work items (CTAs of work) per SM
   int64_t tilesPerRow = 0; // mean visited key tiles per query tile
   int64_t gqaRatio = 1;
-  int64_t queryRows = 0; // of a head, up to kManyRows: fewer leave tiles empty, as decode does
+  int64_t queryRows = 0; // of a head (rowsBucket): few leave tiles empty, as decode does
 
   // Counts are of tiles of kTile x kTile, so that a bucket does not depend on the configuration.
   static constexpr int64_t kTile = 128, kManyRows = 512;
-  static int64_t rowsBucket(int64_t queryRows);
-  // The rows that a default for calls of so many queries is filed under: 64, 128, 256, or kManyRows; 0 queries: any
-  // number.
-  static int64_t rowsOfDefault(int64_t queries);
+  // So many rows of a head that keep values pay for a launch that turns these over before (CallShape::hasValuesToTurn).
+  static constexpr int64_t kTurnedRows = 8192;
+  // From so many on rows are as many as any number: kTurnedRows where that decides, else kManyRows.
+  static int64_t mostRows(const CallShape &call);
+  // Counts of rows that have one default, and of few rows those of one power of 2, have one bucket.
+  static int64_t rowsBucket(int64_t queryRows, const CallShape &call);
+  // The rows that a default for calls of so many queries is filed under: 64, 128, 256, kManyRows or mostRows; 0 queries:
+  // any number.
+  static int64_t rowsOfDefault(int64_t queries, const CallShape &call);
+  // Defaults for calls of these buckets of rows are filed under the same; a negative bucket is unknown, and may be any.
+  static bool shareDefault(int64_t rows, int64_t others);
   static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio,
-                          int64_t queryRows);
+                          int64_t rowsBucket);
 
   template <class F> static void fields(F &&f) {
     f("work_per_sm", &ProblemBucket::workPerSm);

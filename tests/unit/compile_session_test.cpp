@@ -68,19 +68,22 @@ TEST_CASE("calls that share a filed default are given the same one, whoever asks
   const PreparedPattern causal = prepared("causal");
   KernelShape shape;
   shape.arch = *findGpuArch("sm_90a");
-  for (int64_t dim : {64, 128, 256})
-    for (int64_t queries : {1, 63, 64, 65, 79, 128, 129, 150, 192, 200, 256, 257, 1 << 20}) {
-      CAPTURE(dim);
-      CAPTURE(queries);
-      shape.headDim = shape.valueDim = dim;
-      shape.queries = queries;
-      auto own = configFor(causal, shape, "");
-      shape.queries = ProblemBucket::rowsOfDefault(queries);
-      auto filed = configFor(causal, shape, "");
-      REQUIRE(own.isOk());
-      REQUIRE(filed.isOk());
-      CHECK(own->text == filed->text);
-    }
+  for (DType dtype : {DType::bf16, DType::e4m3})
+    for (int64_t dim : {64, 128, 240})
+      for (int64_t queries : {1, 63, 64, 65, 79, 128, 129, 150, 192, 200, 256, 257, 1000, 8191, 8192, 1 << 20}) {
+        CAPTURE(dtypeName(dtype));
+        CAPTURE(dim);
+        CAPTURE(queries);
+        shape.elements = CallElements(dtype);
+        shape.headDim = shape.valueDim = dim;
+        shape.queries = queries;
+        auto own = configFor(causal, shape, "");
+        shape.queries = ProblemBucket::rowsOfDefault(queries, shape);
+        auto filed = configFor(causal, shape, "");
+        REQUIRE_MESSAGE(own.isOk(), own.status().message());
+        REQUIRE(filed.isOk());
+        CHECK(own->text == filed->text);
+      }
 }
 
 TEST_CASE("a preparation for defaults makes functions of passes only where the default chains them") {
@@ -448,7 +451,7 @@ TEST_CASE("an untuned kernel is found by any GPU that runs it, under its name") 
     ofFew.contentKey = std::string(64, 'b');
     CHECK(publishDefault(*store, ofFew, 1).isOk());
     for (auto [queries, expected] : {std::pair<int64_t, char>(1, 'b'), {512, 'a'}, {1 << 20, 'a'}}) {
-      const ProblemBucket bucket = ProblemBucket::of(1000, 108, 5000, 1, queries);
+      const ProblemBucket bucket = ProblemBucket::of(1000, 108, 5000, 1, ProblemBucket::rowsBucket(queries, request));
       auto served = store->lookup(WinnerKey(familyOf(pattern, request), bucket, device));
       REQUIRE(served.isOk());
       CHECK(served->record.contentKey == std::string(64, expected));

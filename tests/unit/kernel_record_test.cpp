@@ -41,18 +41,66 @@ TEST_CASE("buckets double") {
   CHECK(sizeBucket(11, 5) == 2);
   CHECK(sizeBucket(INT64_MAX, 1) == 63);
   CHECK(sizeBucket(7, 0) == 3);
-  ProblemBucket bucket = ProblemBucket::of(1024, 132, 4096, 4, 512);
+  ProblemBucket bucket = ProblemBucket::of(1024, 132, 4096, 4, 9);
   CHECK(bucket.workPerSm == 3);
   CHECK(bucket.tilesPerRow == 2);
   CHECK(bucket.gqaRatio == 4);
   CHECK(bucket.queryRows == 9);
-  CHECK(ProblemBucket::rowsBucket(8192) == 9);
-  CHECK(ProblemBucket::rowsBucket(1) == 0);
-  CHECK(ProblemBucket::rowsBucket(64) == 6);
-  CHECK(ProblemBucket::rowsBucket(65) == 7);
-  for (auto [queries, rows] :
-       {std::pair<int64_t, int64_t>(0, 512), {1, 64}, {64, 64}, {65, 128}, {256, 256}, {257, 512}, {1 << 20, 512}})
-    CHECK(ProblemBucket::rowsOfDefault(queries) == rows);
+}
+
+namespace {
+
+CallShape callOf(DType dtype, const Kind &kind = {}) { return {kind, CallElements(dtype), 128, 128}; }
+
+Kind keyMajor() {
+  Kind kind;
+  kind.hasKeyMajorValues = true;
+  return kind;
+}
+
+} // namespace
+
+TEST_CASE("rows have a bucket up to 512, and those of calls with values of bytes to turn over one from 8k on") {
+  const CallShape turning = callOf(DType::e4m3);
+  CallShape ofBlocks = turning;
+  ofBlocks.elements.scaleRows = 64;
+  CHECK(turning.hasValuesToTurn());
+  CHECK(ofBlocks.hasValuesToTurn());
+  const CallShape others[] = {callOf(DType::bf16), callOf(DType::e4m3, keyMajor()),
+                              callOf(DType::e4m3, *Kind::parse("decode")), callOf(DType::fp32)};
+  for (const CallShape &call : others) {
+    CHECK_FALSE(call.hasValuesToTurn());
+    for (auto [queries, rows] :
+         {std::pair<int64_t, int64_t>(0, 512), {1, 64}, {64, 64}, {65, 128}, {256, 256}, {257, 512}, {1 << 20, 512}})
+      CHECK(ProblemBucket::rowsOfDefault(queries, call) == rows);
+    for (auto [queries, bucket] :
+         {std::pair<int64_t, int64_t>(1, 0), {64, 6}, {65, 7}, {300, 9}, {8191, 9}, {8192, 9}, {1 << 20, 9}})
+      CHECK(ProblemBucket::rowsBucket(queries, call) == bucket);
+  }
+  for (auto [queries, rows] : {std::pair<int64_t, int64_t>(0, 8192),
+                               {1, 64},
+                               {256, 256},
+                               {257, 512},
+                               {4096, 512},
+                               {8191, 512},
+                               {8192, 8192},
+                               {1 << 20, 8192}})
+    CHECK(ProblemBucket::rowsOfDefault(queries, turning) == rows);
+  for (auto [queries, bucket] :
+       {std::pair<int64_t, int64_t>(1, 0), {65, 7}, {300, 9}, {8191, 9}, {8192, 13}, {1 << 20, 13}})
+    CHECK(ProblemBucket::rowsBucket(queries, turning) == bucket);
+}
+
+TEST_CASE("buckets of rows share a default where counts of them are filed under one") {
+  for (const CallShape &call : {callOf(DType::bf16), callOf(DType::e4m3)})
+    for (int64_t a : {1, 20, 63, 64, 65, 128, 200, 256, 257, 1000, 5000, 8191, 8192, 100000})
+      for (int64_t b : {1, 64, 100, 256, 300, 8191, 8192, 50000}) {
+        const bool areFiledAlike = ProblemBucket::rowsOfDefault(a, call) == ProblemBucket::rowsOfDefault(b, call);
+        CHECK(ProblemBucket::shareDefault(ProblemBucket::rowsBucket(a, call), ProblemBucket::rowsBucket(b, call)) ==
+              areFiledAlike);
+      }
+  CHECK(ProblemBucket::shareDefault(-1, 13));
+  CHECK(ProblemBucket::shareDefault(9, -1));
 }
 
 TEST_CASE("a problem reads as its sizes and what else tells it apart") {

@@ -46,6 +46,17 @@ TEST_CASE("values of bytes that many rows keep are turned over by a launch befor
   CHECK(defaultFor(request).turnValues == 0);
 }
 
+TEST_CASE("values are turned over before for calls of 8k queries and of any number, and not for fewer") {
+  KernelRequest request = requestFor(128, 128, DType::e4m3);
+  request.balance.hasManyTiles = true;
+  for (auto [queries, isBefore] :
+       {std::pair<int64_t, int64_t>(0, 1), {64, 0}, {512, 0}, {8191, 0}, {8192, 1}, {1 << 20, 1}}) {
+    CAPTURE(queries);
+    request.balance.queries = queries;
+    CHECK(defaultFor(request).turnValues == isBefore);
+  }
+}
+
 TEST_CASE("values of e4m3 lie twice, in a ring with a slot less, and totals behind them") {
   const KernelRequest request = requestFor(128, 128, DType::e4m3);
   const Sm90Config config = defaultFor(request);

@@ -65,6 +65,25 @@ TEST_CASE("the better match answers, whoever has it") {
   CHECK(files.find(keyOf({9, 9, 1})).record.contentKey == "far");
 }
 
+TEST_CASE("what was tuned for calls with another default stands behind the default of the query's own") {
+  constexpr int64_t kFew = 6, kMany = 9; // of query rows
+  Files files;
+  const DeviceIdentity any{"", "sm_90", 0, 0};
+  files.publish(files.own, "other default", {0, 0, 1, kMany}, any, false);
+  CHECK(files.find(keyOf({3, 2, 1, kFew})).record.contentKey == "other default");
+  files.publish(files.own, "tuned", {3, 2, 1, kMany});
+  StackLookup found = files.find(keyOf({3, 2, 1, kFew}));
+  CHECK(found.record.contentKey == "tuned");
+  CHECK(found.match == MatchKind::untunedDefault);
+  files.publish(files.base, "own default", {0, 0, 1, kFew}, any, false);
+  CHECK(files.find(keyOf({3, 2, 1, kFew})).record.contentKey == "own default");
+  CHECK(files.find(keyOf({3, 2, 1, kMany})).record.contentKey == "tuned");
+  files.publish(files.shipped, "far", {9, 9, 1, kFew - 3}); // tuned for fewer rows of the same default
+  found = files.find(keyOf({3, 2, 1, kFew}));
+  CHECK(found.record.contentKey == "far");
+  CHECK(found.match == MatchKind::nearestBucket);
+}
+
 TEST_CASE("of equally good matches the user's own answers, then the earlier file") {
   Files files;
   files.publish(files.base, "base");

@@ -30,11 +30,11 @@ struct Asked {
   /// Without chains of scores, in one piece.
   bool mayAnchor = !request.hasScores && !balance.hasLongRows;
   bool keepsAnchors = mayAnchor && !balance.hasFewTiles;
-  bool mayBeCut = areFew(balance.queries) && sm90CanSplit(request); // fewer query tiles than SMs
+  /// The calls that the default is for have fewer queries than so many, which some defaults are made for.
+  bool hasFewerQueries(int64_t than) const { return ProblemBucket::rowsOfDefault(balance.queries, request) < than; }
+  bool mayBeCut = hasFewerQueries(ProblemBucket::kManyRows) && sm90CanSplit(request); // fewer query tiles than SMs
   bool sharesParts = balance.hasLongRows && sm90CanSplit(request) && !mayBeCut;
 
-  /// Calls have so few queries that defaults are made for them.
-  static bool areFew(int64_t queries) { return ProblemBucket::rowsOfDefault(queries) < ProblemBucket::kManyRows; }
   /// Rows and keys of one head group that are neither strided nor in blocks nor in lists.
   bool isPlain() const {
     return request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1 && !isInBlocks &&
@@ -70,7 +70,8 @@ struct Asked {
   }
   /// Of bytes: keys that so many rows keep that it pays to turn their values over once, before.
   bool turnsBefore() const {
-    return sm90CanTurn(request) && isPlain() && mayAnchor && balance.hasManyTiles && !mayBeCut && dim > 64 && !isOfPart;
+    return sm90CanTurn(request) && isPlain() && mayAnchor && balance.hasManyTiles && dim > 64 && !isOfPart &&
+           !hasFewerQueries(ProblemBucket::kTurnedRows);
   }
   bool fitsBand(int64_t keys) const { return request.keepsTilesInBand(kConsumerRows, keys); }
 };
@@ -207,7 +208,8 @@ constexpr Rule kRules[] = {
     {128,
      [](const Asked &asked) { return isScaled(asked) && asked.balance.hasEqualTiles && !asked.balance.hasFewTiles; },
      {{{&C::splitLast, 1}}}}, // the last of 5.2 rounds: 838 TFLOP/s without
-    // Causal rows up to 32k 4,107 us, 4,316 in tiles; up to 8k 529 and 526.
+    // Causal rows up to 32k 4,107 us, 4,316 in tiles; up to 8k 529 and 526; up to 4k 4.8% longer, up to 2k 12.6%. All of
+    // 8k 985 and 1,016; of 2k 2.2% longer.
     {128, [](const Asked &asked) { return asked.turnsBefore(); }, {{{&C::turnValues, 1}}}},
     // Floats: 64 keys of 128 are 32 KB, of which shared memory has room for two beside 128 rows. Causal 8k runs at 252
     // TFLOP/s with heads of 64, at 250 with 64 keys a tile, and at 237 with 128 x 128; with heads of 128 at 244, at 199

@@ -16,8 +16,7 @@ constexpr const char *kEntry = "heddle_turn_values";
 
 bool sm90CanTurn(const KernelRequest &request) {
   const bool isOnePass = request.passes.empty() && !request.isPass; // each of every round would turn all values over
-  return request.element().isScaled() && !request.kind.hasKeyMajorValues && isOnePass &&
-         MapRates::of(request.variants).key == std::vector<int64_t>{1};
+  return request.hasValuesToTurn() && isOnePass && MapRates::of(request.variants).key == std::vector<int64_t>{1};
 }
 
 bool sm90AreKeyMajor(const KernelRequest &request, const Sm90Config &config) {
