@@ -80,6 +80,7 @@ private:
     shape.headDim = item.dims.head, shape.valueDim = item.dims.value;
     HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, "", /*threads=*/1));
     HEDDLE_TRY(publishDefault(store, variant.record));
+    HEDDLE_TRY(packShorter(prepared, shape));
     HEDDLE_TRY(publishName(store, prepared, item.pattern.name.empty() ? prepared.name : item.pattern.name));
     PackedKernel &kernel = kernels[index];
     kernel.item = item;
@@ -87,6 +88,16 @@ private:
     kernel.record = std::move(variant.record);
     kernel.record.cubin.clear(), kernel.record.ptx.clear();
     return {};
+  }
+
+  /// The default for calls of fewer queries than that for any number, of no few, where these differ.
+  Status packShorter(const PreparedPattern &prepared, KernelShape shape) {
+    shape.queries = ProblemBucket::kManyRows;
+    if (shape.queries == ProblemBucket::mostRows(shape))
+      return {};
+    const auto known = [this](const std::string &contentKey) { return store.kernel(contentKey); };
+    HEDDLE_ASSIGN(const CompiledVariant variant, compileVariant(prepared, shape, "", /*threads=*/1, known));
+    return publishDefault(store, variant.record, shape.queries);
   }
 
   Store &store;

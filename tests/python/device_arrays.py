@@ -15,7 +15,8 @@ class _DLTensor(C.Structure):
 _new_capsule = C.pythonapi.PyCapsule_New
 _new_capsule.restype, _new_capsule.argtypes = C.py_object, (C.c_void_p, C.c_char_p, C.c_void_p)
 # code, bits and the numpy type that holds the bits
-TYPES = {"bfloat16": (4, 16, np.uint16), "float32": (2, 32, np.float32), "float16": (2, 16, np.float16), "int32": (0, 32, np.int32)}
+TYPES = {"bfloat16": (4, 16, np.uint16), "float32": (2, 32, np.float32), "float16": (2, 16, np.float16), "int32": (0, 32, np.int32),
+         "float8_e4m3fn": (10, 8, np.uint8)}
 
 
 def aligned(shape, dtype):

@@ -213,25 +213,31 @@ import device_arrays, numpy
 from heddle import _call, _direct, _engine
 heddle.configure(read_only=True, first="best")
 
+made = {"bf16": lambda n: device_arrays.bf16(numpy.zeros((1, n, 1, 128))),
+        "e4m3": lambda n: device_arrays.Space.empty((1, n, 1, 128), "float8_e4m3fn", 0)}[sys.argv[1]]
+
 def find(n):
-    spec = _call.CallSpec(*[device_arrays.bf16(numpy.zeros((1, n, 1, 128)))] * 3, heddle.library("causal"))
+    spec = _call.CallSpec(*[made(n)] * 3, heddle.library("causal"))
     return _engine.engine().find(_direct.call_of(spec).question()).kernel.content_key
 
 found = []
-for order in ((79, 64), (64, 79)):
+few, many = map(int, sys.argv[2:])
+for order in ((many, few), (few, many)):
     _engine.engine()._found.clear()
     found.append({n: find(n) for n in order})
-print(found)
+print([*found, {n: "turn_values=1" in heddle.kernel(*[made(n)] * 3, "causal").config for n in (few, many)}])
 """
 
 
-def test_who_asks_first_does_not_choose_the_default_of_others(root, tmp_path):
-    """Defaults change at 64 queries, of which 79 has the three highest bits."""
+@pytest.mark.parametrize("dtype, few, many, turned", [("bf16", 64, 79, False), ("e4m3", 2048, 8192, True)])
+def test_who_asks_first_does_not_choose_the_default_of_others(root, tmp_path, dtype, few, many, turned):
+    """Defaults change at 64 queries, of which 79 has the three highest bits; at 8192 of e4m3 whose values are turned over in a launch before."""
     environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_FAKE_CUDA_ARCH="90", HEDDLE_DB=str(tmp_path / "none.db"))
-    done = subprocess.run([sys.executable, "-c", FIRST], env=environment, cwd=root, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", FIRST, dtype, str(few), str(many)], env=environment, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found, others = ast.literal_eval(done.stdout)
-    assert found == others and found[64] != found[79]
+    found, others, are_turned = ast.literal_eval(done.stdout)
+    assert found == others and found[few] != found[many]
+    assert are_turned == {few: False, many: turned}
 
 
 def test_calls_take_a_better_kernel_when_it_is_due(monkeypatch):
