@@ -40,7 +40,7 @@ std::string textOf(const KernelQuestion &question) {
 /// A default that is to be replaced by a better one: a provisional one, or one that was chosen for calls of
 /// other numbers of queries.
 bool isProvisional(const KernelQuestion &question, const FoundKernel &found) {
-  const bool isOfOthers = question.hasSizes && !ProblemBucket::shareDefault(found.queryRows, rowsBucket(question));
+  const bool isOfOthers = question.hasSizes && found.queryRows != rowsBucket(question);
   return found.match == MatchKind::untunedDefault && (isOfOthers || isProvisional(found.kernel.record()));
 }
 

@@ -6,7 +6,7 @@ namespace heddle {
 
 /// Of databases; without a match if nothing in them fits.
 struct StoredKernel : ChosenKernel {
-  bool isOfOthers = false; ///< for calls that have another default
+  bool isOfOthers = false; ///< for longer or shorter calls, which have another default
 };
 
 static Result<StoredKernel> lookUp(const KernelWanted &wanted, const StoreStack &stores, const Device &device,
@@ -16,7 +16,7 @@ static Result<StoredKernel> lookUp(const KernelWanted &wanted, const StoreStack 
   if (found.match == MatchKind::none)
     return StoredKernel{};
   const std::string match = matchKindName(found.match);
-  const bool isOfOthers = !ProblemBucket::shareDefault(key.queryRows, found.winner.queryRows);
+  const bool isOfOthers = !ProblemBucket::areAsLong(key.queryRows, found.winner.queryRows);
   return StoredKernel{{std::move(found.record), match, "from " + found.path + ", match: " + match}, isOfOthers};
 }
 
@@ -24,10 +24,7 @@ static Result<StoredKernel> lookUp(const KernelWanted &wanted, const StoreStack 
 static std::string whyDefault(const StoreStack &stores, const StoredKernel &stored) {
   if (stores.isEmpty())
     return "there is no database";
-  if (stored.isOfOthers)
-    return "what " + stores.paths() + (stores.paths().find("' and '") == std::string::npos ? " has" : " have") +
-           " is for calls of other numbers of queries";
-  return "no kernel in " + stores.paths();
+  return (stored.isOfOthers ? "only kernels for longer or shorter calls in " : "no kernel in ") + stores.paths();
 }
 
 Result<ChosenKernel> chooseKernel(const KernelWanted &wanted, const StoreStack &stores, const Device &device) {

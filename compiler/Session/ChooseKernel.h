@@ -1,6 +1,6 @@
 // Owns the order in which a call finds its kernel: changes to the default are compiled now, else the winner of the
-// databases serves, else the default is compiled, also where the winner is for calls that have another default
-// (ProblemBucket::shareDefault).
+// databases serves, else the default is compiled, also where the winner is for longer or shorter calls
+// (ProblemBucket::areAsLong).
 #pragma once
 
 #include "compiler/Pattern/ProblemKey.h"

@@ -8,9 +8,6 @@
 
 namespace heddle {
 
-// For no fewer queries defaults differ: a query tile is no smaller.
-static constexpr int64_t kFewestRows = 64;
-
 int64_t sizeBucket(int64_t numerator, int64_t denominator) {
   unsigned __int128 reached = static_cast<unsigned __int128>(std::max<int64_t>(denominator, 1));
   unsigned __int128 wanted = static_cast<unsigned __int128>(std::max<int64_t>(numerator, 0));
@@ -31,15 +28,15 @@ int64_t ProblemBucket::rowsOfDefault(int64_t queries, const CallShape &call) {
   const int64_t most = mostRows(call);
   if (queries <= 0 || queries >= most)
     return most;
-  for (int64_t rows : {kFewestRows, 2 * kFewestRows, 4 * kFewestRows})
+  for (int64_t rows : {64, 128, 256})
     if (queries <= rows)
       return rows;
   return kManyRows;
 }
 
-bool ProblemBucket::shareDefault(int64_t rows, int64_t others) {
-  const int64_t fewest = sizeBucket(kFewestRows, 1);
-  return rows < 0 || others < 0 || std::max(rows, fewest) == std::max(others, fewest);
+bool ProblemBucket::areAsLong(int64_t rows, int64_t others) {
+  const int64_t many = sizeBucket(kManyRows, 1);
+  return rows < 0 || others < 0 || (rows > many) == (others > many);
 }
 
 ProblemBucket ProblemBucket::of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio,

@@ -53,8 +53,9 @@ struct ProblemBucket {
   // The rows that a default for calls of so many queries is filed under: 64, 128, 256, kManyRows or mostRows; 0 queries:
   // any number.
   static int64_t rowsOfDefault(int64_t queries, const CallShape &call);
-  // Defaults for calls of these buckets of rows are filed under the same; a negative bucket is unknown, and may be any.
-  static bool shareDefault(int64_t rows, int64_t others);
+  // Buckets of rows on one side of kTurnedRows: what a search found on the other is worth less than a default. A negative
+  // bucket is unknown, and may be any.
+  static bool areAsLong(int64_t rows, int64_t others);
   static ProblemBucket of(int64_t workItems, int64_t smCount, int64_t visitedTiles, int64_t gqaRatio,
                           int64_t rowsBucket);
 

@@ -100,8 +100,7 @@ public:
 
   // `match` none if nothing fits; a failure only if the file cannot be read. Ranking: exact; tuned on the
   // same device, nearest bucket; tuned on the same architecture; untuned or tuned elsewhere but able to
-  // run; tuned for calls with another default (ProblemBucket::shareDefault), as it is no better than that of the query's;
-  // a default of such calls. Ties go to the nearest bucket, in it to the nearest problem, then to the newest row.
+  // run; tuned for longer or shorter calls (ProblemBucket::areAsLong); a default of such calls. Ties go to the nearest bucket, in it to the nearest problem, then to the newest row.
   Result<StoreLookup> lookup(const LookupQuery &query) const;
   // The kernel with this content key; notFound if absent.
   Result<KernelRecord> kernel(const std::string &contentKey) const;

@@ -91,7 +91,7 @@ Status checkSchema(sqlite::Database &database);
 // Whether a winner may name this kernel. The pattern is not compared: texts of two digests may give the same code.
 bool mayName(const Winner &winner, const KernelRecord &kernel);
 
-// Match, another architecture, for calls with another default (1: tuned, 2: untuned), distance of the buckets in doublings,
+// Match, another architecture, for longer or shorter calls (areAsLong; 1: tuned, 2: untuned), distance of the buckets in doublings,
 // untuned: smaller is better. Winners of equal rank serve alike.
 using LookupRank = std::tuple<MatchKind, bool, int, int64_t, bool>;
 LookupRank lookupRank(const LookupQuery &query, const Winner &winner);

@@ -106,7 +106,7 @@ Result<std::vector<Candidate>> readCandidates(sqlite::Database &database, const 
 
 // How the winner, if its kernel runs at all, answers the query.
 MatchKind matchOf(const LookupQuery &query, const Winner &winner) {
-  if (!winner.isTuned || !ProblemBucket::shareDefault(query.queryRows, winner.queryRows))
+  if (!winner.isTuned || !ProblemBucket::areAsLong(query.queryRows, winner.queryRows))
     return MatchKind::untunedDefault;
   bool isSameDevice =
       fieldsEqual(static_cast<const DeviceIdentity &>(query), static_cast<const DeviceIdentity &>(winner));
@@ -126,8 +126,8 @@ bool mayName(const Winner &winner, const KernelRecord &kernel) {
 }
 
 LookupRank lookupRank(const LookupQuery &query, const Winner &winner) {
-  const bool sharesDefault = ProblemBucket::shareDefault(query.queryRows, winner.queryRows);
-  const int standing = sharesDefault ? 0 : winner.isTuned ? 1 : 2;
+  const bool isAsLong = ProblemBucket::areAsLong(query.queryRows, winner.queryRows);
+  const int standing = isAsLong ? 0 : winner.isTuned ? 1 : 2;
   return {matchOf(query, winner), query.arch != winner.arch, standing, bucketDistance(query, winner), !winner.isTuned};
 }
 

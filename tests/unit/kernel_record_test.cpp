@@ -91,16 +91,14 @@ TEST_CASE("rows have a bucket up to 512, and those of calls with values of bytes
     CHECK(ProblemBucket::rowsBucket(queries, turning) == bucket);
 }
 
-TEST_CASE("buckets of rows share a default where counts of them are filed under one") {
+TEST_CASE("buckets of rows are as long as each other on one side of 8k, of calls with values to turn over") {
   for (const CallShape &call : {callOf(DType::bf16), callOf(DType::e4m3)})
-    for (int64_t a : {1, 20, 63, 64, 65, 128, 200, 256, 257, 1000, 5000, 8191, 8192, 100000})
-      for (int64_t b : {1, 64, 100, 256, 300, 8191, 8192, 50000}) {
-        const bool areFiledAlike = ProblemBucket::rowsOfDefault(a, call) == ProblemBucket::rowsOfDefault(b, call);
-        CHECK(ProblemBucket::shareDefault(ProblemBucket::rowsBucket(a, call), ProblemBucket::rowsBucket(b, call)) ==
-              areFiledAlike);
-      }
-  CHECK(ProblemBucket::shareDefault(-1, 13));
-  CHECK(ProblemBucket::shareDefault(9, -1));
+    for (int64_t a : {1, 64, 200, 257, 5000, 8191, 8192, 100000})
+      for (int64_t b : {1, 100, 8191, 8192, 50000})
+        CHECK(ProblemBucket::areAsLong(ProblemBucket::rowsBucket(a, call), ProblemBucket::rowsBucket(b, call)) ==
+              (!call.hasValuesToTurn() || (a < 8192) == (b < 8192)));
+  CHECK(ProblemBucket::areAsLong(-1, 13));
+  CHECK(ProblemBucket::areAsLong(9, -1));
 }
 
 TEST_CASE("a problem reads as its sizes and what else tells it apart") {

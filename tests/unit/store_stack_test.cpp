@@ -65,8 +65,9 @@ TEST_CASE("the better match answers, whoever has it") {
   CHECK(files.find(keyOf({9, 9, 1})).record.contentKey == "far");
 }
 
-TEST_CASE("what was tuned for calls with another default stands behind the default of the query's own") {
-  constexpr int64_t kFew = 6, kMany = 9; // of query rows
+TEST_CASE(
+    "what was tuned for longer calls, whose values are turned over before, stands behind the default of shorter ones") {
+  constexpr int64_t kFew = 9, kMany = 13; // of query rows
   Files files;
   const DeviceIdentity any{"", "sm_90", 0, 0};
   files.publish(files.own, "other default", {0, 0, 1, kMany}, any, false);
@@ -78,7 +79,7 @@ TEST_CASE("what was tuned for calls with another default stands behind the defau
   files.publish(files.base, "own default", {0, 0, 1, kFew}, any, false);
   CHECK(files.find(keyOf({3, 2, 1, kFew})).record.contentKey == "own default");
   CHECK(files.find(keyOf({3, 2, 1, kMany})).record.contentKey == "tuned");
-  files.publish(files.shipped, "far", {9, 9, 1, kFew - 3}); // tuned for fewer rows of the same default
+  files.publish(files.shipped, "far", {9, 9, 1, kFew - 3}); // tuned for fewer rows
   found = files.find(keyOf({3, 2, 1, kFew}));
   CHECK(found.record.contentKey == "far");
   CHECK(found.match == MatchKind::nearestBucket);
