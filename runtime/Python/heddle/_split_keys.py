@@ -1,13 +1,11 @@
 """Keys that lie on the ranks of a group, and queries that every rank has: each rank computes its part in fp32, meanwhile ranks tell each other what
-they come with, parts are exchanged at once and merged by every rank alike."""
-import functools
+they come with (_agreement.py), parts are exchanged at once and merged by every rank alike."""
 import re
-import zlib
 from typing import NamedTuple
 
 import torch
 
-from . import calls, patterns
+from . import _agreement, _call, _shares, _torch, calls, patterns, serve
 from .errors import InvalidArgumentError, UnsupportedError
 
 
@@ -26,20 +24,23 @@ def checked_ranges(ranges, group, rows):
     return ranges
 
 
-def part_of(pattern, group, what):
+def part_of(pattern, what):
     """The pattern of a rank's call."""
-    if group.meeting is None:
-        raise UnsupportedError(f"{what}: the group carries messages of calls alone: take Group.of or Group.local")
     part = patterns.part_of(pattern)
     if re.search(r"attn\.softmax[^\n]* sink %", part.text):
         raise UnsupportedError(f"{what}: the pattern has a sink, which every rank's part would add: give all keys to one rank")
     return part
 
 
-def check_dimensions(what, **tensors):
+def check_tensors(what, group, **tensors):
+    device = _agreement.device_of(group)
     for name, each in tensors.items():
+        if not isinstance(each, torch.Tensor):
+            raise InvalidArgumentError(f"{what}: {name}: expected a PyTorch tensor, got {type(each).__name__}")
         if each.dim() != 4:
             raise InvalidArgumentError(f"{what}: {name}: expected 4 dimensions, got {list(each.shape)}")
+        if each.device != device:
+            raise InvalidArgumentError(f"{what}: {name}: expected a tensor in {_call.place(group.device)}, where the group computes, got one on {each.device}")
 
 
 def checked_parts(device, cu_seqlens_q, **numbers):
@@ -65,6 +66,14 @@ def words_of(q, v, scale, arguments):
     return None if scale is None else float(scale), tuple(q.shape), tuple(v.shape[2:]), str(q.dtype), given
 
 
+def size_of_results(q, v):
+    """Elements of the message of a part; None where q and v do not say it."""
+    if any(not isinstance(each, torch.Tensor) or each.dim() != 4 for each in (q, v)):
+        return None
+    batch, rows, heads, _ = q.shape
+    return batch * rows * heads * (v.shape[3] + 1)
+
+
 class Results(NamedTuple):
     """Of a part, behind each other in one message."""
     message: torch.Tensor
@@ -72,10 +81,9 @@ class Results(NamedTuple):
     lse: torch.Tensor
 
     @classmethod
-    def of(cls, q, value_dim):
+    def of(cls, q, v):
         """Without a value."""
-        batch, rows, heads, _ = q.shape
-        return cls.parted(q.new_empty(batch * rows * heads * (value_dim + 1), dtype=torch.float32), (batch, rows, heads, value_dim))
+        return cls.parted(q.new_empty(size_of_results(q, v), dtype=torch.float32), (*q.shape[:3], v.shape[3]))
 
     @classmethod
     def parted(cls, message, shape):
@@ -84,10 +92,14 @@ class Results(NamedTuple):
         lse = batch * rows * heads
         return cls(message, message[..., :-lse].unflatten(-1, shape), message[..., -lse:].unflatten(-1, (batch, heads, rows)))
 
+    def of_ranks(self, group):
+        """Stacked. Collective."""
+        return Results.parted(group.meeting.gather(group.rank, self.message), self.out.shape)
+
 
 def own_part(q, k, v, part, first, q_origin, total, scale, arguments):
     """Of no keys 0 and -inf."""
-    own = Results.of(q, v.shape[3])
+    own = Results.of(q, v)
     if k.shape[1]:
         wholes = {each.name: q_origin + q.shape[1] if each.name == "whole_queries" else total for each in part.arguments if each.of_whole}
         calls.attention(q, k, v, part, scale=scale, out=own.out, lse=own.lse, q_origin=q_origin, k_origin=first, **wholes, **arguments)
@@ -103,80 +115,38 @@ def merged(results, is_right):
     return (results.out * shares).sum(0), torch.where(is_right, torch.logsumexp(results.lse, 0), torch.nan)
 
 
-def are_wholes(parts):
-    """Of each sequence: the parts of ranks have each of its keys once. `parts` [ranks, 3 or 4, sequences]: first keys, how many, and all of the whole;
-    queries, which are alike."""
-    firsts, counts, wholes, *queries = parts.long().unbind(1)
-    order = torch.argsort(torch.where(counts == 0, wholes, firsts), dim=0, stable=True)  # a part without keys is anywhere
-    firsts, counts = (each.gather(0, order) for each in (firsts, counts))
-    ends = counts.cumsum(0)
-    are_right = ((counts == 0) | (firsts == ends - counts)).all(0) & (ends[-1] == wholes).all(0)
-    return are_right & (queries[0] == queries[0][0]).all(0) if queries else are_right
+def decode(group, q, k, v, pattern, keys, q_origin, scale, arguments):
+    """out in fp32, and lse, as of distributed.decode."""
+    def checked():
+        whole = patterns.resolved(pattern)
+        part = part_of(whole, "decode")
+        check_tensors("decode", group, q=q, k=k, v=v)
+        ranges = checked_ranges(keys, group, k.shape[1])
+        total = ranges[-1][1]
+        origin = total - q.shape[1] if q_origin is None else q_origin
+        views = {name: _torch.view(each, name) for name, each in dict(arguments, q=q).items() if isinstance(each, torch.Tensor)}
+        _shares.check_tensors(whole, views, (q.shape[0], q.shape[2], q.shape[1], total))
+        words = whole.digest, ranges, origin, *words_of(q, v, scale, arguments)
+        return _agreement.Own(words, lambda: own_part(q, k, v, part, ranges[group.rank][0], origin, total, scale, arguments))
+    results = size_of_results(q, v)
+    return merged(*_agreement.exchanged(group, checked, None if results is None else _agreement.Messages(1, results)))
 
 
-def refuse_parts(parts):
-    """In host memory."""
-    for sequence in torch.nonzero(~are_wholes(parts)).flatten().tolist():
-        firsts, counts, wholes, *queries = parts[..., sequence].unbind(1)
-        if queries and not bool((queries[0] == queries[0][0]).all()):
-            raise InvalidArgumentError(f"paged_attention: cu_seqlens_q: sequence {sequence}: expected as many queries on all ranks, got {queries[0].tolist()}")
-        if not bool((wholes == wholes[0]).all()):
-            raise InvalidArgumentError(f"paged_attention: whole_k: sequence {sequence}: expected one number on all ranks, got {wholes.tolist()}")
-        got = ", ".join(f"{first} to {first + count}" for first, count in zip(firsts.tolist(), counts.tolist()))
-        raise InvalidArgumentError(f"paged_attention: k_origins: sequence {sequence}: expected each of its {int(wholes[0])} keys in the part of one rank, "
-                                   f"got {got}")
+def paged_attention(group, q, k_cache, v_cache, page_table, pattern, numbers, cu_seqlens_q, scale, descale, arguments):
+    """out in fp32, and lse, as of distributed.paged_attention; `numbers`: whole_k, k_origins and seqused_k."""
+    def checked():
+        whole = patterns.resolved(pattern)
+        part = part_of(whole, "paged_attention")
+        check_tensors("paged_attention", group, q=q, k_cache=k_cache, v_cache=v_cache)
+        parts = checked_parts(q.device, cu_seqlens_q, **numbers)
+        words = whole.key, len(parts), tuple(numbers["whole_k"].shape), *words_of(q, v_cache, scale, arguments)
 
-
-def refuse_others(words, word, group):
-    """In host memory."""
-    ranks = torch.nonzero(words.flatten() != word).flatten().tolist()
-    if ranks:
-        raise InvalidArgumentError(f"the ranks of a group disagree: ranks {ranks} come with something else than rank {group.rank}: pattern, keys, "
-                                   "position of the queries, scale or sizes")
-
-
-def agreed(words, group, device, parts):
-    """Whether all ranks come with the same `words`, and their parts with each key once: a bool tensor."""
-    own = torch.full((1,), zlib.crc32(repr(words).encode()) & 0x7fffffff, dtype=torch.int32, device=device)
-    if device.type == "cpu":
-        refuse_others(group.meeting.gather(group.rank, own), own, group)  # or else messages may differ in length
-    of_ranks = group.meeting.gather(group.rank, torch.cat((own, *parts)))
-    is_right = (of_ranks[:, 0] == own).all()
-    if not parts:
-        return is_right
-    of_ranks = of_ranks[:, 1:].unflatten(1, (len(parts), len(parts[0])))
-    if device.type == "cpu":
-        refuse_parts(of_ranks)
-    return is_right & are_wholes(of_ranks).all()
-
-
-@functools.lru_cache(maxsize=None)
-def second_stream(device):
-    return torch.cuda.Stream(device)
-
-
-class Agreement:
-    """Of ranks, on a GPU beside what the stream does meanwhile, where nobody waits to be told; in host memory the ranks that come with something else
-    are refused at once. `parts`: as checked_parts gives them."""
-
-    def __init__(self, words, group, device, parts=()):
-        if device.type != "cuda":
-            self._is_right = agreed(words, group, device, parts)
-            return
-        self._stream = second_stream(device)
-        self._stream.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(self._stream):
-            self._is_right = agreed(words, group, device, parts)
-
-    def result(self):
-        if self._is_right.is_cuda:
-            stream = torch.cuda.current_stream(self._is_right.device)
-            stream.wait_stream(self._stream)
-            self._is_right.record_stream(stream)
-        return self._is_right
-
-
-def together(own, agreement, group):
-    """out in fp32, and lse, of all ranks' results."""
-    of_ranks = Results.parted(group.meeting.gather(group.rank, own.message), own.out.shape)
-    return merged(of_ranks, agreement.result())
+        def compute():
+            own = Results.of(q, v_cache)
+            serve.paged_attention(q, k_cache, v_cache, page_table, pattern=part, cu_seqlens_q=cu_seqlens_q, scale=scale, out=own.out, lse=own.lse,
+                                  descale=descale, **numbers, **arguments)
+            return own
+        return _agreement.Own(words, compute, parts)
+    results, sequences = size_of_results(q, v_cache), [len(each) for each in numbers.values() if isinstance(each, torch.Tensor) and each.dim() == 1]
+    messages = _agreement.Messages(1 + (3 if cu_seqlens_q is None else 4) * sequences[0], results) if results is not None and sequences else None
+    return merged(*_agreement.exchanged(group, checked, messages))

@@ -215,10 +215,10 @@ _kept = weakref.WeakKeyDictionary()  # of groups of torch.distributed: a Group f
 
 
 def _group_for(group, device):
-    """A Group for tensors of this device."""
+    """A Group for tensors of this device, None: of the current one."""
     if isinstance(group, Group):
         return group
-    return Group.kept(group, "cpu" if device.type == "cpu" else device.index)
+    return Group.kept(group, None if device is None else "cpu" if device.type == "cpu" else device.index)
 
 
 def _forward(q, k, v, the_plan, group, scale, arguments, wants_lse=True):
@@ -350,6 +350,14 @@ def gather(x, plan: Plan, group=None, dim: int = 1):
     return _rows.gathered(x, plan, *_meeting_of(group, "gather"), dim)
 
 
+def _group_of_parts(what, group, q):
+    """Where ranks merge parts; q may be anything, which is refused later."""
+    group = _group_for(group, q.device if isinstance(q, torch.Tensor) else None)
+    if group.meeting is None:
+        raise UnsupportedError(f"{what}: the group carries messages of calls alone: take Group.of or Group.local")
+    return group
+
+
 @torch.no_grad()
 def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q_origin: Optional[int] = None, scale: Optional[float] = None,
            return_lse: bool = False, **arguments: Any):
@@ -361,22 +369,12 @@ def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q
     arguments  of the pattern; a bias has an entry for each query and each key of all ranks
 
     Each rank computes its part into fp32; parts are exchanged once, 4 (value_dim + 1) bytes for each head of a query from every rank to all, and
-    merged by all alike. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits.
+    merged by all alike. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits. What one rank alone
+    is refused (rows, a type, a shape) is UnavailableError with the reason on all others in host memory, NaN for them on a GPU.
     UnsupportedError: a pattern with a sink, and those whose calls cannot be parts. No gradients.
     """
-    group = _group_for(group, q.device)
-    pattern = patterns.resolved(pattern)
-    part = _split_keys.part_of(pattern, group, "decode")
-    _split_keys.check_dimensions("decode", q=q, k=k, v=v)
-    ranges = _split_keys.checked_ranges(keys, group, k.shape[1])
-    total = ranges[-1][1]
-    origin = total - q.shape[1] if q_origin is None else q_origin
-    views = {name: _torch.view(each, name) for name, each in dict(arguments, q=q).items() if isinstance(each, torch.Tensor)}
-    _shares.check_tensors(pattern, views, (q.shape[0], q.shape[2], q.shape[1], total))
-    words = pattern.digest, ranges, origin, *_split_keys.words_of(q, v, scale, arguments)
-    agreement = _split_keys.Agreement(words, group, q.device)
-    own = _split_keys.own_part(q, k, v, part, ranges[group.rank][0], origin, total, scale, arguments)
-    out, lse = _split_keys.together(own, agreement, group)
+    group = _group_of_parts("decode", group, q)
+    out, lse = _split_keys.decode(group, q, k, v, pattern, keys, q_origin, scale, arguments)
     return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)
 
 
@@ -394,17 +392,10 @@ def paged_attention(q, k_cache, v_cache, page_table, seqused_k, pattern, group: 
 
     Parts lie in any order, and each key of a sequence in one of them. Each rank computes its part into fp32; parts are exchanged once,
     4 (value_dim + 1) bytes for each head of a query from every rank to all, and merged by all alike. Ranks that come with something else,
-    or parts that are not the whole: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits. UnsupportedError as of `decode`.
+    or parts that are not the whole: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits. What one rank alone is refused, and
+    UnsupportedError, as of `decode`.
     """
-    group = _group_for(group, q.device)
-    pattern = patterns.resolved(pattern)
-    part = _split_keys.part_of(pattern, group, "paged_attention")
-    _split_keys.check_dimensions("paged_attention", q=q, k_cache=k_cache, v_cache=v_cache)
-    parts = _split_keys.checked_parts(q.device, cu_seqlens_q, whole_k=whole_k, k_origins=k_origins, seqused_k=seqused_k)
-    words = pattern.key, len(parts), tuple(whole_k.shape), *_split_keys.words_of(q, v_cache, scale, arguments)
-    agreement = _split_keys.Agreement(words, group, q.device, parts)
-    own = _split_keys.Results.of(q, v_cache.shape[3])
-    serve.paged_attention(q, k_cache, v_cache, page_table, seqused_k, part, cu_seqlens_q=cu_seqlens_q, k_origins=k_origins, whole_k=whole_k,
-                          scale=scale, out=own.out, lse=own.lse, descale=descale, **arguments)
-    out, lse = _split_keys.together(own, agreement, group)
+    group = _group_of_parts("paged_attention", group, q)
+    out, lse = _split_keys.paged_attention(group, q, k_cache, v_cache, page_table, pattern, dict(whole_k=whole_k, k_origins=k_origins, seqused_k=seqused_k),
+                                           cu_seqlens_q, scale, descale, arguments)
     return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)

@@ -114,6 +114,18 @@ def is_refused(place, call):
     return False
 
 
+def check_refused(place, rank, call):
+    """`call(is_wrong)`: rank 0 alone is refused what it brings, the others hear of it, on a GPU by NaN."""
+    try:
+        out = call(rank == 0)[0]
+    except heddle.InvalidArgumentError as error:
+        assert rank == 0 and "page_table" in str(error), error
+    except heddle.UnavailableError as error:
+        assert rank and not place.on_gpu and "rank 0 takes no part: attention arguments: page_table" in str(error), error
+    else:
+        assert rank and place.on_gpu and bool(torch.isnan(out).all())
+
+
 def as_graph(call):
     """What replays it, and leaves results where it left them when it was captured."""
     call()  # ranks are connected by their first messages
@@ -175,6 +187,9 @@ def over_processes():
         assert all(torch.equal(out, call()[0]) for _ in range(20 if place.on_gpu else 2))
         beyond = (firsts - 16).clamp(min=0) if rank == 0 else firsts  # rank 0 has the last keys
         assert is_refused(place, lambda: call(beyond))
+        check_refused(place, rank, lambda is_wrong: distributed.paged_attention(
+            q, pages.k, pages.v, table.long() if is_wrong else table, lengths, made(), group, k_origins=firsts, whole_k=pages.lengths, cu_seqlens_q=cu))
+        assert torch.equal(out, call()[0])
         if rank == 0:
             print(f"{name}: ok, over {ranks} ranks, worst error {error:.1e}", flush=True)
     error = grow(place, rank, group, pages, cu, q, (table, lengths, firsts))
