@@ -21,7 +21,7 @@ fi
 over_ranks() {
   begins "$1" || return 0
   check_says "rank 0: fine" "$1" 300 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python NCCL_NVLS_ENABLE=0 \
-    "$python" -m torch.distributed.run --nproc-per-node="$ranks" "tests/python/device/$2.py"
+    "$python" -m torch.distributed.run --standalone --nproc-per-node="$ranks" "tests/python/device/$2.py"
 }
 
 over_ranks "calls of heddle.distributed over $ranks ranks" group_calls

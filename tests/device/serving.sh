@@ -49,7 +49,7 @@ ranks=${HEDDLE_RANKS:-2}
 if begins "parts of caches over $ranks ranks"; then
   if "$python" -c "import torch; assert torch.cuda.device_count() >= $ranks" 2>/dev/null; then
     check_says "as sequences grow, in a graph: ok" "parts of caches over $ranks ranks" 600 env HEDDLE_LIBRARY="$library" PYTHONPATH=runtime/Python \
-      NCCL_NVLS_ENABLE=0 "$python" -m torch.distributed.run --nproc-per-node="$ranks" tests/python/device/test_cache_parts.py
+      NCCL_NVLS_ENABLE=0 "$python" -m torch.distributed.run --standalone --nproc-per-node="$ranks" tests/python/device/test_cache_parts.py
   else
     echo "skip parts of caches over $ranks ranks: fewer GPUs"
   fi
