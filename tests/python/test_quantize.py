@@ -241,3 +241,21 @@ def test_values_of_other_elements_lie_as_rows_of_dimensions():
         heddle.attention(q, low.k, low.v, "causal", descale=(None, *low.descale[1:]))
     with pytest.raises(errors.InvalidArgumentError, match="v: size of row: expected 70, got 64"):
         heddle.attention(low.q, low.k, low.v[:, :64], "causal", descale=low.descale)
+
+
+class LowCall(torch.nn.Module):
+    def forward(self, q, k, v):
+        low = heddle.quantize(q, k, v, v_key_major=True)
+        return low.v, heddle.attention(low.q, low.k, low.v, "causal", descale=low.descale)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_exported_programs_with_values_key_major_take_multiples_of_16_keys(strict):
+    def draw(rows, keys):
+        torch.manual_seed(rows)
+        return [torch.randn(2, each, heads, 32).bfloat16() for each, heads in ((rows, 4), (keys, 2), (keys, 2))]
+    rows, keys = torch.export.Dim("rows", min=2, max=4096), 16 * torch.export.Dim("blocks", min=1, max=256)
+    program = torch.export.export(LowCall(), tuple(draw(50, 48)), dynamic_shapes=({1: rows}, {1: keys}, {1: keys}), strict=strict).module()
+    for given in (draw(50, 48), draw(7, 16), draw(33, 160)):
+        for got, wanted in zip(program(*given), LowCall()(*given)):
+            assert got.stride() == wanted.stride() and torch.equal(got.float(), wanted.float())

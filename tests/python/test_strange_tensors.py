@@ -203,3 +203,40 @@ def test_nested_and_mapped_tensors_of_pytorch():
                 lambda: heddle.attention(*tensors, "causal"))
     refused(heddle.UnsupportedError, "what they map can be part of the batch",
             lambda: torch.vmap(lambda each: heddle.attention(each, k, v, "causal"))(torch.stack([q, q])))
+
+
+def test_mapped_tensors_of_calls_that_are_kept():
+    """A call of the sizes of an earlier one looks at addresses alone, which these have none of."""
+    torch = pytest.importorskip("torch")
+    q, keys = torch.randn(2, 3, 2, 16), torch.randn(2, 8, 2, 16)
+    table, lengths = torch.arange(2, dtype=torch.int32).view(2, 1), torch.tensor([8, 3], dtype=torch.int32)
+    calls = [lambda q: heddle.attention(q, keys, keys, "causal"), lambda q: heddle.serve.paged_attention(q, keys, keys, table, lengths, "causal")]
+    if hasattr(torch, "float8_e4m3fn"):
+        calls += [lambda q, like=like: heddle.quantize(q, keys, keys, v_key_major=like)[:3] for like in (False, True)]
+    for call in calls:
+        call(q)
+        refused(heddle.UnsupportedError, "q: expected a tensor with memory of its own, which torch.vmap and other transforms give none (what they map can be "
+                "part of the batch)", lambda: torch.vmap(call)(torch.stack([q, q])))
+
+
+def test_tensors_without_elements():
+    """They have no address in PyTorch, and are given all the same."""
+    torch = pytest.importorskip("torch")
+
+    def integers(*shape):
+        return torch.zeros(shape, dtype=torch.int32)
+    q, cache = torch.randn(2, 3, 2, 16), torch.randn(4, 8, 2, 16)
+    table, lengths = torch.arange(4, dtype=torch.int32).view(2, 2), torch.tensor([16, 3], dtype=torch.int32)
+    none = torch.zeros(0, dtype=torch.int64)
+    for _ in range(2):  # the second time from the kept call
+        out, lse = heddle.serve.indexed_attention(q, cache, cache, integers(3), integers(0), integers(2), "causal", return_lse=True)
+        assert not out.any() and torch.isneginf(lse).all()
+        refused(heddle.InvalidArgumentError, "tensor 'ancestors': expected 1 to 64 draft tokens, got 0",
+                lambda: heddle.serve.paged_attention(q, cache, cache, table, lengths, "trees", ancestors=none.view(2, 0), drafts=integers(2)))
+        refused(heddle.InvalidArgumentError, "tensor 'ancestors': expected 1 to 3 draft tokens", lambda: heddle.attention(q, q, q, "tree_decode", ancestors=none))
+        refused(heddle.InvalidArgumentError, "tensor 'cu': expected at least 2 entries", lambda: heddle.attention(q, q, q, "document", cu=integers(0)))
+        bias = torch.zeros(1, 2, 3, 0, dtype=torch.bfloat16)
+        out = heddle.attention(q, q[:, :0], q[:, :0], "bias", bias=bias)
+        assert out.shape == q.shape and not out.any()
+        refused(heddle.InvalidArgumentError, "kv_indptr: offset 2: expected 0, got 1", lambda: heddle.serve.indexed_attention(
+            q, cache, cache, torch.tensor([0, 0, 1], dtype=torch.int32), integers(0), integers(2) + 1, "causal"))

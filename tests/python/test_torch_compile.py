@@ -120,3 +120,42 @@ def test_counters_of_operations_see_calls():
         heddle.attention(*tensors, NEAR, out=torch.empty_like(tensors[0]))
     assert [seen.names.count(f"heddle.{name}.default") for name in ("attention", "attention_into")] == [1, 1]
     torch.testing.assert_close(out, heddle.attention(*tensors, NEAR))
+
+
+def biased(q, k, v, bias, **results):
+    return heddle.attention(q, k, v, "bias", bias=bias, **results)
+
+
+@pytest.mark.parametrize("wrong", ["bias", "k", "out"])
+@pytest.mark.parametrize("how", ["eager", "compiled", "fake"])
+def test_a_tensor_on_device_meta_beside_others_is_refused(how, wrong):
+    """PyTorch asks for the shapes of a call any tensor of which is there, and would give memory that nobody wrote."""
+    q, k, v = draw()
+    given = dict(q=q, k=k, v=v, bias=torch.randn(1, 4, 37, 37).bfloat16(), out=torch.empty_like(q))
+    if wrong != "out" and how != "eager":
+        del given["out"]
+    given[wrong] = given[wrong].to("meta")
+    if how == "fake":
+        mode = torch._subclasses.fake_tensor.FakeTensorMode()
+        given = {name: mode.from_tensor(each) for name, each in given.items()}
+    call = torch.compile(biased, backend="eager", fullgraph=True) if how == "compiled" else biased
+    with pytest.raises(Exception, match=f"{wrong}: expected a tensor (in host memory|on a CUDA device or in host memory|on device cpu as q), got .*device meta"):
+        call(**given)
+
+
+def test_calls_on_device_meta_have_shapes():
+    tensors = [each.to("meta") for each in draw()]
+    out = torch.compile(biased, backend="eager", fullgraph=True)(*tensors, torch.empty(1, 4, 37, 37, dtype=torch.bfloat16, device="meta"))
+    assert out.is_meta and out.shape == tensors[0].shape
+
+
+OPS_SAY_NO = hasattr(torch.library, "register_vmap")  # from PyTorch 2.5 on
+
+
+@pytest.mark.skipif(not OPS_SAY_NO, reason="this PyTorch has no torch.library.register_vmap")
+@pytest.mark.parametrize("call", [lambda *each: heddle.attention(*each, NEAR), lambda *each: heddle.quantize(*each)[:3],
+                                  lambda q, k, v: heddle.attention(q, k, v, NEAR, out=torch.empty_like(q))], ids=["attention", "quantize", "into"])
+def test_vmap_inside_a_graph_is_refused_in_words(call):
+    compiled = torch.compile(lambda *each: torch.vmap(call)(*each), backend="eager", fullgraph=True)
+    with pytest.raises(Exception, match="heddle has no rule for torch.vmap: what it maps can be part of the batch"):
+        compiled(*(each[None] for each in draw()))

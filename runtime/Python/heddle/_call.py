@@ -22,6 +22,8 @@ class View(NamedTuple):
     device: Optional[int]
 
 
+NOWHERE = 4096  # address of what has no elements, and none of its own: null says that nothing is given
+
 
 def place(device):
     return "host memory" if device is None else f"GPU {device}"
@@ -290,7 +292,7 @@ class Call:
             if role.name in views and role.is_tensor:
                 _describe(getattr(args, role.name), views[role.name])
             elif role.name in views:
-                setattr(args, role.name, views[role.name].ptr)
+                setattr(args, role.name, views[role.name].ptr or NOWHERE)
         for size in _kinds.fields():
             setattr(args, size, inputs.sizes.get(size, 0))
         if not inputs.kind.has_pages:
@@ -312,7 +314,7 @@ class Call:
         self.tensor_operands = {}
         for name, view in tensors.items():
             operand = self.tensor_operands[name] = next(places)
-            operand.id, operand.kind, operand.value.ptr = self.pattern.argument(name).id, S.OPERAND_POINTER, view.ptr
+            operand.id, operand.kind, operand.value.ptr = self.pattern.argument(name).id, S.OPERAND_POINTER, view.ptr or NOWHERE
         for name, value in (*lengths.items(), *self.values.items()):
             _engine.set_operand(next(places), self.pattern.argument(name), value)
         self.args.operands, self.args.operand_count = operands, len(operands) if tensors or self.values else 0

@@ -20,7 +20,7 @@ def operands(pattern, values, views):
         if view is None:
             _engine.set_operand(operand, argument, value)
         else:
-            operand.id, operand.kind, operand.value.ptr = argument.id, S.OPERAND_POINTER, view.ptr
+            operand.id, operand.kind, operand.value.ptr = argument.id, S.OPERAND_POINTER, view.ptr or _call.NOWHERE
     return array if given else (S.Operand * 0)()
 
 
@@ -96,7 +96,7 @@ class Share:
         for place, tensor in zip(self._places, tensors.values()):
             place.ptr = tensor.data_ptr()
         for name, tensor in arguments.items():
-            self._operand_of[name].value.ptr = tensor.data_ptr()
+            self._operand_of[name].value.ptr = tensor.data_ptr() or _call.NOWHERE
         for name in self._arrays:
             setattr(self.args, name, arrays[name].data_ptr())
         if self._found is None:

@@ -185,12 +185,17 @@ class LaunchesByRole(Launches):
 
     def take(self, spec):
         given = spec.given()
-        for name, field in self._tensors:
-            field.ptr = given[name].data_ptr()
-        for name in self._arrays:
-            setattr(self.args, name, given[name].data_ptr())
-        for name, operand in self.call.tensor_operands.items():
-            operand.value.ptr = spec.arguments[name].data_ptr()
+        try:
+            for name, field in self._tensors:
+                field.ptr = given[name].data_ptr()
+            for name in self._arrays:
+                setattr(self.args, name, given[name].data_ptr() or _call.NOWHERE)
+            for name, operand in self.call.tensor_operands.items():
+                operand.value.ptr = spec.arguments[name].data_ptr() or _call.NOWHERE
+        except RuntimeError:  # of torch.vmap and other transforms: says of which tensor
+            for name, each in {**given, **spec.arguments}.items():
+                view(each, name)
+            raise
 
 
 class _Ready(Launches):
@@ -318,7 +323,7 @@ def attention(spec, return_lse):
             for name, factors in spec.factors().items():
                 setattr(ready.args, name, factors.data_ptr())
         for name, operand in ready.call.tensor_operands.items():
-            operand.value.ptr = arguments[name].data_ptr()
+            operand.value.ptr = arguments[name].data_ptr() or _call.NOWHERE
     except RuntimeError:  # of torch.vmap and other transforms: the slow way says of which tensor
         _prepare(spec)
         raise

@@ -9,6 +9,7 @@ import torch
 
 from . import _elements, _torch
 from ._options import bad
+from .errors import UnsupportedError
 
 RESULTS = "Tensor(a!) out, Tensor(b!) lse"
 
@@ -49,9 +50,37 @@ def define(name, arguments, compute):
         refuse_tangents()
         compute(node(*given, **named), out.detach(), lse.detach())
 
-    made.register_fake(_fake)
-    written.register_fake(lambda *_, **__: None)
+    made.register_fake(lambda *given, **named: _fake(node(*given, **named)))
+    written.register_fake(lambda out, lse, *given, **named: check_places(node(*given, **named), out=out, lse=lse))
+    refuse_vmap(made)
+    refuse_vmap(written)
     return made
+
+
+def refuse_vmap(op):
+    """In words, where PyTorch (from 2.5 on) lets an op say what it does under torch.vmap."""
+    if hasattr(op, "register_vmap"):
+        op.register_vmap(_no_vmap)
+
+
+def _no_vmap(*_, **__):
+    raise UnsupportedError("heddle has no rule for torch.vmap: what it maps can be part of the batch")
+
+
+def names_of_tensors(names):
+    """Of the tensors of a node's pattern; `names` as a node has them."""
+    part = names.rpartition(";")[2]
+    return part.split(",") if part else []
+
+
+def check_places(node, **others):
+    """Of fake tensors, and of calls some of whose tensors are on device meta, which come here as well: all are where q is."""
+    named = {**node._asdict(), **others}
+    named.update(zip(names_of_tensors(named.pop("names", "")), named.pop("tensors", ())))
+    place = node.q.device
+    for name, each in named.items():
+        if isinstance(each, torch.Tensor) and each.dim() and each.device != place:
+            torch._check(False, lambda: f"attention arguments: {name}: expected a tensor on device {place} as q, got one on device {each.device}")
 
 
 def check_dimensions(q, k, v):
@@ -60,9 +89,11 @@ def check_dimensions(q, k, v):
         torch._check(each.dim() == 4, lambda: f"attention arguments: {name}: expected 4 dimensions (batch, row, head, dim), got {each.dim()}")
 
 
-def _fake(q, k, v, *_, **__):
+def _fake(node):
     """out [batch, rows, heads, value_dim] and lse [batch, heads, rows]."""
+    q, k, v = node[:3]
     check_dimensions(q, k, v)
+    check_places(node)
     allowed = _types_of_keys(q.dtype)
     torch._check(k.dtype in allowed, lambda: f"attention arguments: k: dtype: expected {q.dtype} as q, got {k.dtype}")
     torch._check(v.dtype == k.dtype, lambda: f"attention arguments: v: dtype: expected {k.dtype} as k, got {v.dtype}")

@@ -8,7 +8,7 @@ import torch
 
 from . import _options, _scalars, _torch, _torch_backward, _torch_nodes, patterns
 from ._call import CallSpec, GradientSpec
-from ._torch_nodes import detached, node_of, refuse_tangents
+from ._torch_nodes import detached, names_of_tensors, node_of, refuse_tangents
 from .errors import UnsupportedError
 
 CALL = ("Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, float? scale, SymInt? q_origin, "
@@ -35,11 +35,6 @@ def arguments_of(node, made):
 def _is_number(value):
     """A tensor without dimensions: what a graph computes of numbers of the pattern. Its tensors have some."""
     return isinstance(value, torch.Tensor) and value.dim() == 0
-
-
-def _names_of_tensors(names):
-    part = names.rpartition(";")[2]
-    return part.split(",") if part else []
 
 
 def _compute(node, out, lse):
@@ -74,7 +69,8 @@ def _compute_gradients(node, made):
 @backward_op.register_fake
 def _fake_backward(*given, **named):
     node = _BackwardNode(*given, **named)
-    tensors = dict(zip(_names_of_tensors(node.names), node.tensors))
+    _torch_nodes.check_places(node)
+    tensors = dict(zip(names_of_tensors(node.names), node.tensors))
     wanted = [tensors[name].shape if name in tensors else () for name in filter(None, node.gradients_of.split(","))]
     return [*(each.new_empty(each.shape) for each in node[:3]), *(node.q.new_empty(shape, dtype=torch.float32) for shape in wanted)]
 
@@ -82,7 +78,7 @@ def _fake_backward(*given, **named):
 def _save(ctx, node, output, made=None):
     """`made`: the pattern of the node, where that is at hand."""
     ctx.set_materialize_grads(False)
-    ctx.wanted = [name for name, each in zip(_names_of_tensors(node.names), node.tensors) if each.requires_grad]
+    ctx.wanted = [name for name, each in zip(names_of_tensors(node.names), node.tensors) if each.requires_grad]
     if node.carry_out is not None and "gradient(detached)" in (made or pattern_of(node)).text:
         raise UnsupportedError("carry: a call that continues another has no gradients where the pattern says gradient(detached), whose branches would "
                                "have to be whole; call it under torch.no_grad(), or let the pattern say gradient(full)")
@@ -106,7 +102,7 @@ def _gradients(ctx, d_out, d_lse, run):
     d_out = torch.zeros_like(out) if d_out is None else d_out
     results = run(q, k, v, out, lse, d_out, d_lse, tensors, *ctx.call, ",".join(ctx.wanted))
     found = dict(zip(ctx.wanted, results[3:]))
-    names = _names_of_tensors(ctx.call[2])
+    names = names_of_tensors(ctx.call[2])
     of_tensors = [found[name].to(each.dtype) if name in found else None for name, each in zip(names, tensors)]
     of_carry = _gradients_of_carry(carry, (out, lse), d_out, d_lse) if ctx.has_carry else (None, None)
     return results[:3], of_tensors, of_carry
@@ -120,6 +116,9 @@ def _backward(ctx, d_out, d_lse):
 
 
 attention_op.register_autograd(_backward, setup_context=lambda ctx, inputs, output: _save(ctx, _Node(*inputs), output))
+
+
+_torch_nodes.refuse_vmap(backward_op)
 
 
 def _no_second_derivatives(ctx, *gradients):

@@ -4,8 +4,6 @@ import torch
 from . import _call, _torch
 from .errors import UnsupportedError
 
-_SOME_ADDRESS = 4096  # of results that are not made yet: only sizes count
-
 
 def _dtype_of(role):
     if role.element == "fp32":
@@ -21,7 +19,7 @@ _ALIGNMENT = 16
 def _key_major_memory(shape):
     """The shape of the memory of tensors [batch, row, head, dim] whose rows, of a dimension, are keys, at multiples of 16 bytes. `shape`: of the role."""
     batch, dim, heads, keys = shape
-    return batch, heads, dim, -(-keys // _ALIGNMENT) * _ALIGNMENT
+    return batch, heads, dim, keys + -keys % _ALIGNMENT  # of symbols, too, never fewer than keys: a remainder is not negative
 
 
 def _key_major_view(memory, shape):
@@ -78,7 +76,7 @@ def _prepare(spec):
     roles, results = roles_of(spec), {}
     for role in roles:
         shape = inputs.shape(role.name)
-        view = _call.View(_SOME_ADDRESS, role.element, shape, _call.row_major(shape), inputs.first.device)
+        view = _call.View(_call.NOWHERE, role.element, shape, _call.row_major(shape), inputs.first.device)
         if _lies_key_major(role):
             made = _KeyMajor(shape, torch.uint8, "meta").new()
             view = _call.turned(view._replace(shape=tuple(made.shape), stride=made.stride()))

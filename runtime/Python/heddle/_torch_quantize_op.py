@@ -23,13 +23,18 @@ def quantize_op(*given, **named):
 
 @quantize_op.register_fake
 def _fake(*given, **named):
-    spec = _spec_of(_Node(*given, **named))
+    node = _Node(*given, **named)
+    spec = _spec_of(node)
     _torch_nodes.check_dimensions(spec.q, spec.k, spec.v)
+    _torch_nodes.check_places(node)
     batch, rows, heads, dim = spec.q.shape
     _, keys, kv_heads, value_dim = spec.v.shape
     sizes = dict(batch=batch, seqlen_q=rows, seqlen_k=keys, heads=heads, kv_heads=kv_heads, head_dim=dim, value_dim=value_dim, scale_rows=spec.scale_rows,
                  q_blocks=_scales.blocks(rows, spec.scale_rows), k_blocks=_scales.blocks(keys, spec.scale_rows))
     return [_torch_quantize.made_like(spec.q, role, role.shape(sizes)) for role in _torch_quantize.roles_of(spec)]
+
+
+_torch_nodes.refuse_vmap(quantize_op)
 
 
 def quantize(spec):
