@@ -69,8 +69,8 @@ struct PatternRates {
   std::vector<GradientSlot> gradients = {}; ///< those of them that have gradients, ascending
   std::vector<ArgumentBound> bounds = {};   ///< of the arguments, for plans
   QOriginRule qOrigin = QOriginRule::start;
-  std::vector<int64_t> wholes =
-      {}; ///< of a pattern of parts: arguments where queries and keys of the whole end, and columns
+  /// of a pattern of parts: arguments where queries and keys of the whole end, and columns
+  std::vector<int64_t> wholes = {};
   /// every branch keeps or drops whole squares of so many rows and keys of a class; 1: none are known
   int64_t grain = 1;
   int64_t bandedGrain = 1; ///< likewise, but for a band of positions that every branch has a function for
