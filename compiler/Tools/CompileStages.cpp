@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <iterator>
 
 namespace heddle::cli {
@@ -119,11 +120,12 @@ static Status publish(const PreparedPattern &prepared, const CompileOptions &opt
   return publishName(store, prepared, options.publishedName.empty() ? prepared.name : options.publishedName);
 }
 
-/// What the database that is given has already.
+/// What the database that is given has already. One that is empty, as a process that was killed leaves it, is yet to be filled.
 static Result<CompiledVariant> compileInto(const PreparedPattern &prepared, const KernelShape &shape,
                                            const CompileOptions &options) {
   StoreStack stores;
-  if (!options.database.given.empty()) {
+  std::error_code ignored;
+  if (!options.database.given.empty() && !std::filesystem::is_empty(options.database.path(), ignored)) {
     HEDDLE_ASSIGN(stores, options.database.openForLookup());
   }
   return compileVariant(prepared, shape, options.config.changes(), /*threads=*/0,
