@@ -201,7 +201,7 @@ void ShapeOptions::add(CLI::App &command, bool withPages) {
 void ShapeOptions::addQueries(CLI::App &command) {
   addCount(command, "--seqlen", queries, "N",
            "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts; from 8192 "
-           "on values of e4m3 are turned over before [any number]")
+           "on values of e4m3 are turned over once [any number]")
       ->check(CLI::Range(int64_t(1), kFarthestPosition));
 }
 

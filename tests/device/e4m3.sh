@@ -40,7 +40,7 @@ done
 for config in "" block_m=64,turn_taking=0 block_m=128,block_n=64,stages=4 flush_tiles=1 rescale_threshold=0 rescale_threshold=8; do
   beside try patterns/full.mlir "$long_shape" "$config"
 done
-# Values turned over by a launch before, or tile by tile; totals in the workspace, also of every tile.
+# Values turned over once, or tile by tile; totals in the workspace, also of every tile.
 for pattern in full causal; do
   for config in turn_values=0 turn_values=1 totals=1,query_stages=2 totals=1,flush_tiles=1 turn_values=1,totals=1,grid=1,split_last=0; do
     beside try "patterns/$pattern.mlir" "$long_shape" "$config"

@@ -231,7 +231,7 @@ print([*found, {n: "turn_values=1" in heddle.kernel(*[made(n)] * 3, "causal").co
 
 @pytest.mark.parametrize("dtype, few, many, turned", [("bf16", 64, 79, False), ("e4m3", 2048, 8192, True)])
 def test_who_asks_first_does_not_choose_the_default_of_others(root, tmp_path, dtype, few, many, turned):
-    """Defaults change at 64 queries, of which 79 has the three highest bits; at 8192 of e4m3 whose values are turned over in a launch before."""
+    """Defaults change at 64 queries, of which 79 has the three highest bits; at 8192 of e4m3 whose values are turned over once."""
     environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_FAKE_CUDA_ARCH="90", HEDDLE_DB=str(tmp_path / "none.db"))
     done = subprocess.run([sys.executable, "-c", FIRST, dtype, str(few), str(many)], env=environment, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

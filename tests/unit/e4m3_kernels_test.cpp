@@ -67,13 +67,15 @@ TEST_CASE("scales of heads: lengths, groups of heads, batches, head dims") {
   check(kernelOf("full", 0, 128, 48), {sizesOf(100, 200, 2, 1)});
 }
 
-TEST_CASE("values that a launch before turns over: lengths, no keys, groups of heads, batches, head dims") {
-  const std::string before = ",turn_values=1";
-  check(kernelOf("causal", 0, 64, 64, before),
-        {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
-  check(kernelOf("causal", 64, 64, 64, before), {sizesOf(100, 257, 2, 1)});
-  check(kernelOf("full", 0, 128, 48, before), {sizesOf(100, 200, 2, 1), sizesOf(3, 0, 1, 1)});
-  check(kernelOf("full", 0, 80, 176, before), {sizesOf(60, 130, 2, 1)});
+TEST_CASE(
+    "values that are turned over once: lengths, no keys, groups of heads, batches, head dims, sections of heads") {
+  const std::string once = ",turn_values=1";
+  check(kernelOf("causal", 0, 64, 64, once),
+        {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2), sizesOf(10, 1100, 1, 1)});
+  check(kernelOf("causal", 64, 64, 64, once), {sizesOf(100, 257, 2, 1)});
+  check(kernelOf("full", 0, 128, 48, once), {sizesOf(100, 200, 2, 1), sizesOf(3, 0, 1, 1)});
+  check(kernelOf("full", 0, 80, 176, once), {sizesOf(60, 130, 2, 1)});
+  check(kernelOf("full", 0, 64, 64, once + ",raster_mib=0"), {sizesOf(70, 130, 4, 2, 2), sizesOf(3, 40, 11, 11, 3)});
 }
 
 TEST_CASE("totals after every tile, after two, and where consumers exchange one after the other") {

@@ -1,4 +1,4 @@
-// Defaults for calls of more and of fewer rows: of e4m3 values are turned over before from 8k rows on, in whatever order
+// Defaults for calls of more and of fewer rows: of e4m3 values are turned over once from 8k rows on, in whatever order
 // calls come, from libheddle, from the database alone, and beside what was tuned.
 #include "library_session.h"
 #include "runtime/Store/Store.h"
@@ -18,7 +18,7 @@ heddle_problem problemOf(int64_t rows, int32_t dtype = HEDDLE_E4M3) {
   return problem;
 }
 
-bool turnsBefore(const std::string &config) { return config.find("\nturn_values=1\n") != std::string::npos; }
+bool turnsOnce(const std::string &config) { return config.find("\nturn_values=1\n") != std::string::npos; }
 
 struct Calls : Session {
   explicit Calls(const char *text = kCausal) { pattern = parse(text); }
@@ -27,7 +27,7 @@ struct Calls : Session {
     held = found(flags, problemOf(rows, dtype));
     return infoOf(held.get());
   }
-  bool turns(int64_t rows, uint32_t flags = 0) { return turnsBefore(ask(rows, flags).config); }
+  bool turns(int64_t rows, uint32_t flags = 0) { return turnsOnce(ask(rows, flags).config); }
 
   // Without a compiler.
   bool turnsInStore(int64_t rows) {
@@ -42,7 +42,7 @@ struct Calls : Session {
     CHECK_OK(heddle_kernel_find(store, device.get(), &query, &kernel));
     held.reset(kernel);
     heddle_store_close(store);
-    return turnsBefore(infoOf(held.get()).config);
+    return turnsOnce(infoOf(held.get()).config);
   }
 
   // The default for calls of so many rows, as if it had won a search for a call of as many.

@@ -10,17 +10,17 @@
 using namespace heddle;
 using namespace heddle::test;
 
-TEST_CASE("values of bytes that many rows keep are turned over by a launch before, in the workspace") {
+TEST_CASE("values of bytes that many rows keep are turned over once, into the workspace") {
   KernelRequest request = requestFor(128, 48, DType::e4m3);
   request.balance.hasManyTiles = true;
   const Sm90Config config = defaultFor(request);
   REQUIRE(config.turnValues == 1);
   const LaunchPlan plan = sm90ForwardSkeleton().planCall(request, config);
   CHECK(plan.validate().isOk());
-  REQUIRE(plan.launches.size() == 2);
-  CHECK(plan.launches[0].entry == "heddle_turn_values");
-  CHECK(sm90ForwardSkeleton().kernels(request, config).find("heddle_turn_values") != std::string::npos);
-  const TensorMapSpec &values = plan.launches[1].tensorMaps.back();
+  REQUIRE(plan.launches.size() == 1);
+  REQUIRE(plan.launches[0].clears.size() == 2); // of the schedule, and of marks of what is there
+  const ClearSpec &marks = plan.launches[0].clears[0];
+  const TensorMapSpec &values = plan.launches[0].tensorMaps.back();
   CHECK(values.source.kind == PointerSource::Kind::region);
   LaunchSymbols symbols;
   symbols[LaunchSymbol::batch] = 2, symbols[LaunchSymbol::heads] = 4, symbols[LaunchSymbol::kvHeads] = 2;
@@ -31,7 +31,9 @@ TEST_CASE("values of bytes that many rows keep are turned over by a launch befor
     REQUIRE(layout.isOk());
     CHECK(layout->bytes[size_t(values.source.index)] == 2 * 2 * 48 * pitch);
     CHECK(*values.strideBytes[0].evaluate(symbols) == pitch);
-    CHECK(*plan.launches[0].grid[0].evaluate(symbols) == 2 * 2 * ((keys + 127) / 128));
+    const int64_t words = sm90::kFirstMark + 2 * 2 * (keys > 0);
+    CHECK(*marks.words.evaluate(symbols) == words);
+    CHECK(layout->bytes[size_t(marks.target.index)] == 4 * words);
   }
   const auto refuses = [&](const KernelRequest &other) {
     return sm90ForwardSkeleton().whyInfeasible(other, config).has_value();
@@ -46,7 +48,7 @@ TEST_CASE("values of bytes that many rows keep are turned over by a launch befor
   CHECK(defaultFor(request).turnValues == 0);
 }
 
-TEST_CASE("values are turned over before for calls of 8k queries and of any number, and not for fewer") {
+TEST_CASE("values are turned over once for calls of 8k queries and of any number, and not for fewer") {
   KernelRequest request = requestFor(128, 128, DType::e4m3);
   request.balance.hasManyTiles = true;
   for (auto [queries, isBefore] :
@@ -54,6 +56,16 @@ TEST_CASE("values are turned over before for calls of 8k queries and of any numb
     CAPTURE(queries);
     request.balance.queries = queries;
     CHECK(defaultFor(request).turnValues == isBefore);
+  }
+}
+
+TEST_CASE("values of small heads are turned over once where all rows keep as many keys") {
+  for (bool areEqual : {false, true}) {
+    KernelRequest request = requestFor(64, 64, DType::e4m3);
+    request.balance.hasManyTiles = true;
+    request.balance.hasEqualTiles = areEqual;
+    CHECK(defaultFor(request).turnValues == areEqual);
+    CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, defaultFor(request)));
   }
 }
 

@@ -192,7 +192,7 @@ TEST_CASE("every constraint refuses something, and says why") {
       {"flush", DType::e4m3, [](Sm90Config &c) { c.flushTiles = 0; },
        "flush_tiles=0 leaves sums of long rows to tensor cores, which cut them: expected 1 to 40"},
       {"turned", bf16, [](Sm90Config &c) { c.turnValues = 1; },
-       "values are turned over before where they are bytes that lie row by row, keys have no stride, and a call is"},
+       "values are turned over once where they are bytes that lie row by row, keys have no stride, and a call is"},
       {"chained", bf16, [](Sm90Config &c) { c.chainedMib = 32; },
        "the pattern is computed in one pass: its passes are not known"},
       {"ranges", bf16, [](Sm90Config &c) { c.documentTiles = 2; }, "document_tiles is 2, expected 0 to 1"},

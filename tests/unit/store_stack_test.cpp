@@ -66,7 +66,7 @@ TEST_CASE("the better match answers, whoever has it") {
 }
 
 TEST_CASE(
-    "what was tuned for longer calls, whose values are turned over before, stands behind the default of shorter ones") {
+    "what was tuned for longer calls, whose values are turned over once, stands behind the default of shorter ones") {
   constexpr int64_t kFew = 9, kMany = 13; // of query rows
   Files files;
   const DeviceIdentity any{"", "sm_90", 0, 0};

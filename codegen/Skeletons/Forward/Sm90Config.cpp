@@ -26,7 +26,7 @@ const FieldsOf<Sm90Config> &Sm90Config::fields() {
                                     {"softmax", &C::softmax, 0, kSoftmaxByRow, {"online", "anchored", "by_row"}},
                                     {"split_last", &C::splitLast, 0, 1, noOrYes()},
                                     {"split_tiles", &C::splitTiles, 0, kLargestField},
-                                    {"turn_values", &C::turnValues, 0, 1, {"in_tiles", "before"}},
+                                    {"turn_values", &C::turnValues, 0, 1, {"in_tiles", "once"}},
                                     {"flush_tiles", &C::flushTiles, 0, kLargestField},
                                     {"totals", &C::totals, 0, 1, {"shared", "workspace"}},
                                     {"producer_registers", &C::producerRegisters, kLeastRegisters, kMostRegisters},

@@ -23,7 +23,7 @@ struct Sm90Config : ForwardConfig {
   int64_t splitLast = 0; ///< 1: items of the last, incomplete round of the grid are cut into parts
   /// items with a range of at least twice this many key tiles are cut into parts; 0: none
   int64_t splitTiles = 0;
-  int64_t turnValues = 0; ///< 1: values of bytes that lie row by row are turned over by a launch before
+  int64_t turnValues = 0; ///< 1: values of bytes that lie row by row are turned over once, for all blocks
   int64_t flushTiles = 0; ///< of bytes: key tiles after which the output is added to totals in fp32; 0: of others
   int64_t totals = 0;     ///< where these lie: 0 in shared memory, 1 in the workspace
   int64_t producerRegisters = 32;  ///< of a thread of the producing warpgroup, after launch

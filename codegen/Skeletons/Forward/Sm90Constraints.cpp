@@ -52,6 +52,8 @@ SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
                 valueStages(config.stages, bytes, areKeyMajor));
   if (areTurned)
     layout.append("raw", arriving, rawStages(bytes));
+  if (config.turnValues)
+    layout.append("turning", turningBytes(request.valueDim), kTransposerWarps);
   if (sharesOnes(bytes))
     layout.append("ones", kOnesBytes);
   if (sm90MakesPairs(request))
@@ -178,9 +180,8 @@ Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
 Reason checkTurned(const KernelRequest &request, const Sm90Config &config) {
   if (!config.turnValues || sm90CanTurn(request))
     return std::nullopt;
-  return std::string(
-      "values are turned over before where they are bytes that lie row by row, keys have no stride, and a "
-      "call is no chain of passes");
+  return std::string("values are turned over once where they are bytes that lie row by row, keys have no stride, and a "
+                     "call is no chain of passes");
 }
 
 Reason checkGrid(const KernelRequest &, const Sm90Config &config) {
@@ -246,7 +247,7 @@ const std::vector<Constraint> &sm90Constraints() {
       {"threshold", "weights stay finite in their type", ruleOf<C, checkThreshold>},
       {"anchored", "what the anchored softmax needs", ruleOf<C, checkAnchored>},
       {"flush", "totals of what is not summed in fp32", ruleOf<C, checkFlush>},
-      {"turned", "what values a launch before turns over", ruleOf<C, checkTurned>},
+      {"turned", "what values are turned over once", ruleOf<C, checkTurned>},
       {"grid", "an order that there is", ruleOf<C, checkGrid>},
       {"splits", "which items can be cut into parts", ruleOf<C, checkSplits>},
       {"turns", "turns are taken by at least two", ruleOf<C, checkTurns>},

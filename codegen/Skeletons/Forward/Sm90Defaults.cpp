@@ -68,10 +68,10 @@ struct Asked {
   bool keepsNeighbours() const {
     return request.hasDocuments || (hasShortRows && isPlain()) || (dim <= 64 && sharesBlocks());
   }
-  /// Of bytes: keys that so many rows keep that it pays to turn their values over once, before.
-  bool turnsBefore() const {
-    return sm90CanTurn(request) && isPlain() && mayAnchor && balance.hasManyTiles && dim > 64 && !isOfPart &&
-           !hasFewerQueries(ProblemBucket::kTurnedRows);
+  /// Of bytes: keys that so many rows keep that it pays to turn their values over once, for all blocks.
+  bool turnsOnce() const {
+    return sm90CanTurn(request) && isPlain() && mayAnchor && balance.hasManyTiles &&
+           (dim > 64 || balance.hasEqualTiles) && !isOfPart && !hasFewerQueries(ProblemBucket::kTurnedRows);
   }
   bool fitsBand(int64_t keys) const { return request.keepsTilesInBand(kConsumerRows, keys); }
 };
@@ -208,9 +208,9 @@ constexpr Rule kRules[] = {
     {128,
      [](const Asked &asked) { return isScaled(asked) && asked.balance.hasEqualTiles && !asked.balance.hasFewTiles; },
      {{{&C::splitLast, 1}}}}, // the last of 5.2 rounds: 838 TFLOP/s without
-    // Causal rows up to 32k 4,107 us, 4,316 in tiles; up to 8k 529 and 526; up to 4k 4.8% longer, up to 2k 12.6%. All of
-    // 8k 985 and 1,016; of 2k 2.2% longer.
-    {128, [](const Asked &asked) { return asked.turnsBefore(); }, {{{&C::turnValues, 1}}}},
+    // Causal rows up to 32k 4,160 us, 4,320 in tiles; up to 8k 517 and 522; up to 4k 0.8% longer, up to 2k 10%. All of
+    // 8k 988 and 1,018; of 2k 2% longer. d = 64: causal 8k alike, full 8k 1,496 and 1,515.
+    {128, [](const Asked &asked) { return asked.turnsOnce(); }, {{{&C::turnValues, 1}}}},
     // Floats: 64 keys of 128 are 32 KB, of which shared memory has room for two beside 128 rows. Causal 8k runs at 252
     // TFLOP/s with heads of 64, at 250 with 64 keys a tile, and at 237 with 128 x 128; with heads of 128 at 244, at 199
     // with 32 keys a tile.

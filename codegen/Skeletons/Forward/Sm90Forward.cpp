@@ -89,8 +89,6 @@ std::vector<KernelEntry> Sm90Forward::entries(const KernelRequest &request, cons
   std::vector<KernelEntry> entries = Skeleton::entries(request, config);
   if (sm90MakesPairs(request))
     entries.insert(entries.begin(), pairRowsEntry());
-  if (Sm90Config(config).turnValues)
-    entries.insert(entries.begin(), turnValuesEntry());
   return entries;
 }
 
@@ -180,7 +178,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
   }
   if (sm90CanTurn(request))
     knobs.push_back({"turn_values",
-                     "values are turned over tile by tile, or all of them by a launch before, which long rows pay for",
+                     "values are turned over tile by tile, or once for all blocks, which long rows pay for",
                      {0, 1},
                      kTiles});
   appendChainedKnob(knobs, request, kRest);
@@ -249,9 +247,9 @@ LaunchPlan Sm90Forward::planLaunch(const KernelRequest &request, const KernelCon
   OperandCopies copies;
   if (sm90MakesPairs(request))
     copies.pairs = appendPairRows(plan, request);
-  if (config.turnValues)
-    copies.turnedValues = appendTurnedValues(plan, request);
   KernelLaunch &launch = plan.launches.emplace_back();
+  if (config.turnValues)
+    planTurnedValues(plan, request, copies);
   launch.grid[0] = gridBlocks(request, config);
   launch.block = config.threads();
   launch.sharedBytes = sm90Smem(request, config).totalBytes();
@@ -267,7 +265,8 @@ std::string Sm90Forward::traits(const KernelRequest &request, const KernelConfig
   printer.constant("kTilesAreWhole", tilesAreWhole(request, config));
   const SmemLayout smem = sm90Smem(request, config);
   printer.smem(smem);
-  for (const char *region : {"raw", "totals", "ones", "factors"}) // of values that are turned over, and of pairs
+  for (const char *region :
+       {"raw", "turning", "totals", "ones", "factors"}) // of values that are turned over, and of pairs
     if (!smem.find(region))
       printer.noSmem(region);
   if (sm90MakesPairs(request))

@@ -10,8 +10,9 @@
 //   kBlockN              keys of a tile, a multiple of 16, 16 to 128
 //   kStages              slots of the K ring and of the V ring, 1 to 6; of bytes that are turned over, V has one less, if
 //                        there are two
-//   kKeyMajorValues      1: v is [batch, dim, head, key] in memory or, made so by the launch before, in the workspace
-//                        (turned_values.cuh), and all keys have rate 1
+//   kKeyMajorValues      1: v is [batch, dim, head, key] in memory or, with kTurnValues, in the workspace, and all keys have
+//                        rate 1
+//   kTurnValues          1: values are turned over once, for all blocks (turned_values.cuh)
 //   kQueryStages         slots of the Q ring, 1 or 2: with two, the next item arrives beside this one
 //   kTurnTaking          1: consumers issue their mma in turn
 //   kGrid                how items are dealt out to blocks (sm90_items.cuh)
@@ -36,8 +37,9 @@
 //   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_bits.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
-//   kSmemRaw, kSmemTotals, kSmemOnes, kSmemFactors   values that are to be turned over, totals of the output, rows of ones of
-//                        floats, factors of keys of pairs; no bytes where there are none
+//   kSmemRaw, kSmemTurning, kSmemTotals, kSmemOnes, kSmemFactors   values that are to be turned over, on their way to
+//                        consumers and to the workspace, totals of the output, rows of ones of floats, factors of keys of
+//                        pairs; no bytes where there are none
 //   kPairLanes, kPairRows   of pairs: of the launch before (pair_rows.cuh)
 // and the macro HEDDLE_WARPGROUP_SHAPES with kBlockN and kOutputTiles * 8 columns (Ptx/warpgroup_mma.cuh).
 #pragma once
@@ -61,7 +63,6 @@ struct Sm90Forward
   using Pattern = P;
   using Params = Sm90ForwardParams<K>;
   using PairRows = heddle::PairRows<K>;
-  using TurnValues = heddle::TurnValues<K>;
 
   // The only query tile is free when its last scores are there: the next one arrives under the end of its item, whose header
   // has a slot of its own until rows are stored. Of pairs beside chains of scores that spills (relative_bias: 20 B); others
@@ -86,7 +87,7 @@ struct Sm90Forward
       else if (threadIdx.x == K::kConsumerThreads + 32)
         Loader<K>(p).run();
       else if (threadIdx.x >= K::kConsumerThreads + 64)
-        turnValues();
+        turnOver(p);
     } else {
       ptx::growRegisters<K::kConsumerRegisters>();
       Consumer<K>(p, warpgroup).run();
@@ -100,9 +101,12 @@ private:
       ptx::fenceShared();
     }
   }
-  DEV static void turnValues() {
-    if constexpr (K::Values::kAreTurned)
-      Transposer<K>(uniform(threadIdx.x / 32) - (K::kConsumerThreads / 32 + 2)).run();
+  DEV static void turnOver(const Params &p) {
+    const int32_t warp = uniform(threadIdx.x / 32) - (K::kConsumerThreads / 32 + 2);
+    if constexpr (K::kTurnsValues)
+      TurningWarp<K>(p, warp).run();
+    else if constexpr (K::Values::kAreTurned)
+      Transposer<K>(warp).run();
   }
 
   static_assert(K::kBlockM % kConsumerRows == 0 && K::kConsumers >= 1 && K::kConsumers <= kMaxConsumers,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "Forward/sm90_tile_walk.cuh"
+#include "Forward/turned_values.cuh"
 #include "Ptx/tensor_copy.cuh"
 
 namespace heddle {
@@ -97,6 +98,8 @@ private:
   DEV void sendValues(const PlannedTile &tile) {
     const uint32_t full = values.full();
     values.acquire();
+    if constexpr (K::kTurnsValues)
+      turned.waitFor(p, batch() * p.kvHeads + kvHead(), tile.firstKey);
     ArrivingValues::setEnd(values.slot(), false);
     ptx::arriveExpecting(full, K::kArrivingBytes);
     const uint32_t to = ArrivingValues::kTile + values.slot() * ArrivingValues::kSlotBytes;
@@ -169,6 +172,7 @@ private:
   Pipeline<1, typename K::QueryTileRing, PackedRingCursor> queryTile; // kFreesQueries
   Pipeline<K::kStages, typename K::KeyRing, PackedRingCursor> keys;
   typename ArrivingValues::Slots values;
+  TurnedKeys<K, K::kTurnsValues> turned;
 };
 
 } // namespace heddle

@@ -48,12 +48,23 @@ template <> struct TotalsPlace<true> {
   float *totals;
 };
 
+// Where values lie that are turned over once, and where they come to lie (turned_values.cuh).
+template <bool AreTurned> struct TurnedPlace {};
+template <> struct TurnedPlace<true> {
+  const char *values;     // [batch, key, kv head, dim]
+  char *turned;           // [batch, kv head, dim, key]
+  int64_t valueStride[3]; // of values: batch, row, head; in bytes
+  uint32_t *turnedMarks;  // a word that counts, zero at the start, and from kFirstMark on the marks
+  int32_t sectionPairs;   // (batch, kv head) pairs whose keys items want side by side
+};
+
 template <class K>
 struct Sm90ForwardParams : OperandsOf<typename K::Pattern>,
                            PassRows<K>,
                            Descales<K::kIsScaled>,
                            QueryFactors<K::kArePairs>,
-                           TotalsPlace<(K::kTotalsInWorkspace > 0)> {
+                           TotalsPlace<(K::kTotalsInWorkspace > 0)>,
+                           TurnedPlace<K::kTurnsValues> {
   TensorMap maps[K::kMapCount];
   void *out;
   float *lse;

@@ -53,14 +53,15 @@ template <class Traits> struct ForwardTilePlaces : Traits {
   static constexpr uint32_t kQueryTile = kSharedBase + Traits::kSmemQ;
   static constexpr uint32_t kKeyTile = kSharedBase + Traits::kSmemK;
   static constexpr uint32_t kValueTile = kSharedBase + Traits::kSmemV;
-  static constexpr uint32_t kRawTile = kSharedBase + Traits::kSmemRaw;   // values as they arrive, if not in their ring
+  static constexpr uint32_t kRawTile = kSharedBase + Traits::kSmemRaw; // values as they arrive, if not in their ring
+  static constexpr uint32_t kTurning = kSharedBase + Traits::kSmemTurning;
   static constexpr uint32_t kTotals = kSharedBase + Traits::kSmemTotals; // of the output (sm90_totals.cuh)
   static constexpr uint32_t kOnes = Traits::Values::kOnes;
 
   static constexpr int kQueryTileBytes = tileBytes(Traits::kBlockM, Traits::kTileHeadDim, Traits::kElementBytes);
   static constexpr int kKeyTileBytes = tileBytes(Traits::kBlockN, Traits::kTileHeadDim, Traits::kElementBytes);
   static constexpr int kKeyFactorTileBytes = Traits::kArePairs ? Traits::kBlockN * kKeyFactorBytes : 0;
-  static constexpr bool kAreKeyMajor = Traits::kKeyMajorValues > 0;
+  static constexpr bool kAreKeyMajor = Traits::kKeyMajorValues > 0, kTurnsValues = Traits::kTurnValues > 0;
   static constexpr int kArrivingBytes = kAreKeyMajor
                                             ? tileBytes(Traits::kValueDim, kArrivingKeys, Traits::kElementBytes)
                                             : tileBytes(Traits::kBlockN, Traits::kTileValueDim, Traits::kElementBytes);
@@ -89,6 +90,7 @@ private:
                           {Traits::kSmemK, Traits::kStages * kKeyTileBytes},
                           {Traits::kSmemV, Traits::kValueStages * kValueTileBytes},
                           {Traits::kSmemRaw, Traits::kRawStages * kRawTileBytes},
+                          {Traits::kSmemTurning, kTurnsValues ? kTransposerWarps * turningBytes(Traits::kValueDim) : 0},
                           {Traits::kSmemOnes, Traits::Values::kSumsApart ? kOnesBytes : 0},
                           {Traits::kSmemFactors, Traits::kStages * Traits::kSmemStageBytesFactors},
                           {Traits::kSmemTotals, kTotalBytes}},

@@ -42,9 +42,16 @@ DEV void raiseGlobal(uint32_t *word, uint32_t value) {
   asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
 
+// Leaves the SM to other warps for about so long, twice that at most.
+template <int Nanoseconds> DEV void sleep() { asm volatile("nanosleep.u32 %0;" ::"n"(Nanoseconds) : "memory"); }
+
 // What this thread wrote before is seen by who has seen the sum (loadAcquire4).
 DEV void addRelease(uint32_t *counter, uint32_t value) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
+}
+
+DEV void orRelease(uint32_t *word, uint32_t bits) {
+  asm volatile("red.release.gpu.global.or.b32 [%0], %1;" ::"l"(word), "r"(bits) : "memory");
 }
 
 // The same, and who sees by the sum that it is the last one sees what all others wrote.

@@ -7,6 +7,9 @@ namespace ptx {
 // What this thread wrote to shared memory is seen by copies and mma of the asynchronous proxy; a barrier must follow.
 DEV void fenceShared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+// The same of global memory, before it is said that it is written and behind where that is heard.
+DEV void fenceGlobalCopies() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+
 // Four 8x8 matrices of 16-bit elements as mma hold them; lane l gives the address of row l % 8 of matrix l / 8.
 DEV void storeMatrix4(uint32_t address, const uint32_t (&fragment)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(fragment[0]),

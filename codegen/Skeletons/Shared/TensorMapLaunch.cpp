@@ -137,12 +137,15 @@ LaunchExpr workItems(const KernelRequest &request, const ForwardConfig &config) 
   return LaunchExpr(Symbol::batch) * Symbol::heads * itemsOfHead(request, config, config.blockM);
 }
 
-LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config) {
+static LaunchExpr rasterKvPairs(const KernelRequest &request, const ForwardConfig &config) {
   const int64_t bytesOfKey =
       request.headDim * dtypeBytes(request.elements.k) + request.valueDim * dtypeBytes(request.elements.v);
   const LaunchExpr bytesOfHead = max(Symbol::seqlenK, 1) * bytesOfKey;
-  const LaunchExpr kvPairs = floorDiv(config.rasterMib * (int64_t(1) << 20), bytesOfHead);
-  const LaunchExpr pairs = kvPairs * floorDiv(Symbol::heads, Symbol::kvHeads);
+  return floorDiv(config.rasterMib * (int64_t(1) << 20), bytesOfHead);
+}
+
+LaunchExpr rasterPairs(const KernelRequest &request, const ForwardConfig &config) {
+  const LaunchExpr pairs = rasterKvPairs(request, config) * floorDiv(Symbol::heads, Symbol::kvHeads);
   return max(min(pairs, LaunchExpr(Symbol::batch) * Symbol::heads), 1);
 }
 
@@ -158,6 +161,13 @@ void appendTensorMapParams(KernelLaunch &launch, const KernelRequest &request, c
     launch.appendPointer(copies.pairs->queryFactors);
   if (totals)
     launch.appendPointer(*totals);
+  if (copies.turnedValues) {
+    launch.appendPointer(Role::v);
+    launch.appendPointer(*copies.turnedValues);
+    appendStrides(launch, Role::v);
+    launch.appendPointer(*copies.turnedMarks);
+    launch.appendI32(max(min(rasterKvPairs(request, config), LaunchExpr(Symbol::batch) * Symbol::kvHeads), 1));
+  }
   appendAllMaps(launch, request, config, copies);
   for (const PointerSource &source : {PointerSource(Role::out), PointerSource(Role::lse), PointerSource(Role::carryOut),
                                       PointerSource(Role::carryLse), schedule})

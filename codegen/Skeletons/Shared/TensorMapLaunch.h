@@ -49,6 +49,7 @@ struct PairedOperands {
 struct OperandCopies {
   std::optional<PairedOperands> pairs;
   std::optional<PointerSource> turnedValues; ///< v as bytes [batch, head, dim, key], sm90::turnedPitch(seqlen_k) keys
+  std::optional<PointerSource> turnedMarks;  ///< what of it is there
 };
 
 /// sm90::turnedPitch, of one key at least.

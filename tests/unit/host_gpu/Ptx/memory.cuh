@@ -53,6 +53,7 @@ inline uint32_t loadAcquire4(const uint32_t *word) {
     std::fprintf(stderr, "block %u waits for a block that has not started\n", host_gpu::blockIndex().x);
     std::abort();
   }
+  host_gpu::letOthersRun(); // of the same block
   return *word;
 }
 inline void storeCoherent4(uint32_t *word, uint32_t value) { *word = value; }

@@ -15,6 +15,8 @@ template <bool> void storePassing8(void *global, uint32_t a, uint32_t b) {
 template <bool> void storePassing4(void *global, uint32_t word) { std::memcpy(global, &word, 4); }
 inline uint32_t loadCoherent4(const uint32_t *word) { return *word ? *word : loadAcquire4(word); }
 inline void raiseGlobal(uint32_t *word, uint32_t value) { *word = value > *word ? value : *word; }
+template <int> void sleep() { host_gpu::letOthersRun(); }
+inline void orRelease(uint32_t *word, uint32_t bits) { *word |= bits; }
 inline void addRelease(uint32_t *counter, uint32_t value) { *counter += value; }
 inline uint32_t addAcquireRelease(uint32_t *counter, uint32_t value) {
   const uint32_t before = *counter;

@@ -11,6 +11,7 @@ inline void addGlobal16(float *to, bool isPresent, float a, float b, float c, fl
 }
 
 inline void fenceShared() {}
+inline void fenceGlobalCopies() {}
 
 inline void storeMatrix4(uint32_t address, const uint32_t (&fragment)[4]) {
   host_gpu::Group &warp = host_gpu::warp();
