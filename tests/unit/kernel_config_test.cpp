@@ -4,6 +4,7 @@
 #include "codegen/Skeletons/Shared/ConfigSpace.h"
 #include "codegen/Skeletons/Forward/PortableConfig.h"
 #include "codegen/Skeletons/Shared/Registry.h"
+#include "codegen/Skeletons/Shared/ScheduleFacts.h"
 #include "codegen/Target/FindArch.h"
 
 #include <doctest/doctest.h>
@@ -385,6 +386,30 @@ TEST_CASE("the search space is not empty, has no duplicates and holds the defaul
       CHECK(feasible < all);
       CHECK(names.size() == feasible);
       CHECK(defaults == 1);
+    }
+}
+
+TEST_CASE("all batch-invariant kernels of decode that calls may get sum keys alike") {
+  const Skeleton &skeleton = *skeletonsOf(Kind{KindBase::decodeInvariant}).front();
+  for (DType keys : {DType::bf16, DType::e4m3})
+    for (int64_t dim : {64, 128}) {
+      KernelRequest few = requestFor("sm_90a", dim);
+      few.kind = {KindBase::decodeInvariant};
+      few.elements = CallElements(DType::bf16).withKeys(keys);
+      KernelRequest many = few;
+      many.balance.queries = 512;
+      const KernelConfig ofFew = skeleton.defaultConfig(few), ofMany = skeleton.defaultConfig(many);
+      for (const char *field : {"chunk_n", "rescale_threshold"})
+        CHECK(ofFew.valueOf(field) == ofMany.valueOf(field));
+      for (const KernelConfig &config : {ofFew, ofMany}) // parts have 128 keys, or those of a tile
+        CHECK(skeleton.schedule(config).blockN <= 128);
+      std::set<std::string> knobs;
+      for (const Knob &knob : skeleton.knobs(few))
+        knobs.insert(knob.name);
+      CHECK((knobs.count("chunk_n") == 0 && knobs.count("rescale_threshold") == 0 && knobs.count("stages") == 1));
+      CHECK(knobs.count("warps") == (keys == DType::bf16));
+      few.kind = {KindBase::decode};
+      CHECK(skeletonsOf(few.kind).front()->knobs(few).size() == 7);
     }
 }
 

@@ -100,8 +100,15 @@ Status PortableDecode::checkRequest(const KernelRequest &request) const {
   return request.whyNoPages.empty() ? Status() : Status::unsupported(request.whyNoPages);
 }
 
-std::vector<Knob> PortableDecode::knobs(const KernelRequest &) const {
-  return {
+/// Of a kind whose bits do not depend on the batch: all kernels that calls may get, as many rows as they have and whatever
+/// searches found, sum the keys of a part in one order. Parts have at least the keys of a tile.
+bool keepsSums(const KernelRequest &request) { return request.kind.base == KindBase::decodeInvariant; }
+
+/// Eight warps would have tiles of more keys than a part.
+bool keepsWarps(const KernelRequest &request) { return keepsSums(request) && request.elements.hasScaledKeys(); }
+
+std::vector<Knob> PortableDecode::knobs(const KernelRequest &request) const {
+  std::vector<Knob> knobs = {
       {"warps", "of a block: 8 read keys half as often for many rows", {4, 8}},
       {"chunk_n", "keys of a warp in one key tile: fewer waits, more shared memory", {16, 32}},
       {"stages", "slices of key tiles in each warp's ring: more bytes under way", {2, 3, 4}},
@@ -110,6 +117,13 @@ std::vector<Knob> PortableDecode::knobs(const KernelRequest &) const {
       {"evict_tiles", "most key tiles of a block whose keys leave the L2 first: other lines stay there", {0, 8}},
       {"rescale_threshold", "growth of a row maximum, in log2 units, before accumulators are rescaled", {0, 8}},
   };
+  const auto isKept = [&](const Knob &knob) {
+    const std::string field = knob.name;
+    return (keepsSums(request) && (field == "chunk_n" || field == "rescale_threshold")) ||
+           (keepsWarps(request) && field == "warps");
+  };
+  knobs.erase(std::remove_if(knobs.begin(), knobs.end(), isKept), knobs.end());
+  return knobs;
 }
 
 const std::vector<Constraint> &PortableDecode::constraints() const {
@@ -135,7 +149,7 @@ KernelConfig PortableDecode::defaultConfig(const KernelRequest &request) const {
   struct Shape {
     int64_t warps, minBlocks, stages, pieceTiles;
   };
-  const bool hasManyRows = request.balance.queries >= ProblemBucket::kManyRows;
+  const bool hasManyRows = request.balance.queries >= ProblemBucket::kManyRows && !keepsWarps(request);
   DecodeConfig config;
   if (request.elements.hasScaledKeys()) // as many bytes of fewer bits
     config.chunkN *= 2;
