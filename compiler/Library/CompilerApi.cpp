@@ -138,13 +138,33 @@ EmbeddedCompiler::Done calling(heddle_task_done done, void *user) {
   };
 }
 
+/// The question whose kernel keeps the promise of HEDDLE_BATCH_INVARIANT. Hopper's kernels add sums of bytes to totals after
+/// so many tiles of the keys that any row of a block keeps.
+Status makeBatchInvariant(KernelQuestion &question) {
+  const std::string who = "kernel for a problem: BATCH_INVARIANT: ";
+  Kind &kind = question.kernel.kind;
+  if (kind.base == KindBase::cascade)
+    return Status::unsupported(who + "groups of kind cascade depend on the batch; kind decode serves its sequences");
+  if (kind.find(Role::quantizedQ))
+    return Status::unsupported(who + "kind " + kind.name() + " has a scale for many rows");
+  if (traitsOf(question.kernel.elements.q).isScaled())
+    return Status::unsupported(who + "rows of " + dtypeName(question.kernel.elements.q) +
+                               " are summed as those beside them want it; take bf16 or fp16");
+  if (kind.base == KindBase::decode)
+    kind.base = KindBase::decodeInvariant;
+  if (kind.isBackward())
+    kind.isDeterministic = true;
+  question.isBatchInvariant = true;
+  return {};
+}
+
 Status findKernel(heddle_compiler &compiler, KernelQuestion question, uint32_t flags, heddle_kernel **kernel) {
   Result<FoundKernel> found = Status::unsupported(
-      "kernel for a problem: flags: expected 0, ONLY_STORED or FIRST_SOON, and UNCUT, got " + std::to_string(flags));
-  question.isUncut = (flags & HEDDLE_UNCUT) != 0;
-  if (question.isUncut && question.kernel.kind.isBackward())
-    question.kernel.kind.isDeterministic = true;
-  switch (flags & ~uint32_t(HEDDLE_UNCUT)) {
+      "kernel for a problem: flags: expected 0, ONLY_STORED or FIRST_SOON, and BATCH_INVARIANT, got " +
+      std::to_string(flags));
+  if ((flags & HEDDLE_BATCH_INVARIANT) != 0)
+    HEDDLE_TRY(makeBatchInvariant(question));
+  switch (flags & ~uint32_t(HEDDLE_BATCH_INVARIANT)) {
   case 0:
     found = compiler.compiler->best(question);
     break;

@@ -47,18 +47,21 @@ bool isProvisional(const KernelQuestion &question, const FoundKernel &found) {
 /// Rows are rescaled as the maxima of their own scores say, where a threshold and anchors ask those of a warp and of what is
 /// masked in a tile: one by one beyond the threshold, or, in a family that does not tell them apart, at every tile. Tiles of
 /// keys divide a launch's first key, a multiple of 256 (heddle_group_options::column_step).
-std::string uncutValue(const std::string &field, const std::string &value, bool movesByRow) {
-  constexpr std::pair<const char *, const char *> kUncut[] = {
+std::string invariantValue(const std::string &field, const std::string &value, bool movesByRow) {
+  constexpr std::pair<const char *, const char *> kInvariant[] = {
       {"split_last", "0"}, {"split_tiles", "0"}, {"long_split", "1"}, {"softmax", "2"}, {"rescale_threshold", "0"}};
   constexpr int64_t kFirstKeys = 256;
-  for (const auto &[name, uncut] : kUncut)
+  for (const auto &[name, invariant] : kInvariant)
     if (field == name)
-      return movesByRow && field == "rescale_threshold" ? value : uncut;
+      return movesByRow && field == "rescale_threshold" ? value : invariant;
   return field == "block_n" && kFirstKeys % std::stoll(value) != 0 ? "64" : value;
 }
 
-/// Of a kernel, with fields by which bits of a row would depend on others as they are where these do not; empty: they are.
-std::string uncutConfig(const std::string &config) {
+/// Of a kernel, with fields by which bits of a row would depend on others as they are where these do not; empty: they are,
+/// as those of a kind whose every kernel is like that always are.
+std::string invariantConfig(const Kind &kind, const std::string &config) {
+  if (kind.base == KindBase::decodeInvariant)
+    return {};
   const bool movesByRow = config.find("softmax=") != std::string::npos;
   std::string changes;
   std::istringstream lines(config);
@@ -67,21 +70,21 @@ std::string uncutConfig(const std::string &config) {
     if (equals == std::string::npos)
       continue;
     const std::string field = line.substr(0, equals), value = line.substr(equals + 1);
-    if (const std::string uncut = uncutValue(field, value, movesByRow); uncut != value)
-      changes += field + "=" + uncut + "\n";
+    if (const std::string invariant = invariantValue(field, value, movesByRow); invariant != value)
+      changes += field + "=" + invariant + "\n";
   }
   return changes.empty() ? changes : config + changes;
 }
 
 /// Without room for the registers that it takes another configuration has them.
-Result<CompiledVariant> compileUncut(const PreparedPattern &prepared, const KernelShape &shape,
-                                     const std::string &changes) {
+Result<CompiledVariant> compileInvariant(const PreparedPattern &prepared, const KernelShape &shape,
+                                         const std::string &changes) {
   Result<CompiledVariant> variant = compileVariant(prepared, shape, changes);
   if (variant || variant.status().code() != StatusCode::unsupported)
     return variant;
-  return compileChangedDefault(prepared, shape, [](const std::string &config) {
-    const std::string uncut = uncutConfig(config);
-    return uncut.empty() ? config : uncut;
+  return compileChangedDefault(prepared, shape, [&](const std::string &config) {
+    const std::string invariant = invariantConfig(shape.kind, config);
+    return invariant.empty() ? config : invariant;
   });
 }
 
@@ -138,9 +141,10 @@ Result<FoundKernel> EmbeddedCompiler::stored(const KernelQuestion &question) {
 
 Result<FoundKernel> EmbeddedCompiler::asStored(const KernelQuestion &question) {
   Result<FoundKernel> found = stored(question);
-  if (!found || !question.isUncut || uncutConfig(found->kernel.record().config).empty())
+  if (!found || !question.isBatchInvariant ||
+      invariantConfig(question.kernel.kind, found->kernel.record().config).empty())
     return found;
-  return Status::notFound("kernel for a problem: what is stored cuts long rows or keys into parts: " +
+  return Status::notFound("kernel for a problem: in what is stored bits of a row depend on others: " +
                           found->kernel.record().config);
 }
 
@@ -156,7 +160,7 @@ Result<FoundKernel> EmbeddedCompiler::best(const KernelQuestion &question) {
 // Another kernel later would have other bits, so one whose bits do not depend on the run, or on the placement of rows, is
 // waited for.
 Result<FoundKernel> EmbeddedCompiler::soon(const KernelQuestion &question) {
-  if (question.kernel.kind.isDeterministic || question.isUncut)
+  if (question.kernel.kind.isDeterministic || question.isBatchInvariant)
     return best(question);
   return serving(question, soonest(question));
 }
@@ -180,15 +184,16 @@ Result<FoundKernel> EmbeddedCompiler::serving(const KernelQuestion &question, Re
   if (step && question.problem.kOrigin % step != 0)
     if (Result<FoundKernel> other = made(question, Made::anyKeyOrigin))
       found = std::move(other); // else the call says what it wants
-  const std::string uncut = question.isUncut ? uncutConfig(found->kernel.record().config) : std::string();
-  return uncut.empty() ? std::move(found) : made(question, Made::uncut, uncut);
+  const std::string invariant =
+      question.isBatchInvariant ? invariantConfig(question.kernel.kind, found->kernel.record().config) : std::string();
+  return invariant.empty() ? std::move(found) : made(question, Made::invariant, invariant);
 }
 
 Result<FoundKernel> EmbeddedCompiler::made(const KernelQuestion &question, Made which, const std::string &changes) {
   static const std::map<Made, std::string> kinds = {{Made::preferred, ""},
                                                     {Made::provisional, " provisional"},
                                                     {Made::anyKeyOrigin, " any k_origin"},
-                                                    {Made::uncut, " uncut "}};
+                                                    {Made::invariant, " invariant "}};
   return kernels.kernel(question.device, textOf(question) + kinds.at(which) + changes,
                         [&] { return make(question, which, changes); });
 }
@@ -209,9 +214,9 @@ Result<KernelRecord> EmbeddedCompiler::make(const KernelQuestion &question, Made
   Result<CompiledVariant> variant = which == Made::provisional ? compileProvisional(*prepared, request())
                                     : which == Made::anyKeyOrigin
                                         ? compileVariant(withoutBlocks(*prepared), question.kernel, "")
-                                    : which == Made::uncut ? compileUncut(*prepared, question.kernel, changes)
-                                                           : compileVariant(*prepared, question.kernel, changes,
-                                                                            /*threads=*/0, knownKernels());
+                                    : which == Made::invariant ? compileInvariant(*prepared, question.kernel, changes)
+                                                               : compileVariant(*prepared, question.kernel, changes,
+                                                                                /*threads=*/0, knownKernels());
   if (!variant && which == Made::provisional) // no default compiles as it is, but what comes behind it may
     variant = compileVariant(*prepared, question.kernel, "");
   HEDDLE_TRY(variant.status());

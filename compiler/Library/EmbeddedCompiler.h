@@ -27,8 +27,8 @@ struct KernelQuestion {
   Device device;
   KernelShape kernel;
   ProblemShape problem;
-  bool hasSizes = false; ///< of the problem: all that a bucket needs
-  bool isUncut = false;  ///< bits of a row, and of gradients of a key, do not depend on others
+  bool hasSizes = false;         ///< of the problem: all that a bucket needs
+  bool isBatchInvariant = false; ///< bits of a row, and of gradients of a key, do not depend on others
 };
 
 struct SearchOptions {
@@ -60,14 +60,14 @@ public:
 
 private:
   EmbeddedCompiler() = default;
-  enum class Made { preferred, provisional, anyKeyOrigin, uncut };
+  enum class Made { preferred, provisional, anyKeyOrigin, invariant };
 
-  /// Whatever it cuts.
+  /// Batch-invariant or not.
   Result<FoundKernel> stored(const KernelQuestion &question);
   void tryToCompileLater(const KernelQuestion &question);
   Result<FoundKernel> soonest(const KernelQuestion &question);
-  /// What was found, or one made for any k_origin where it refuses that of the question, or without cuts that the question
-  /// does not want. Only in memory: it is no default.
+  /// What was found, or one made for any k_origin where it refuses that of the question, or one that is batch-invariant
+  /// where the question wants it and this is not. Only in memory: it is no default.
   Result<FoundKernel> serving(const KernelQuestion &question, Result<FoundKernel> found);
   Result<FoundKernel> made(const KernelQuestion &question, Made which, const std::string &changes = {});
   /// `changes`: of the default of a kernel, for one that is made of another.

@@ -130,7 +130,7 @@ typedef struct heddle_group_options {
 enum {
   /* The bits of results do not depend on the number of ranks, nor on which rows they have. Only "gather". Gradients are
    * computed twice: those of queries where these lie, and those of keys and values where these do. Calls take kernels
-   * that are asked for as HEDDLE_UNCUT. Of patterns with gradient(detached) ranks have all keys, from the first one on, that the
+   * that are asked for as HEDDLE_BATCH_INVARIANT. Of patterns with gradient(detached) ranks have all keys, from the first one on, that the
    * queries of their own keys keep, as k, v and fp32 gradients; of a tensor with an entry for each query (a bias) what all
    * queries that keep keys of the rank have for these. */
   HEDDLE_GROUP_PLACEMENT_FREE = 1,
@@ -226,15 +226,17 @@ HEDDLE_API heddle_status heddle_pattern_pairs(const heddle_pattern *pattern, con
 enum {
   HEDDLE_ONLY_STORED = 1, /* never compiles: NOT_FOUND says what is missing */
   /* Where nothing is stored, the portable default is compiled and returned, and the one for this GPU in the background:
-   * ask again later. Kinds whose bits do not depend on the run, and UNCUT, have no such first kernel: they wait for the
-   * one. */
+   * ask again later. Kinds whose bits do not depend on the run, and BATCH_INVARIANT, have no such first kernel: they wait
+   * for the one. */
   HEDDLE_FIRST_SOON = 2,
-  /* Beside another flag or alone: bits of a row, and of gradients of a key, do not depend on what lies beside it, as
-   * HEDDLE_GROUP_PLACEMENT_FREE wants, nor, of gradients, on the run: kinds are then those of "deterministic". Where the
-   * kernel of the others cuts long rows or keys into parts, or rescales rows as others want it, its like that does not is
+  /* Beside another flag or alone: bits of a row, and of gradients of a key, do not depend on what else the call computes, as
+   * HEDDLE_GROUP_PLACEMENT_FREE wants, nor, of gradients, on the run: kinds are then those of "deterministic". "decode" is
+   * then "decode_invariant", whose bits of a sequence do not depend on other sequences: another kind to databases, so what was
+   * tuned for "decode" does not serve. UNSUPPORTED: "cascade", whose groups are of the batch, "quantize", and q of e4m3. Where
+   * the kernel of other kinds cuts long rows or keys into parts, or rescales rows as others want it, its like that does not is
    * compiled and kept in memory; ONLY_STORED then finds nothing. Which kernel that is follows the problem's sizes: give those
-   * of the whole, on all ranks. */
-  HEDDLE_UNCUT = 4
+   * of the whole, on all ranks; kernels of "decode_invariant" have the same bits for all sizes, tuned or not. */
+  HEDDLE_BATCH_INVARIANT = 4
 };
 
 /* The best kernel of the databases, else the default for this GPU, compiled now and filed; loaded. A question that was

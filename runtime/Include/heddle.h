@@ -371,7 +371,7 @@ HEDDLE_API heddle_status heddle_group_open_nccl(void *communicator, int32_t rank
 
 /* Calls of a group of GPUs. kernels: of the pattern of parts, for the rank's device, one of each kind that the call needs:
  * for "forward" those of "forward" and "forward_fp32_out", for gradients that of "backward_accumulate", or of
- * "backward_accumulate_keys" for a d_q of q's type (writes_d_q); of placement-free plans those that HEDDLE_UNCUT gives. args
+ * "backward_accumulate_keys" for a d_q of q's type (writes_d_q); of placement-free plans those that HEDDLE_BATCH_INVARIANT gives. args
  * has the rank's own rows, its ranges one behind the other: q, k, v, out, lse (null: not wanted), of kind "backward" d_out, d_lse,
  * d_q, d_k, d_v, which are fp32 without gaps, written completely; q_origin, k_origin and the carry are 0; operands are those of
  * the pattern, without sizes of the whole: of a bias the rank's rows, as of q, with all keys of the whole. */

@@ -45,7 +45,7 @@ std::vector<std::string> kindsOf(const SceneSpec &spec, bool isBackward, bool is
 
 std::string kernelsOf(const SceneSpec &spec) {
   std::string text = spec.pattern + "/" + std::to_string(spec.dtype) + "/" + std::to_string(spec.dim) +
-                     (spec.isPlacementFree ? "/uncut" : "");
+                     (spec.isPlacementFree ? "/invariant" : "");
   for (const std::string &kind : kindsOf(spec, /*isBackward=*/true, /*isOfPart=*/true))
     text += "/" + kind;
   return text;
@@ -98,7 +98,7 @@ Result<heddle_kernel *> Kernels::compiled(const Scene &scene, heddle_pattern *pa
   const std::vector<heddle_operand> &operands = isOfPart ? scene.operandsOfPart : scene.operands;
   problem.operands = operands.data(), problem.operand_count = operands.size();
   heddle_kernel *kernel = nullptr;
-  const uint32_t flags = scene.spec.isPlacementFree ? HEDDLE_UNCUT : 0;
+  const uint32_t flags = scene.spec.isPlacementFree ? HEDDLE_BATCH_INVARIANT : 0;
   HEDDLE_TRY(said(heddle_compiler_kernel(compiler, device, pattern, &problem, flags, &kernel)));
   return kernel;
 }
@@ -107,7 +107,7 @@ Result<const heddle_kernel *> Kernels::find(const Scene &scene, bool isOfPart, c
   heddle_pattern *pattern = isOfPart ? scene.part : scene.whole;
   const std::string digest = digestOf(pattern);
   const std::string key = digest + kind + std::to_string(scene.spec.dtype) + "/" + std::to_string(scene.spec.dim) +
-                          (scene.spec.isPlacementFree ? "/uncut" : "");
+                          (scene.spec.isPlacementFree ? "/invariant" : "");
   {
     std::lock_guard<std::mutex> lock(finding);
     if (const auto known = found.find(key); known != found.end())

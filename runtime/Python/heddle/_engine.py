@@ -77,13 +77,13 @@ class Question(NamedTuple):
     value_dim: int
     sizes: dict
     values: dict
-    is_uncut: bool = False  # by a kernel whose bits of a row, and of gradients of a key, do not depend on others
+    is_batch_invariant: bool = False  # by a kernel whose bits of a row, and of gradients of a key, do not depend on others
 
     def key(self):
         """Of questions with one answer. Which sizes have one in common the library knows: nothing is rounded here, or whoever asks first
         would decide for others."""
         return (self.pattern.key, self.device, self.dtype, self.kind, self.head_dim, self.value_dim, tuple(sorted(self.sizes.items())),
-                tuple(sorted(self.values.items())), self.is_uncut)
+                tuple(sorted(self.values.items())), self.is_batch_invariant)
 
     def problem(self):
         """The struct, and what its pointers need alive."""
@@ -171,7 +171,7 @@ class CompilerEngine(Engine):
     def _ask(self, question):
         problem = question.problem()
         return self.library.opened("heddle_compiler_kernel", self.compiler, self.device(question.device), question.pattern.handle,
-                                   C.byref(problem), self.first | S.UNCUT * question.is_uncut)
+                                   C.byref(problem), self.first | S.BATCH_INVARIANT * question.is_batch_invariant)
 
     def close(self):
         self.library.close("compiler", self.compiler)

@@ -84,7 +84,7 @@ class Share:
                      seqlen_q=of.seqlen if of.placement_free else of.longest_range(self.group.rank), seqlen_k=of.seqlen, q_origin=0, k_origin=0)
         values = dict(self._values, **{each.name: of.seqlen for each in of.part.arguments if each.of_whole})
         values.update((name, _header.length_of(tensor.shape)) for name, tensor in self._given.items() if of.part.argument(name).takes_length)
-        return _engine.Question(of.part, self.group.device, _elements.numbers()[q.dtype], kind, head_dim, v.shape[3], sizes, values, is_uncut=of.placement_free)
+        return _engine.Question(of.part, self.group.device, _elements.numbers()[q.dtype], kind, head_dim, v.shape[3], sizes, values, is_batch_invariant=of.placement_free)
 
     def keep(self, arguments):
         """For more calls, whose arguments lie elsewhere."""
