@@ -9,7 +9,7 @@ from heddle import serve
 from heddle.words import causal, tensor, union, window
 
 torch = pytest.importorskip("torch")
-from heddle import _call, _torch  # noqa: E402
+from heddle import _call, _engine, _torch  # noqa: E402
 
 pytestmark = pytest.mark.compiler
 HEADS, KV_HEADS, DIM, PAGE, PAGES = 4, 2, 64, 16, 12
@@ -54,14 +54,43 @@ def database(tmp_path_factory):
     return tmp_path_factory.mktemp("db") / "kernels.db"
 
 
+def described(driver):
+    """How many GPUs the driver says there are, and their architecture, as fakeCudaSetDevices and fakeCudaSetArch take them."""
+    def number(function, *which):
+        found = ctypes.c_int()
+        assert function(ctypes.byref(found), *which) == 0
+        return found.value
+    major, minor = (number(driver.cuDeviceGetAttribute, which, 0) for which in (75, 76))  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+    return number(driver.cuDeviceGetCount), 10 * major + minor
+
+
 @pytest.fixture
-def on_gpu(monkeypatch, database):
-    """Makes tensors of host memory stand for those of GPU 0; what calls copy to the host is not among them."""
+def hopper():
+    """For as long as a test one GPU more, of compute capability 9.0; its number. Engines of before are kept, and with them devices as they were described, so
+    it is one that no engine knows, and those that the test has made are closed behind it."""
     if "HEDDLE_CUDA_DRIVER_LIBRARY" not in os.environ:
         pytest.skip("HEDDLE_CUDA_DRIVER_LIBRARY is not set")
-    ctypes.CDLL(os.environ["HEDDLE_CUDA_DRIVER_LIBRARY"]).fakeCudaSetArch(90)
+    driver = ctypes.CDLL(os.environ["HEDDLE_CUDA_DRIVER_LIBRARY"])
+    assert driver.cuInit(0) == 0
+    devices, arch = described(driver)
+    heddle.configure()
+    before = len(_engine._retired)
+    driver.fakeCudaSetDevices(devices + 1)
+    driver.fakeCudaSetArch(90)
+    yield devices
+    heddle.configure()
+    for engine in _engine._retired[before:]:
+        engine.close()
+    del _engine._retired[before:]
+    driver.fakeCudaSetArch(arch)
+    driver.fakeCudaSetDevices(devices)
+
+
+@pytest.fixture
+def on_gpu(hopper, monkeypatch, database):
+    """Makes tensors of host memory stand for those of this GPU; what calls copy to the host is not among them."""
     plain, there = _torch.view, set()
-    monkeypatch.setattr(_torch, "view", lambda each, name: plain(each, name)._replace(device=0 if each.untyped_storage().data_ptr() in there else None))
+    monkeypatch.setattr(_torch, "view", lambda each, name: plain(each, name)._replace(device=hopper if each.untyped_storage().data_ptr() in there else None))
     monkeypatch.setattr(_torch, "current_stream", lambda index: 0)
     monkeypatch.setattr(_torch.Launches, "run", lambda ready: moved.launches.append(ready))
     monkeypatch.setattr(_call, "Frozen", lambda *_: Frozen(moved.launches))
@@ -78,7 +107,6 @@ def on_gpu(monkeypatch, database):
     moved.launches = []
     heddle.configure(database=database, first="best")
     yield moved
-    heddle.configure()
 
 
 def checked(database):
