@@ -156,5 +156,6 @@ def _untold(group, checked, messages):
 def exchanged(group, checked, messages: Optional[Messages]):
     """The parts of all ranks, and whether they are right, a bool tensor. Collective: `checked()` gives an Own, or raises, as its `compute` may. The rank
     then still takes part, so that no other one waits for it: in host memory UnavailableError has the reason on all others, on a GPU theirs are not right.
-    `messages`: as what this rank was given says, on a GPU; None: it does not, and the others wait as long as their transport does."""
+    `messages`: as what this rank was given says, on a GPU; None: it does not, and the others wait as long as their transport does, as they do where it says
+    another length than theirs."""
     return _told(group, checked) if is_told(group) else _untold(group, checked, messages)

@@ -369,8 +369,9 @@ def decode(q, k, v, pattern, group: Group, *, keys: Sequence[Tuple[int, int]], q
     arguments  of the pattern; a bias has an entry for each query and each key of all ranks
 
     Each rank computes its part into fp32; parts are exchanged once, 4 (value_dim + 1) bytes for each head of a query from every rank to all, and
-    merged by all alike. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits. What one rank alone
-    is refused (rows, a type, a shape) is UnavailableError with the reason on all others in host memory, NaN for them on a GPU.
+    merged by all alike. Ranks that come with something else: InvalidArgumentError in host memory, NaN on a GPU, where nobody waits but for
+    ranks whose q, or dim of v, is of another size: these wait as long as NCCL does. What one rank alone is refused (rows, a type, a shape)
+    is UnavailableError with the reason on all others in host memory, NaN for them on a GPU.
     UnsupportedError: a pattern with a sink, and those whose calls cannot be parts. No gradients.
     """
     group = _group_of_parts("decode", group, q)
