@@ -15,7 +15,8 @@ struct StoreCounts {
 };
 
 // Which rows an export takes. A list that is empty accepts everything; conditions combine with "and". Kernels
-// go with the winners that name them, names with their patterns, devices with the winners and trials of theirs, links with their devices.
+// go with the winners that name them, names with their patterns, devices with the winners and trials of theirs, links
+// with their devices.
 struct RowFilter {
   std::vector<std::string> patterns; // digests
   std::vector<std::string> kinds, archs, deviceNames, generators;

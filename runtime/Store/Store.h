@@ -100,7 +100,8 @@ public:
 
   // `match` none if nothing fits; a failure only if the file cannot be read. Ranking: exact; tuned on the
   // same device, nearest bucket; tuned on the same architecture; untuned or tuned elsewhere but able to
-  // run; tuned for longer or shorter calls (ProblemBucket::areAsLong); a default of such calls. Ties go to the nearest bucket, in it to the nearest problem, then to the newest row.
+  // run; tuned for longer or shorter calls (ProblemBucket::areAsLong); a default of such calls. Ties go to the nearest
+  // bucket, in it to the nearest problem, then to the newest row.
   Result<StoreLookup> lookup(const LookupQuery &query) const;
   // The kernel with this content key; notFound if absent.
   Result<KernelRecord> kernel(const std::string &contentKey) const;
@@ -134,8 +135,9 @@ public:
   // Adds everything of the files at `paths` (opened read-only, with `options` otherwise) in one transaction: all
   // of them or, where one cannot be read whole, nothing; one report for each. Of two tuned winners of one key, so
   // of one problem, the faster stays, a tuned one before an untuned one; of two trials of one configuration, two
-  // devices, two links and two names the newer. What the merged file holds depends neither on order nor on grouping, and merging
-  // again changes nothing. The other files stay as they are. invalidArgument if a file is given twice or is this one.
+  // devices, two links and two names the newer. What the merged file holds depends neither on order nor on grouping,
+  // and merging again changes nothing. The other files stay as they are. invalidArgument if a file is given twice or
+  // is this one.
   Result<std::vector<MergeReport>> merge(const std::vector<std::string> &paths, const StoreOptions &options = {});
   // What merging each of the files by itself into the one at `into`, which need not exist, would do; the same
   // failures as merge. Changes nothing.
@@ -155,8 +157,8 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-// Whether the file of this name, or behind a link of it, is a store, or a log, an index or a journal of one: nothing is to
-// take its place. False also where that cannot be told.
+// Whether the file of this name, or behind a link of it, is a store, or a log, an index or a journal of one: nothing is
+// to take its place. False also where that cannot be told.
 bool holdsStore(const std::string &path);
 
 // Fails only if one of the files cannot be read. Lists are in the order of Store::winners and Store::names.

@@ -78,8 +78,8 @@ constexpr int64_t kVersionWithoutLinks =
     4; // the same, but for a table that such a file gets when it is opened to be written
 constexpr StoreVersions kStoreVersions = {kVersionWithoutLinks, kStoreVersion};
 
-// Makes the schema in an empty file, or what it lacks in one of the version before, in one transaction; does nothing if there is
-// one. Many processes may do so at once.
+// Makes the schema in an empty file, or what it lacks in one of the version before, in one transaction; does nothing if
+// there is one. Many processes may do so at once.
 Status createSchema(sqlite::Database &database);
 
 // Whether the connection sees a store of this version and nothing else, at one moment. notFound: the file is empty;
@@ -91,8 +91,8 @@ Status checkSchema(sqlite::Database &database);
 // Whether a winner may name this kernel. The pattern is not compared: texts of two digests may give the same code.
 bool mayName(const Winner &winner, const KernelRecord &kernel);
 
-// Match, another architecture, for longer or shorter calls (areAsLong; 1: tuned, 2: untuned), distance of the buckets in doublings,
-// untuned: smaller is better. Winners of equal rank serve alike.
+// Match, another architecture, for longer or shorter calls (areAsLong; 1: tuned, 2: untuned), distance of the buckets
+// in doublings, untuned: smaller is better. Winners of equal rank serve alike.
 using LookupRank = std::tuple<MatchKind, bool, int, int64_t, bool>;
 LookupRank lookupRank(const LookupQuery &query, const Winner &winner);
 
