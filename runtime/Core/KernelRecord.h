@@ -44,7 +44,7 @@ struct ProblemBucket {
 
   // Counts are of tiles of kTile x kTile, so that a bucket does not depend on the configuration.
   static constexpr int64_t kTile = 128, kManyRows = 512;
-  // So many rows of a head that keep values pay for a launch that turns these over before (CallShape::hasValuesToTurn).
+  // So many rows of a head that keep values pay for turning these over once (CallShape::hasValuesToTurn).
   static constexpr int64_t kTurnedRows = 8192;
   // From so many on rows are as many as any number: kTurnedRows where that decides, else kManyRows.
   static int64_t mostRows(const CallShape &call);

@@ -9,6 +9,7 @@ configs=(
   ""
   "skeleton=sm90_forward,softmax=0,grid=3,split_last=0,block_m=128,block_n=64"
   "skeleton=sm90_forward,softmax=1,grid=1"
+  "skeleton=sm90_forward,softmax=2,grid=3,split_last=0"
   "skeleton=sm90_forward,softmax=1,grid=0,block_m=128,block_n=64"
   "skeleton=sm90_forward,softmax=1,grid=3,split_last=0"
   "skeleton=sm90_forward,grid=1,split_last=1,split_tiles=0"
@@ -65,6 +66,7 @@ if grep -q 'Device not supported' "$log"; then
 fi
 for tool in memcheck racecheck synccheck; do
   for config in "${shared_parts[@]}"; do beside sanitize $tool longformer "$config"; done
+  for pattern in full causal; do beside sanitize $tool "$pattern" turn_values=1,raster_mib=0 "$bytes"; done
   for pattern in full sliding_window dilated longformer; do
     for config in "${configs[@]}"; do beside sanitize $tool "$pattern" "$config"; done
     beside sanitize $tool "$pattern" skeleton=sm90_forward "$mixed"
