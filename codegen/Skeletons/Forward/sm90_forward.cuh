@@ -102,12 +102,13 @@ private:
     }
   }
   DEV static void turnOver(const Params &p) {
-    const int32_t warp = uniform(threadIdx.x / 32) - (K::kConsumerThreads / 32 + 2);
     if constexpr (K::kTurnsValues)
-      TurningWarp<K>(p, warp).run();
+      TurningWarp<K>(p, idleWarp()).run();
     else if constexpr (K::Values::kAreTurned)
-      Transposer<K>(warp).run();
+      Transposer<K>(idleWarp()).run();
   }
+  // Of those that neither plan nor load.
+  DEV static int32_t idleWarp() { return uniform(threadIdx.x / 32) - (K::kConsumerThreads / 32 + 2); }
 
   static_assert(K::kBlockM % kConsumerRows == 0 && K::kConsumers >= 1 && K::kConsumers <= kMaxConsumers,
                 "one to four consumers of 64 rows");
