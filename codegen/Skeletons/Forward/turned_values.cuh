@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  static constexpr int kVector = sm90::kTurnedPiece, kVectors = K::kValueDim / kVector; // of a key
+  static constexpr int kVector = sm90::kTurnedVector, kVectors = K::kValueDim / kVector; // of a key
   static constexpr int kSteps = (kVectors + 1) / 2;
   static constexpr bool kIsOdd = kVectors % 2 != 0;
 

@@ -107,7 +107,7 @@ void appendAllMaps(KernelLaunch &launch, const KernelRequest &request, const For
 } // namespace
 
 LaunchExpr turnedPitch(LaunchSymbol keys) {
-  return max(ceilDiv(LaunchExpr(keys), sm90::kTurnedPiece), 1) * LaunchExpr(sm90::kTurnedPiece);
+  return max(ceilDiv(LaunchExpr(keys), sm90::kTurnedVector), 1) * LaunchExpr(sm90::kTurnedVector);
 }
 
 void appendTensorMaps(KernelLaunch &launch, const MapOperand &operand, const std::vector<int64_t> &rates,

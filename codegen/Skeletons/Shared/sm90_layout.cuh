@@ -71,15 +71,15 @@ template <class Int> constexpr Int turnedBytes(Int keys, Int valueDim, Int eleme
 // Key-major values arrive as rows of so many keys, of which a tile may use fewer; with two maps of k, of even keys and of
 // odd ones.
 constexpr int kArrivingKeys = kColumnRowBytes, kKeyHalves = 2;
-// Those that are turned over once (Forward/turned_values.cuh) have whole pieces of 16 bytes for each dimension in the
+// Those that are turned over once (Forward/turned_values.cuh) have whole vectors of so many bytes for each dimension in the
 // workspace.
-constexpr int kTurnedPiece = 16;
+constexpr int kTurnedVector = 16;
 // Each of the warps that do so has room for so many keys, and marks them with a bit, in words of a head; before these a word
 // counts what is taken.
 constexpr int kTurnedKeys = 32, kKeysOfMarks = 32 * kTurnedKeys, kFirstMark = 4;
 template <class Int> constexpr Int turningBytes(Int valueDim) { return valueDim * kTurnedKeys; }
 template <class Int> constexpr Int turnedPitch(Int keys) {
-  return (keys + kTurnedPiece - 1) / kTurnedPiece * kTurnedPiece;
+  return (keys + kTurnedVector - 1) / kTurnedVector * kTurnedVector;
 }
 
 // Totals of the output of so many rows, and for each lane what they are relative to and their sums.
