@@ -25,8 +25,8 @@ void TraitsPrinter::array(std::string_view name, const std::vector<int64_t> &val
 
 ProductTraits ProductTraits::of(const KernelRequest &request) {
   const ElementTraits &element = request.productElement();
-  const bool isRounded = request.elements.precision == Precision::tf32;
-  return {isRounded ? "Tf32" : element.deviceName, element.bytes, element.mmaStep, element.largestExponent()};
+  const char *names[] = {element.deviceName, "Tf32", "FastE4m3"}; // by precision
+  return {names[int(request.elements.precision)], element.bytes, element.mmaStep, element.largestExponent()};
 }
 
 void TraitsPrinter::request(const KernelRequest &request, const ProductTraits &product) {

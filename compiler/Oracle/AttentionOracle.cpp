@@ -51,7 +51,7 @@ float AttentionOracle::rounded(double value, DType dtype) { return roundedTo(dty
 
 /// A significand of tf32 has 11 bits; ties go away from 0.
 float AttentionOracle::operand(float value, Precision precision) {
-  if (precision == Precision::exact || !std::isfinite(value))
+  if (precision != Precision::tf32 || !std::isfinite(value))
     return value;
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
@@ -101,13 +101,23 @@ private:
 
 } // namespace
 
+/// The number of e4m3 of which 8 log2, with a straight line from one power of two to the next, is nearest to that of `weight`
+/// times a factor that makes the mean right.
+static double fromBits(double weight) {
+  constexpr int kOctave = 8, kOne = 7 * kOctave, kLargest = 126;
+  constexpr double kMeanShift = -0.0571;
+  const double code = std::nearbyint(kOctave * (std::log2(weight) + kMeanShift)) + kOne;
+  const int bits = int(std::clamp(code, 0.0, double(kLargest))), octave = bits / kOctave;
+  return octave == 0 ? std::ldexp(bits, -9) : std::ldexp(1 + bits % kOctave / 8.0, octave - 7);
+}
+
 /// A weight as an operand of the second product. What is scaled has so few bits that `weightOfOne`, that of a key with the
 /// largest score, is made the largest power of two: below, nothing is lost that need not be.
-static double roundedWeight(double weight, double weightOfOne, DType dtype) {
+static double roundedWeight(double weight, double weightOfOne, DType dtype, Precision precision) {
   if (!traitsOf(dtype).isScaled())
     return AttentionOracle::rounded(weight, dtype);
-  const double unit = std::ldexp(weightOfOne, -int(traitsOf(dtype).largestExponent()));
-  return AttentionOracle::rounded(weight / unit, dtype) * unit;
+  const double unit = std::ldexp(weightOfOne, -int(traitsOf(dtype).largestExponent())), inUnits = weight / unit;
+  return (precision == Precision::fast ? fromBits(inUnits) : AttentionOracle::rounded(inUnits, dtype)) * unit;
 }
 
 template <class Number>
@@ -164,10 +174,12 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   auto weightOf = [&](size_t i) { return Number(keys[i].copies) * std::exp(scores[i] - largest) / sum; };
   const double weightOfOne = 1 / double(sum);
   std::vector<Number> out(sizes.valueDim, Number(0));
+  double sumOfRounded = double(std::exp(sink - largest) / sum);
   for (size_t i = 0; i < keys.size(); ++i) {
     Number weight = weightOf(i);
     if (roundTo)
-      weight = operand(Number(roundedWeight(weight, weightOfOne * keys[i].copies, *roundTo)));
+      weight = operand(Number(roundedWeight(weight, weightOfOne * keys[i].copies, *roundTo, precision)));
+    sumOfRounded += double(weight);
     const Number valueScale = readKey(Role::v, keys[i]);
     for (int64_t c = 0; c < sizes.valueDim; ++c)
       out[c] += weight * (valueScale * operand(row[c]));
@@ -175,6 +187,8 @@ RowResult AttentionOracle::attend(RowId id, const Kept &kept, std::optional<DTyp
   for (int64_t c = 0; c < sizes.valueDim; ++c)
     result.out[c] = roundTo ? rounded(out[c], CallElements::outOf(*roundTo)) : double(out[c]);
   result.lse = double(largest) + std::log(double(sum)); // which at large scores no fp32 holds
+  if (precision == Precision::fast)
+    result.lse += std::log(sumOfRounded);
   result.lseUnit = kSpacing * std::abs(result.lse);
   for (size_t i = 0; i < keys.size(); ++i)
     result.lseUnit += weightOf(i) > 0 ? double(weightOf(i)) * (unitsOfScores[i] + unitsOfProducts[i]) : 0;
@@ -222,8 +236,8 @@ ReferenceRows referenceRows(const AttentionOracle &oracle, const std::vector<Row
     reference.exact[i] = std::move(both.exact);
     reference.plain[i] = std::move(both.plain);
     if (oracle.hasCoarseScores())
-      reference.exact[i].lseUnit =
-          std::max(reference.exact[i].lseUnit, distance(reference.plain[i].lse, reference.exact[i].lse));
+      reference.exact[i].lseUnit = std::max({reference.exact[i].lseUnit, oracle.leastLseUnit(),
+                                             distance(reference.plain[i].lse, reference.exact[i].lse)});
   });
   return reference;
 }

@@ -53,7 +53,8 @@ public:
     /// Everything in fp64.
     RowResult exact;
     /// As plain attention computes it in the inputs' precision: products accumulated in fp32, softmax in fp32, weights
-    /// and output rounded to the inputs' type; of calls in tf32, operands of products to that; scores of e4m3 on a GPU summed
+    /// and output rounded to the inputs' type; of calls in tf32, operands of products to that; of fast ones weights and lse
+    /// from bits; scores of e4m3 on a GPU summed
     /// as its tensor cores do (TensorCoreSum.h).
     RowResult plain;
   };
@@ -64,6 +65,8 @@ public:
   bool keeps(const RowId &id, int64_t key) const;
   /// Scores of plain attention are those of coarser products than fp32's.
   bool hasCoarseScores() const { return inputs.precision != Precision::exact || hasTensorCoreSums(); }
+  /// Of a sum of weights of which each is off by up to 8.5%, and which tensor cores cut.
+  double leastLseUnit() const { return inputs.precision == Precision::fast ? 0.05 : 0; }
   bool isThreadSafe() const { return pairs.isThreadSafe(); }
 
   /// `value` as a number of that type.

@@ -156,12 +156,16 @@ CLI::Option *addKindOption(CLI::App &command, Kind &kind, bool withPages) {
 }
 
 CLI::Option *addPrecisionOption(CLI::App &command, Precision &precision) {
+  std::vector<std::string> names;
+  for (Precision each : kPrecisions)
+    names.push_back(precisionName(each));
   return command
       .add_option_function<std::string>(
           "--precision", [&precision](const std::string &name) { precision = *parsePrecision(name); },
-          "Of products of fp32: exact, or of operands rounded to tf32 [exact]")
+          "Of fp32: exact products, or of operands rounded to tf32; of e4m3: exact weights, or those of fast, without "
+          "exponentials [exact]")
       ->type_name("NAME")
-      ->check(oneOf("precision", {precisionName(Precision::exact), precisionName(Precision::tf32)}));
+      ->check(oneOf("precision", names));
 }
 
 CLI::Option *addScaleRowsOption(CLI::App &command, int64_t &rows, const std::string &help) {

@@ -7,7 +7,7 @@ namespace heddle {
 namespace {
 
 constexpr std::string_view kOut = "_out", kKeys = "_kv", kScaleRowsWord = "_scale_rows_";
-constexpr const char *kPrecisionNames[] = {"exact", "tf32"};
+constexpr const char *kPrecisionNames[] = {"exact", "tf32", "fast"};
 
 // Without the suffix, if the text is more than that.
 bool takeSuffix(std::string_view &text, std::string_view suffix) {
@@ -43,7 +43,7 @@ std::string suffixOf(Precision precision) {
 const char *precisionName(Precision precision) { return kPrecisionNames[int(precision)]; }
 
 std::optional<Precision> parsePrecision(std::string_view name) {
-  for (Precision precision : {Precision::exact, Precision::tf32})
+  for (Precision precision : kPrecisions)
     if (name == precisionName(precision))
       return precision;
   return std::nullopt;
@@ -57,9 +57,10 @@ Status checkElements(const CallElements &elements, bool takesScaledKeys) {
         (takesScaledKeys ? ", or k and v of e4m3 beside q of bf16 or fp16" : "") + ", not " + dtypeName(q) + ", " +
         dtypeName(elements.k) + " and " + dtypeName(elements.v) +
         (!takesScaledKeys && elements.hasScaledKeys() ? "; forward calls and those of kind decode have these" : ""));
-  if (elements.precision != Precision::exact && q != DType::fp32)
-    return Status::unsupported(std::string("serves ") + dtypeName(q) + " with exact products, not " +
-                               precisionName(elements.precision) + ", which are of " + dtypeName(DType::fp32));
+  const DType of = elementOf(elements.precision);
+  if (elements.precision != Precision::exact && q != of)
+    return Status::unsupported(std::string("serves ") + dtypeName(q) + " with precision exact, not " +
+                               precisionName(elements.precision) + ", which is of " + dtypeName(of));
   const bool isScaled = traitsOf(q).isScaled();
   if (out == CallElements::outOf(q) || out == kAccumulator || (isScaled && traitsOf(out).isPacked()))
     return {};
@@ -129,8 +130,11 @@ std::string KindText::str() const {
 Result<KindText> KindText::parse(std::string_view text) {
   KindText parsed;
   parsed.scaleRows = takeScaleRows(text);
-  if (takeSuffix(text, suffixOf(Precision::tf32)))
-    parsed.precision = Precision::tf32;
+  for (Precision precision : {Precision::tf32, Precision::fast})
+    if (takeSuffix(text, suffixOf(precision))) {
+      parsed.precision = precision;
+      break;
+    }
   parsed.out = takeElement(text, kOut);
   parsed.keys = takeElement(text, kKeys);
   HEDDLE_ASSIGN(parsed.kind, Kind::parse(text));

@@ -13,11 +13,15 @@
 
 namespace heddle {
 
-// How kernels multiply fp32: products of all its digits, or of operands rounded to tf32, which has 11 of them. Other
-// elements have products of their own, which are exact.
-enum class Precision : uint8_t { exact, tf32 };
+// What a call may give up for speed. exact: nothing. tf32, of fp32: products are of operands rounded to that, which has 11
+// digits. fast, of e4m3: weights come from the bits of the scores, not from exponentials, and lse from these weights.
+enum class Precision : uint8_t { exact, tf32, fast };
+constexpr Precision kPrecisions[] = {Precision::exact, Precision::tf32, Precision::fast};
 
-// "exact" or "tf32"; nothing for any other text.
+// The type of q that has a choice of it.
+constexpr DType elementOf(Precision precision) { return precision == Precision::fast ? DType::e4m3 : DType::fp32; }
+
+// "exact", "tf32" or "fast"; nothing for any other text.
 const char *precisionName(Precision precision);
 std::optional<Precision> parsePrecision(std::string_view name);
 
@@ -61,8 +65,8 @@ struct CallElements {
   }
 };
 
-// unsupported: k and v of another type than q, unless `takesScaledKeys` and they hasScaledKeys(); a precision that products
-// of q have no choice of; out that is neither outOf(q) nor fp32 nor, where q is scaled, of two elements in a register.
+// unsupported: k and v of another type than q, unless `takesScaledKeys` and they hasScaledKeys(); a precision that q
+// has no choice of; out that is neither outOf(q) nor fp32 nor, where q is scaled, of two elements in a register.
 Status checkElements(const CallElements &elements, bool takesScaledKeys);
 // unsupported: gradients of elements that are scaled.
 Status checkGradientElements(const Kind &kind, const CallElements &elements);
@@ -86,7 +90,7 @@ struct CallShape {
 
 // "backward_of_0_3_fp32_out": the text of a kind, and the type of out where it is not CallElements::outOf(q): fp32, which
 // a further launch continues from, or what e4m3 is to give; "decode_e4m3_kv": likewise the type of k and v, where it is not
-// that of q; "forward_tf32": and of what precision products are;
+// that of q; "forward_tf32", "forward_fast": and of what precision;
 // "forward_scale_rows_64": and how many rows of q and k share a scale, if these are not all of a head.
 struct KindText {
   Kind kind = {};

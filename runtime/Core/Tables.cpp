@@ -101,6 +101,14 @@ std::string suffixesText() {
       outs.name(element.name, suffixOf(KindText{kind, element.dtype}.str()).c_str());
       keys.name(element.name, suffixOf(KindText{kind, {}, element.dtype}.str()).c_str());
     }
+  Object precisions;
+  for (Precision precision : kPrecisions)
+    if (precision != Precision::exact)
+      precisions.field(precisionName(precision),
+                       Object()
+                           .name("of", dtypeName(elementOf(precision)))
+                           .name("suffix", suffixOf(KindText{kind, {}, {}, precision}.str()).c_str())
+                           .end());
   Object scales;
   for (int64_t rows : kScaleRows)
     scales.name(std::to_string(rows).c_str(), suffixOf(KindText{kind, {}, {}, {}, rows}.str()).c_str());
@@ -108,7 +116,7 @@ std::string suffixesText() {
       .name("gradients_of", gradients.c_str())
       .field("out", outs.end())
       .field("keys", keys.end())
-      .name("tf32", suffixOf(KindText{kind, {}, {}, Precision::tf32}.str()).c_str())
+      .field("precision", precisions.end())
       .field("scale_rows", scales.end())
       .end();
 }

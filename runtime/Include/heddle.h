@@ -242,7 +242,7 @@ typedef struct heddle_kernel_query {
       kind; /* null means "forward"; "decode"; "decode_invariant"; "cascade"; "quantize"; "quantize_rotated"; "backward", "backward_accumulate": gradients; "backward_of_0_3": also those
                      * of arguments 0 and 3 of the pattern, numbers ascending; "_e4m3_kv" behind each: k and v are
                      * e4m3, whatever q is; "_fp32_out" behind that: out is fp32, or "_fp16_out" of e4m3 fp16;
-                     * "_tf32" behind these: products of fp32 tensors rounded to tf32, which are exact else;
+                     * "_tf32" behind these: products of fp32 rounded to tf32, "_fast" of e4m3: weights from bits of scores, lse from these; exact else;
                      * "_scale_rows_64" or "_scale_rows_128" behind all: so many rows of q and k share a scale (descale_q); "_v_key_major"
                      * behind "forward" (of e4m3), "quantize", "quantize_rotated": key n of v, or of what becomes of it, is element n of a row */
   int64_t head_dim, value_dim;

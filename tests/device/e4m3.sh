@@ -15,10 +15,10 @@ long_shape="260 16384 2 1 128"
 
 try() { # try <pattern file> <shape> [config] [type of out]
   local name command
-  name="e4m3 $(basename "$1" .mlir) $2${3:+ $3}${4:+ out=$4}"
+  name="e4m3 $(basename "$1" .mlir) $2${3:+ $3}${4:+ out=$4}${precision:+, $precision}"
   read -r _ _ _ _ head_dim <<<"$2"
-  begins "$name" "$1" --head-dim="$head_dim" --dtype=e4m3 ${3:+--config="$3"} ${4:+--out-dtype="$4"} || return
-  run_command "$1" "$(inputs_of "$2")" ${3:+--config="$3"} ${4:+--out-dtype="$4"} --make-operands --verify
+  begins "$name" "$1" --head-dim="$head_dim" --dtype=e4m3 ${3:+--config="$3"} ${4:+--out-dtype="$4"} ${precision:+--precision="$precision"} || return
+  run_command "$1" "$(inputs_of "$2")" ${3:+--config="$3"} ${4:+--out-dtype="$4"} ${precision:+--precision="$precision"} --make-operands --verify
   check "$name" "$seconds" "${command[@]}"
 }
 
@@ -67,10 +67,10 @@ done
 # Values that lie key-major, of every pattern whose keys have no stride.
 key_major() { # key_major <pattern file> <shape> [config] [rows that share a scale]
   local name command
-  name="e4m3 $(basename "$1" .mlir) $2${3:+ $3}, v key-major${4:+, scales of $4 rows}"
+  name="e4m3 $(basename "$1" .mlir) $2${3:+ $3}, v key-major${4:+, scales of $4 rows}${precision:+, $precision}"
   read -r _ _ _ _ head_dim <<<"$2"
-  begins "$name" "$1" --kind=forward_v_key_major --head-dim="$head_dim" --dtype=e4m3 ${3:+--config="$3"} ${4:+--scale-rows="$4"} || return
-  run_command "$1" "$(inputs_of "$2, v key-major${4:+, scales of $4 rows}")" --kind=forward_v_key_major ${3:+--config="$3"} --make-operands --verify
+  begins "$name" "$1" --kind=forward_v_key_major --head-dim="$head_dim" --dtype=e4m3 ${3:+--config="$3"} ${4:+--scale-rows="$4"} ${precision:+--precision="$precision"} || return
+  run_command "$1" "$(inputs_of "$2, v key-major${4:+, scales of $4 rows}")" --kind=forward_v_key_major ${3:+--config="$3"} ${precision:+--precision="$precision"} --make-operands --verify
   check "$name" "$seconds" "${command[@]}"
 }
 for shape in "${shapes[@]}" "$long_shape"; do
@@ -91,15 +91,15 @@ result_of() { # result_of <case> <keys> <pattern> [config]: leaves the file in `
   local file
   file=$(mktemp -p "$HEDDLE_SCRATCH")
   prepare "inputs of $1" 60 python3 tests/device/e4m3_rows.py make "$1" "$2" "$file"
-  run_command "$3" "$file" --out-dtype=fp32 ${4:+--config="$4"}
+  run_command "$3" "$file" --out-dtype=fp32 ${4:+--config="$4"} ${precision:+--precision="$precision"}
   prepare "e4m3 $1" "$seconds" "${command[@]}"
   result=${command[4]#--output=}
 }
 
 # known <case> <keys> <pattern> [other case [config]]: what e4m3_rows.py says of it, beside the other result.
 known() {
-  local name="e4m3 $1 of $2 keys" result others=()
-  begins "$name" "patterns/$3.mlir" --head-dim=128 --dtype=e4m3 --out-dtype=fp32 || return
+  local name="e4m3 $1 of $2 keys${precision:+, $precision}" result others=()
+  begins "$name" "patterns/$3.mlir" --head-dim=128 --dtype=e4m3 --out-dtype=fp32 ${precision:+--precision="$precision"} || return
   if [ $# -gt 3 ]; then
     result_of "$4" "$2" "$3" "${5:-}"
     others=("$result")
@@ -112,13 +112,30 @@ beside known early 131072 full early flush_tiles=1
 for case in nan_q nan_k nan_v; do beside known $case 1100 causal finite; done
 
 repeat() { # repeat <pattern> <shape> [kind]
-  local name="e4m3 $1, 1,000 launches${3:+, $3}" command
-  begins "$name" "patterns/$1.mlir" ${3:+--kind="$3"} --head-dim=128 --dtype=e4m3 || return
-  run_command "$1" "$(inputs_of "$2${3:+, v key-major}")" ${3:+--kind="$3"} --make-operands --repeat=1000
+  local name="e4m3 $1, 1,000 launches${3:+, $3}${precision:+, $precision}" command
+  begins "$name" "patterns/$1.mlir" ${3:+--kind="$3"} --head-dim=128 --dtype=e4m3 ${precision:+--precision="$precision"} || return
+  run_command "$1" "$(inputs_of "$2${3:+, v key-major}")" ${3:+--kind="$3"} ${precision:+--precision="$precision"} --make-operands --repeat=1000
   check "$name" "$seconds" "${command[@]}"
 }
 for pattern in full sliding_window causal dilated longformer longnet block_topk random_blocks; do beside repeat "$pattern" "${shapes[1]}"; done
 for pattern in causal longformer block_topk; do beside repeat "$pattern" "${shapes[1]}" forward_v_key_major; done
+
+# Weights from bits.
+precision=fast
+for pattern in patterns/*.mlir; do
+  for shape in "${shapes[@]}"; do
+    ! takes_shape "$pattern" "$shape" || beside try "$pattern" "$shape"
+  done
+done
+for config in "" block_m=64,turn_taking=0 flush_tiles=1 rescale_threshold=0 softmax=0 turn_values=1 totals=1,query_stages=2; do
+  beside try patterns/full.mlir "$long_shape" "$config"
+  beside try patterns/causal.mlir "$long_shape" "$config"
+done
+for pattern in causal sliding_window softcap; do beside key_major "patterns/$pattern.mlir" "${shapes[1]}"; done
+for case in ones whole late; do beside known $case 131072 full; done
+for case in nan_q nan_k nan_v; do beside known $case 1100 causal finite; done
+for pattern in full causal random_blocks; do beside repeat "$pattern" "${shapes[1]}"; done
+precision=
 
 # Alone and behind the kernel that quantises, beside bf16, in one run.
 name="e4m3, bench --fp8"

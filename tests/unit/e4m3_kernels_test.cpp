@@ -25,6 +25,7 @@ struct Forward {
   Call call(AttentionSizes sizes) const {
     sizes.headDim = kernel.headDim, sizes.valueDim = kernel.valueDim;
     Call made(pattern, sizes, DType::e4m3, false, kernel.kind, kernel.scaleRows);
+    made.inputs.precision = kernel.precision;
     for (Role role : {Role::descaleQ, Role::descaleK}) {
       HostTensor &scales = made.inputs.of(role);
       for (int64_t i = 0; i < scales.elements(); ++i)
@@ -46,7 +47,7 @@ struct Forward {
 
 void check(const Kernel &kernel, const std::vector<AttentionSizes> &shapes) {
   INFO(kernel.kind.name() << " " << kernel.pattern << kernel.changes << " d " << kernel.headDim << " scale_rows "
-                          << kernel.scaleRows);
+                          << kernel.scaleRows << " " << precisionName(kernel.precision));
   const Forward forward(kernel);
   for (const AttentionSizes &sizes : shapes) {
     const Call call = forward.call(sizes);
@@ -86,24 +87,32 @@ TEST_CASE("totals after every tile, after two, and where consumers exchange one 
     check(kernelOf("causal", 0, 64, 64, changes), {sizesOf(200, 330, 2, 1), sizesOf(70, 40, 1, 1)});
 }
 
+namespace {
+
+void checkWide(const Kernel &kernel) {
+  const Forward forward(kernel);
+  for (float wider : {1.0f, 16.0f, 200.0f}) {
+    INFO(kernel.pattern << kernel.changes << " scale_rows " << kernel.scaleRows << " wider " << wider << " "
+                        << precisionName(kernel.precision));
+    Call call = forward.call(sizesOf(300, 300, 2, 1));
+    HostTensor &scales = call.inputs.of(Role::descaleQ);
+    for (int64_t i = 0; i < scales.elements(); ++i)
+      scales.set(i, scales.get(i) * wider);
+    for (const oracle::RoleReport &role : forward.verify(call, forward.run(call)).roles) {
+      INFO(role.name() << " " << role.worst.head << " " << role.worst.row);
+      CHECK(role.maxError <= role.allowedError);
+    }
+  }
+}
+
+} // namespace
+
 TEST_CASE("anchored weights that do not fit a byte, and scores that do not fit fp32 either") {
   for (int64_t rows : {int64_t(0), kScaleRows[0]})
     for (const std::string pattern : {"full", "causal", "sliding_window"})
-      for (const std::string grid : {"1", "3"}) {
-        const std::string changes = ",block_m=128,block_n=32,stages=3,split_last=0,softmax=1,grid=" + grid;
-        const Forward forward(kernelOf(pattern, rows, 64, 64, changes));
-        for (float wider : {1.0f, 16.0f, 200.0f}) {
-          INFO(pattern << " grid " << grid << " scale_rows " << rows << " wider " << wider);
-          Call call = forward.call(sizesOf(300, 300, 2, 1));
-          HostTensor &scales = call.inputs.of(Role::descaleQ);
-          for (int64_t i = 0; i < scales.elements(); ++i)
-            scales.set(i, scales.get(i) * wider);
-          for (const oracle::RoleReport &role : forward.verify(call, forward.run(call)).roles) {
-            INFO(role.name() << " " << role.worst.head << " " << role.worst.row);
-            CHECK(role.maxError <= role.allowedError);
-          }
-        }
-      }
+      for (const std::string grid : {"1", "3"})
+        checkWide(
+            kernelOf(pattern, rows, 64, 64, ",block_m=128,block_n=32,stages=3,split_last=0,softmax=1,grid=" + grid));
 }
 
 TEST_CASE(
@@ -242,4 +251,59 @@ TEST_CASE("what lies behind the keys of a key-major row never matters") {
   CHECK(results.out.data == forward.run(call).out.data);
   for (const oracle::RoleReport &role : forward.verify(call, results).roles)
     CHECK(role.maxError <= role.allowedError);
+}
+
+namespace {
+
+Kernel fast(Kernel kernel) {
+  kernel.precision = Precision::fast;
+  return kernel;
+}
+
+} // namespace
+
+TEST_CASE("weights from bits: lengths, groups of heads, batches, head dims, key-major values, scales of blocks") {
+  for (const std::string values : {"", ",turn_values=1"})
+    check(fast(kernelOf("causal", 0, 64, 64, values)),
+          {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
+  check(fast(kernelOf("full", 0, 128, 48)), {sizesOf(100, 200, 2, 1), sizesOf(3, 0, 1, 1)});
+  check(fast(kernelOf("causal", 64)), {sizesOf(130, 257, 2, 1)});
+  check(fast(keyMajor("causal", 64, 48)), {sizesOf(1, 1, 2, 1), sizesOf(130, 91, 4, 2, 2)});
+}
+
+TEST_CASE("weights from bits: every softmax, with and without totals, items in parts") {
+  for (const char *changes :
+       {",block_m=128,block_n=64,stages=2,softmax=0", ",block_m=128,block_n=64,stages=2,softmax=0,rescale_threshold=0",
+        ",block_m=128,block_n=64,stages=2,softmax=1", ",block_m=64,block_n=32,turn_taking=0,flush_tiles=1",
+        ",block_m=128,block_n=32,flush_tiles=2,totals=1,grid=3,softmax=1",
+        ",block_m=128,block_n=32,split_last=0,split_tiles=4,grid=1,turn_taking=0,rescale_threshold=0"})
+    check(fast(kernelOf("full", 0, 64, 64, changes)), {sizesOf(200, 330, 2, 1), sizesOf(70, 40, 1, 1)});
+}
+
+TEST_CASE("weights from bits: lists, documents, chains of scores, sinks, windows, strides, branches") {
+  for (const char *pattern :
+       {"bigbird", "block_topk", "document", "softcap", "sink", "sliding_window", "dilated", "longnet"})
+    check(fast(kernelOf(pattern, 0)), {sizesOf(200, 200, 6, 2)});
+}
+
+TEST_CASE("weights from bits that pass the largest e4m3, and all that halves hold") {
+  for (const std::string pattern : {"full", "causal", "sliding_window"})
+    checkWide(fast(kernelOf(pattern, 0, 64, 64, ",block_m=128,block_n=32,stages=3,split_last=0,softmax=1,grid=3")));
+}
+
+TEST_CASE("weights from bits: the mean of ones is 1, and NaN in a key is NaN in the rows that keep it and no others") {
+  const Forward forward(fast(kernelOf("causal", 0, 64, 64, ",block_m=128,block_n=32,stages=3,softmax=1")));
+  Call call = forward.call(sizesOf(300, 300, 2, 1));
+  HostTensor &v = call.inputs.of(Role::v), &k = call.inputs.of(Role::k);
+  for (int64_t i = 0; i < v.elements(); ++i)
+    v.set(i, 1);
+  call.inputs.of(Role::descaleV).set(0, 1);
+  constexpr int64_t kBad = 201, kDim = 64;
+  k.set(kBad * kDim + 3, NAN);
+  const RoleTensors results = forward.run(call);
+  for (int64_t i = 0; i < results.out.elements(); ++i) {
+    const int64_t row = i / (2 * kDim);
+    INFO("row " << row << ": " << results.out.get(i));
+    CHECK((row < kBad ? results.out.get(i) == 1 : std::isnan(results.out.get(i))));
+  }
 }

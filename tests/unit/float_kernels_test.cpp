@@ -17,7 +17,7 @@ Kernel forwardOf(const std::string &pattern, int64_t headDim = 64, int64_t value
   return kernel;
 }
 
-constexpr Precision kPrecisions[] = {Precision::exact, Precision::tf32};
+constexpr Precision kOfFloats[] = {Precision::exact, Precision::tf32};
 
 /// By Hopper's kernel, which multiplies numbers of tf32, or pairs of fp16.
 Kernel hopperOf(const std::string &pattern, Precision precision, int64_t headDim = 64, int64_t valueDim = 64,
@@ -123,12 +123,12 @@ double errorOfOut(const Forward &forward, const Call &call) {
 } // namespace
 
 TEST_CASE("fp32 by Hopper's kernel: lengths, groups of heads, batches") {
-  for (Precision precision : kPrecisions)
+  for (Precision precision : kOfFloats)
     check(hopperOf("causal", precision), {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)});
 }
 
 TEST_CASE("fp32 by Hopper's kernel: head dims are multiples of 8, those of values apart") {
-  for (Precision precision : kPrecisions) {
+  for (Precision precision : kOfFloats) {
     check(hopperOf("causal", precision, 128, 128), {sizesOf(100, 200, 2, 1)});
     check(hopperOf("causal", precision, 40, 24), {sizesOf(50, 70, 2, 2)});
     check(hopperOf("full", precision, 8, 120), {sizesOf(30, 150, 2, 2)});
@@ -138,7 +138,7 @@ TEST_CASE("fp32 by Hopper's kernel: head dims are multiples of 8, those of value
 }
 
 TEST_CASE("fp32 by Hopper's kernel: tiles, rings of one slot, blocks that share parts") {
-  for (Precision precision : kPrecisions)
+  for (Precision precision : kOfFloats)
     check(hopperOf("causal", precision, 64, 72, ",block_m=64,block_n=48,stages=1,turn_taking=0"),
           {sizesOf(70, 130, 1, 1)});
   check(hopperOf("causal", Precision::tf32, 64, 64, ",block_m=128,block_n=96,stages=2"), {sizesOf(150, 300, 2, 1)});
@@ -154,7 +154,7 @@ TEST_CASE("fp32 by Hopper's kernel: the library's patterns") {
     for (const std::string &path : libraryPatterns())
       patterns.push_back(std::filesystem::path(path).stem().string());
   }
-  for (Precision precision : kPrecisions)
+  for (Precision precision : kOfFloats)
     for (const std::string &pattern : patterns)
       check(hopperOf(pattern, precision),
             {pattern == "tree_decode" ? sizesOf(16, 150, 2, 1) : sizesOf(150, 150, 4, 2)});
@@ -378,14 +378,14 @@ TEST_CASE("gradients of fp32 at very large scores: a key that has all the weight
 }
 
 TEST_CASE("gradients of fp32 by Hopper's kernel: lengths, groups of heads, batches, a gradient of lse") {
-  for (Precision precision : kPrecisions)
+  for (Precision precision : kOfFloats)
     checkGradients(onHopper(gradientsOf("causal", 64, 64, kBackward, precision)),
                    {sizesOf(1, 1, 2, 1), sizesOf(130, 90, 4, 2, 2), sizesOf(70, 350, 2, 2)},
                    precision == Precision::exact);
 }
 
 TEST_CASE("gradients of fp32 by Hopper's kernel: head dims are multiples of 8, those of values apart") {
-  for (Precision precision : kPrecisions) {
+  for (Precision precision : kOfFloats) {
     checkGradients(onHopper(gradientsOf("causal", 128, 128, kBackward, precision)), {sizesOf(100, 200, 2, 1)});
     checkGradients(onHopper(gradientsOf("causal", 40, 24, kBackward, precision)), {sizesOf(60, 70, 2, 2)});
     checkGradients(onHopper(gradientsOf("full", 8, 120, kBackward, precision)), {sizesOf(40, 150, 2, 2)});

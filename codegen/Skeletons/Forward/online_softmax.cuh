@@ -96,10 +96,13 @@ template <class E> DEV RowSum rowSum(float rowMax, float lanePart) {
   return {snappedSum<E>(rowMax, sum), sum};
 }
 
-// Where the product sums the weights, they are far from what they were before.
+// Where the product sums the weights, they are far from what they were before; codes were nothing before.
+template <class K> DEV RowSum ofProducts(float sum, float lanePart) {
+  return {sum, K::kWeightsAreCodes ? sum : quadSum(lanePart)};
+}
 template <class K> DEV RowSum rowSum(const RowState<K> &rows, int i, int half) {
   if constexpr (K::Values::kSumTiles > 0)
-    return {rows.out[i][K::kOutputTiles - 1][2 * half], quadSum(rows.sum[i][half])};
+    return ofProducts<K>(rows.out[i][K::kOutputTiles - 1][2 * half], rows.sum[i][half]);
   else
     return rowSum<typename K::Element>(rows.rowMax[i][half], rows.sum[i][half]);
 }

@@ -10,6 +10,7 @@
 #include "Forward/sm90_softmax.cuh"
 #include "Forward/sm90_split_kv.cuh"
 #include "Forward/sm90_totals.cuh"
+#include "Forward/tile_weights.cuh"
 
 namespace heddle {
 
@@ -200,10 +201,10 @@ private:
     if (admit(rows, scores, scale, factor))
       scaleOutput(rows, factor);
     noteRowMax(tile);
-    RowValues<K> ofTile;
-    scoresToWeights(rows, scores, scale, ofTile);
-    addSumsOfTile(rows, ofTile);
-    takeWeights(scores);
+    TileWeights<K> ofTile;
+    ofTile.find(rows, scores, scale);
+    ofTile.addTo(rows);
+    takeWeights(ofTile, scores, scale);
     return tile.following;
   }
 
@@ -231,16 +232,16 @@ private:
     // then become operands where they are made.
     if (K::kIsScaled)
       endOutput();
-    RowValues<K> ofTile;
-    scoresToWeights(rows, scores, scale, ofTile);
+    TileWeights<K> ofTile;
+    ofTile.find(rows, scores, scale);
     ptx::pin(scores[0]);
     if (!K::kIsScaled)
       endOutput();
-    takeWeights(scores);
+    takeWeights(ofTile, scores, scale);
     if constexpr (K::kFitsWeights)
       if (!hasMoved)
-        hasMoved = refit(scores, ofTile, factor);
-    addSumsOfTile(rows, ofTile);
+        hasMoved = refit(ofTile, scores, factor);
+    ofTile.addTo(rows);
     if (hasMoved)
       scaleOutput(rows, factor);
     return tile.following;
@@ -284,20 +285,19 @@ private:
     scales.change(scores, scale, p, *this, tile);
   }
 
-  DEV void takeWeights(Scores<K> &scores) {
+  template <class Scale> DEV void takeWeights(TileWeights<K> &ofTile, Scores<K> &scores, const Scale &scale) {
     pairs.scaleWeights(scores, keys.slot());
-    packWeights<K>(weights, scores);
+    ofTile.take(weights, rows, scores, scale);
     if (K::kArePairs)
       releaseKeys();
   }
 
   // Weights have become bytes already, while exponentials were waited for: seldom do they not fit. Where row maxima moved
   // before, they do, and `factor` is what the output waits for.
-  DEV int32_t refit(Scores<K> &scores, RowValues<K> &ofTile, RowValues<K> &factor) {
-    if (!mayNotFit<K>(ofTile))
+  DEV int32_t refit(TileWeights<K> &ofTile, Scores<K> &scores, RowValues<K> &factor) {
+    if (!ofTile.mayNotFit())
       return 0;
-    fitWeights(rows, scores, ofTile, factor);
-    packWeights<K>(weights, scores);
+    ofTile.fit(rows, scores, weights, factor);
     return 1;
   }
 

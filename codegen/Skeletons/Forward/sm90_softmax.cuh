@@ -89,12 +89,16 @@ DEV void fitWeights(RowState<K> &rows, Scores<K> &weights, RowValues<K> &ofTile,
       weights[0][n][slot] *= factor[0][slot / 2];
 }
 
+template <class E> struct PackedAs {
+  template <class... Floats> DEV uint32_t operator()(Floats... weights) const { return E::pack(weights...); }
+};
+
 template <class K> DEV void packWeights(Probabilities<K> &weights, const Scores<K> &scores) {
 #pragma unroll
   for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      K::Values::template packWeights<typename K::Element>(weights, scores, n, half);
+      K::Values::packWeights(weights, scores, n, half, PackedAs<typename K::Element>());
 }
 
 // Moves the row maxima up by the sums' own exponents where a sum calls for it. True: they moved, as above.
@@ -110,7 +114,8 @@ template <class K> DEV bool moveAnchor(RowState<K> &rows, RowValues<K> &factor) 
 
 // A sum overflowed or came close: the row maxima were too low. Also true for sums that are no numbers.
 template <class K> DEV bool hasOverflowed(const RowState<K> &rows) {
-  const float first = quadSum(rows.sum[0][0]), second = quadSum(rows.sum[0][1]); // all lanes must take part in both
+  const float first = rowSum(rows, 0, 0).ofWeights,
+              second = rowSum(rows, 0, 1).ofWeights; // all lanes must take part in both
   const bool isGood = first < kRedoLimit & second < kRedoLimit;
   return __any_sync(kWholeWarp, !isGood);
 }

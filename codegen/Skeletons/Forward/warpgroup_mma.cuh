@@ -23,9 +23,10 @@ template <class Traits> struct ArrivedValues {
   DEV static uint64_t operand(uint32_t values, int step) {
     return ptx::sharedOperand<Traits::kBlockN * kColumnRowBytes>(values, step * Traits::kMmaStep * kColumnRowBytes);
   }
-  template <class E, int Steps, int Tiles>
-  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
-    weights[0][n / 2][n % 2 * 2 + half] = E::pack(scores[0][n][2 * half], scores[0][n][2 * half + 1]);
+  template <int Steps, int Tiles, class Pack>
+  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half,
+                              const Pack &pack) {
+    weights[0][n / 2][n % 2 * 2 + half] = pack(scores[0][n][2 * half], scores[0][n][2 * half + 1]);
   }
 };
 
@@ -36,8 +37,9 @@ template <class Traits> struct PairedValues : ArrivedValues<Traits> {
         pairedDim(Traits::kValueDim, kPairColumn) / 2 / kPairColumn * Traits::kBlockN * kColumnRowBytes;
     return ArrivedValues<Traits>::operand(values + part * kPartBytes, step);
   }
-  template <class E, int Steps, int Tiles>
-  DEV static void packWeights(uint32_t (&weights)[2][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
+  template <int Steps, int Tiles, class Pack>
+  DEV static void packWeights(uint32_t (&weights)[2][Steps][4], const float (&scores)[1][Tiles][4], int n, int half,
+                              const Pack &pack) {
     const int word = n % 2 * 2 + half;
     splitPairs(scores[0][n][2 * half], scores[0][n][2 * half + 1], weights[0][n / 2][word], weights[1][n / 2][word]);
   }
@@ -54,13 +56,14 @@ template <class Traits> struct TurnedBytes {
 
   DEV static uint64_t operand(uint32_t values, int step) { return ptx::sharedOperand<0>(values, step * kMmaBytes); }
   // Takes two tiles at once: the keys of a word lie in both.
-  template <class E, int Steps, int Tiles>
-  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
+  template <int Steps, int Tiles, class Pack>
+  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half,
+                              const Pack &pack) {
     if (n % 2 != 0)
       return;
     const auto &first = scores[0][n], &second = scores[0][n + 1];
     weights[0][n / 4][n / 2 % 2 * 2 + half] =
-        E::pack(first[2 * half], first[2 * half + 1], second[2 * half], second[2 * half + 1]);
+        pack(first[2 * half], first[2 * half + 1], second[2 * half], second[2 * half + 1]);
   }
 };
 
@@ -70,12 +73,13 @@ template <class Traits> struct KeyMajorBytes : TurnedBytes<Traits> {
   static constexpr bool kAreTurned = false;
 
   // Takes two tiles at once: even keys of a word are in the first one, odd ones in the second.
-  template <class E, int Steps, int Tiles>
-  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
+  template <int Steps, int Tiles, class Pack>
+  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half,
+                              const Pack &pack) {
     if (n >= Tiles / 2)
       return;
     const auto &even = scores[0][n], &odd = scores[0][n + Tiles / 2];
-    weights[0][n / 2][n % 2 * 2 + half] = E::pack(even[2 * half], odd[2 * half], even[2 * half + 1], odd[2 * half + 1]);
+    weights[0][n / 2][n % 2 * 2 + half] = pack(even[2 * half], odd[2 * half], even[2 * half + 1], odd[2 * half + 1]);
   }
 };
 
@@ -94,8 +98,9 @@ template <class Traits> struct TurnedFloats {
                                              step % kStepsPerColumn * kMmaBytes);
   }
   // Rounded by half of the lowest bit that counts; weights are not negative, and one that is NaN stays it.
-  template <class E, int Steps, int Tiles>
-  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half) {
+  template <int Steps, int Tiles, class Pack>
+  DEV static void packWeights(uint32_t (&weights)[1][Steps][4], const float (&scores)[1][Tiles][4], int n, int half,
+                              const Pack &pack) {
 #pragma unroll
     for (int e = 0; e < 2; ++e)
       weights[0][n][2 * e + half] = min(__float_as_uint(scores[0][n][2 * half + e]) + kHalfOfTf32, kNanBits);
@@ -111,6 +116,8 @@ template <class Traits> struct ValuesOf<Traits, E4m3, false> {
 template <class Traits> struct ValuesOf<Traits, E4m3, true> {
   using Type = KeyMajorBytes<Traits>;
 };
+template <class Traits, bool AreKeyMajor>
+struct ValuesOf<Traits, FastE4m3, AreKeyMajor> : ValuesOf<Traits, E4m3, AreKeyMajor> {};
 template <class Traits> struct ValuesOf<Traits, Tf32, false> {
   using Type = TurnedFloats<Traits>;
 };

@@ -67,6 +67,20 @@ DEV uint32_t packFp16(float low, float high) {
   return word;
 }
 
+// Two halves as packFp16, but 0 for what is negative.
+DEV uint32_t packNotNegative(float low, float high) {
+  uint32_t word;
+  asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// The larger one of each 16 bits of two words, without a sign.
+DEV uint32_t largerHalves(uint32_t a, uint32_t b) {
+  uint32_t word;
+  asm("max.u16x2 %0, %1, %2;" : "=r"(word) : "r"(a), "r"(b));
+  return word;
+}
+
 // Four e4m3, rounded to nearest even, those beyond 448 to it, `a` in the lowest byte.
 DEV uint32_t packE4m3(float a, float b, float c, float d) {
   uint32_t word;

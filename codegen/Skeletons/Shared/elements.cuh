@@ -36,10 +36,16 @@ template <> struct ProductElement<RaisedFloat> {
   static constexpr int kParts = 1;
 };
 
+template <> struct ProductElement<FastE4m3> : ProductElement<E4m3> {};
+
+template <class E> constexpr bool kMakesCodes = false; // Forward/weight_codes.cuh
+template <> constexpr bool kMakesCodes<FastE4m3> = true;
+
 // What follows from the types of the elements.
 template <class Traits> struct ElementNumbers : Traits {
   static constexpr int kPieceElements = kPieceBytes / Traits::kElementBytes;
   static constexpr bool kIsScaled = Traits::kElementBytes == 1;
+  static constexpr bool kWeightsAreCodes = kMakesCodes<typename Traits::Element>;
   static constexpr bool kHasScaledKeys = ScaledKeys<Traits>::kAre;
   static constexpr int kKeyBytes = KeyElement<Traits, kHasScaledKeys>::kBytes;
   static_assert(Traits::kElementBytes * Traits::kMmaStep == kMmaBytes, "one mma sums along kMmaStep elements");
@@ -79,6 +85,8 @@ constexpr float kLargestE4m3 = 448.0f;
 struct E4m3 {
   DEV static uint32_t pack(float a, float b, float c, float d) { return ptx::packE4m3(a, b, c, d); }
 };
+// The same, whose weights are made of the bits of scores.
+struct FastE4m3 : E4m3 {};
 
 constexpr uint32_t kHalfOfTf32 = 0x1000;  // of the last place of a float's 11 bits
 constexpr uint32_t kNanBits = 0x7fffffff; // the largest of those of a float without a sign

@@ -15,6 +15,7 @@ struct Bf16;
 struct Fp16;
 struct Fp32;
 struct Tf32;
+struct FastE4m3;
 struct FloatPair;
 struct RaisedFloat;
 struct E4m3;

@@ -8,7 +8,6 @@ from ._options import bad, checked_scale, position, stream_address, with_numbers
 from ._specs import CallSpec, GradientSpec  # noqa: F401 - of this module for its users
 from .errors import InvalidArgumentError, UnsupportedError
 
-PRECISIONS = ("exact", "tf32")  # of products of fp32, the usual one first
 _DIMS = ("batch", "row", "head", "dim")
 _KEY_MAJOR_DIMS = ("batch", "dim", "head", "row")
 
@@ -255,11 +254,12 @@ def kind_text(kind, spec, gradients_of, **elements):
 
 
 def check_precision(precision, dtype):
-    """That of products of tensors of this type."""
-    if precision not in PRECISIONS:
-        raise bad(f"precision: expected {' or '.join(map(repr, PRECISIONS))}, got {_scalars.shown(precision)}")
-    if precision != PRECISIONS[0] and dtype != "fp32":
-        raise bad(f"precision: {precision!r} is for fp32, whose products are exact else; q is {dtype}")
+    """That calls of tensors of this type have."""
+    others = _kinds.precisions()
+    if precision != _kinds.EXACT and precision not in others:
+        raise bad(f"precision: expected {' or '.join(map(repr, (_kinds.EXACT, *others)))}, got {_scalars.shown(precision)}")
+    if precision != _kinds.EXACT and dtype != others[precision]["of"]:
+        raise bad(f"precision: {precision!r} is for {others[precision]['of']}; q is {dtype}")
 
 
 def _describe(tensor, view):

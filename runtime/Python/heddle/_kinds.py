@@ -5,6 +5,7 @@ from typing import NamedTuple, Tuple
 from ._tables import tables
 
 
+EXACT = "exact"  # the usual precision
 _BLOCKS = ("q_blocks", "k_blocks")  # of rows that share a scale
 
 
@@ -53,7 +54,7 @@ class Kind(NamedTuple):
         of_arguments = suffixes["gradients_of"] + "_".join(map(str, sorted(gradients_of))) if gradients_of else ""
         of_tensors = (keys and suffixes["keys"][keys] or "") + (out and suffixes["out"][out] or "")
         of_scales = suffixes["scale_rows"][str(scale_rows)] if scale_rows else ""
-        return (self.name + of_arguments + of_tensors + suffixes.get(precision, "") + of_scales).encode()
+        return (self.name + of_arguments + of_tensors + (suffixes["precision"][precision]["suffix"] if precision != EXACT else "") + of_scales).encode()
 
     @property
     def takes_scales(self):
@@ -104,6 +105,11 @@ def _kind(name, base, adds, is_deterministic, roles, is_key_major=False, **_):
 def fields():
     """Names of the sizes that heddle_attention_args has fields for."""
     return tuple(each["name"] for each in tables()["sizes"] if each["is_field"])
+
+
+def precisions():
+    """Other than EXACT, by name: of which element, and what they add to the text of a kind."""
+    return tables()["kind_suffixes"]["precision"]
 
 
 @functools.lru_cache(maxsize=None)

@@ -4,7 +4,7 @@
 # shellcheck disable=SC2317 # functions are called by beside
 . tests/device/long/cases.bash
 seconds=60
-dtype=bf16 # of the cases that follow
+dtype=bf16 precision= # of the cases that follow
 window="--set left=300" # wider than a run of keys at -infinity, so that every row keeps another key
 
 inputs_of() { echo "$HEDDLE_SCRATCH/$dtype-$1.safetensors"; }
@@ -18,15 +18,15 @@ make() {
 
 # verify <inputs> <pattern> <configuration>
 verify() {
-  local inputs=$1 pattern=$2 config=$3 command
+  local inputs=$1 pattern=$2 config=$3 name="$dtype${precision:+ $precision} $1 $2 $3" command
   local -a sizes=()
-  begins "$dtype $inputs $pattern $config" "patterns/$pattern.mlir" --dtype="$dtype" --head-dim="$([[ $inputs != *-d128 ]] && echo 64 || echo 128)" \
+  begins "$name" "patterns/$pattern.mlir" --dtype="$dtype" ${precision:+--precision="$precision"} --head-dim="$([[ $inputs != *-d128 ]] && echo 64 || echo 128)" \
     --seqlen=700 --config="skeleton=sm90_forward,softmax=1,$config" || return
   # shellcheck disable=SC2206 # two words
   [ "$pattern" != sliding_window ] || sizes=($window)
   run_command "$pattern" "$(inputs_of "$inputs")" "${sizes[@]}" --config="skeleton=sm90_forward,softmax=1,$config" \
-    --repeat=20 --verify --rows=100000
-  check "$dtype $inputs $pattern $config" "$seconds" "${command[@]}"
+    ${precision:+--precision="$precision"} --repeat=20 --verify --rows=100000
+  check "$name" "$seconds" "${command[@]}"
 }
 
 log=$(mktemp -p "$HEDDLE_SCRATCH")
@@ -91,9 +91,11 @@ dtype=e4m3
 for score in "${!scores[@]}"; do [[ ${scores[$score]} != *--minus-inf* ]] || unset "scores[$score]"; done # which e4m3 has not
 for dim in 64 128; do for_dim $dim make_scores $dim; done
 wait
-for pattern in full causal sliding_window; do
-  for config in grid=1 grid=3,block_m=128,block_n=64,flush_tiles=3; do
-    for dim in 64 128; do for_dim $dim verify_scores $pattern $config; done
+for precision in "" fast; do
+  for pattern in full causal sliding_window; do
+    for config in grid=1 grid=3,block_m=128,block_n=64,flush_tiles=3; do
+      for dim in 64 128; do for_dim $dim verify_scores $pattern $config; done
+    done
   done
 done
 finish

@@ -71,6 +71,7 @@ for tool in memcheck racecheck synccheck; do
     for config in "${configs[@]}"; do beside sanitize $tool "$pattern" "$config"; done
     beside sanitize $tool "$pattern" skeleton=sm90_forward "$mixed"
     for config in "" flush_tiles=1; do beside sanitize $tool "$pattern" "$config" "$bytes"; done
+    beside sanitize $tool "$pattern" "" "$bytes" fast
     for precision in exact tf32; do beside sanitize $tool "$pattern" skeleton=sm90_forward "$floats" $precision; done
   done
 done

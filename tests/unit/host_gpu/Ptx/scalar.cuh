@@ -25,6 +25,14 @@ inline void unpackFp16(uint32_t pair, float &low, float &high) {
   high = host_gpu::bitsAs<_Float16>(uint16_t(pair >> 16));
 }
 
+inline uint32_t packNotNegative(float low, float high) {
+  const auto clamped = [](float value) { return std::isnan(value) ? 0x7fffu : value < 0 ? 0u : fp16Of(value); };
+  return clamped(low) | clamped(high) << 16;
+}
+inline uint32_t largerHalves(uint32_t a, uint32_t b) {
+  return std::max(a & 0xffff, b & 0xffff) | std::max(a >> 16, b >> 16) << 16;
+}
+
 template <uint32_t Places> uint32_t permuteBytes(uint32_t a, uint32_t b) {
   const uint64_t bytes = uint64_t(b) << 32 | a;
   uint32_t word = 0;
