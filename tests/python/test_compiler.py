@@ -98,9 +98,10 @@ def test_fp32_has_kernels_by_the_precision_of_products():
 
 
 @pytest.mark.parametrize("precision, message", [
-    ("tf32", "precision: 'tf32' is for fp32, whose products are exact else; q is bf16"),
-    ("fp32", "precision: expected 'exact' or 'tf32', got 'fp32'"),
-    (True, "precision: expected 'exact' or 'tf32', got True")])
+    ("tf32", "precision: 'tf32' is for fp32; q is bf16"),
+    ("fast", "precision: 'fast' is for e4m3; q is bf16"),
+    ("fp32", "precision: expected 'exact', 'tf32' or 'fast', got 'fp32'"),
+    (True, "precision: expected 'exact', 'tf32' or 'fast', got True")])
 def test_precisions_that_there_are_not(precision, message):
     with pytest.raises(heddle.InvalidArgumentError) as raised:
         heddle.attention(*draw(), "causal", precision=precision)

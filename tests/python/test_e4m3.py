@@ -50,6 +50,13 @@ def test_prepared_calls_have_them_too():
     assert torch.equal(prepared(), heddle.attention(q, k, v, "causal", descale=scales))
 
 
+def test_fast_weights_are_of_a_gpu_and_of_e4m3():
+    (q, k, v), scales = tensors()
+    assert torch.equal(heddle.attention(q, k, v, "causal", descale=scales, precision="fast"), heddle.attention(q, k, v, "causal", descale=scales))
+    with pytest.raises(errors.InvalidArgumentError, match="precision: 'fast' is for e4m3; q is bf16"):
+        heddle.attention(*(each.bfloat16() for each in (q, k, v)), "causal", precision="fast")
+
+
 @pytest.mark.parametrize("descale, says", [
     ((1.0,), "descale: expected three scales"),
     ((torch.ones(BATCH, HEADS), None, torch.ones(BATCH, HEADS)), "descale_v: expected row-major fp32 of [2, 2]"),

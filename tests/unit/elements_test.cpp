@@ -226,7 +226,7 @@ TEST_CASE("products have a precision where elements are fp32, and kernels of the
   CHECK(printer.str().find("kMmaStep = 8;") != std::string::npos);
   request.elements = CallElements(DType::bf16, DType::bf16, Precision::tf32);
   CHECK(request.checkTypes(&ElementTraits::isComputed).message() ==
-        "serves bf16 with exact products, not tf32, which are of fp32");
+        "serves bf16 with precision exact, not tf32, which is of fp32");
 }
 
 TEST_CASE("out of e4m3 may be of other types, and keys of e4m3 beside another q are made fp16") {

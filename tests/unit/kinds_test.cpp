@@ -207,6 +207,13 @@ TEST_CASE("the text of a kernel's kind says of what precision products are, and 
   const CallShape shape{Kind(), CallElements(DType::fp32, DType::fp32, Precision::tf32), 64, 64};
   CHECK(KernelFamily::of("digest", shape, "heddle").kind == "forward_tf32");
   CHECK(KernelFamily::of("digest", shape, "heddle").shape()->elements.precision == Precision::tf32);
+  const Result<KindText> fast = KindText::parse("forward_fp16_out_fast_scale_rows_64");
+  REQUIRE(fast.isOk());
+  CHECK(fast->precision == Precision::fast);
+  CHECK(fast->str() == "forward_fp16_out_fast_scale_rows_64");
+  CHECK(fast->elements(DType::e4m3).precision == Precision::fast);
+  CHECK_FALSE(KindText::parse("forward_tf32_fast").isOk());
+  CHECK_FALSE(KindText::parse("forward_fast_fp16_out").isOk());
 }
 
 TEST_CASE("records are of the shape that they are filed under, but that k and v are of the type of q") {

@@ -202,10 +202,10 @@ constexpr Rule kRules[] = {
     {64, [](const Asked &asked) { return isScaled(asked) && asked.sharesBlocks(); }, Tiles{256, 64, 4, 2, 1, 32}},
     {128, [](const Asked &asked) { return isScaled(asked) && isOfFew(asked); }, Tiles{64, 64, 3, 1, 0, 56}},
     {kAny, isScaled, {{{&C::rescaleThreshold, 4}, {&C::softmax, kSoftmaxOnline}}}},
-    // Weights of bits end an octave earlier below, so they begin three above.
+    // Weights of bits end an octave earlier below, so they begin two above.
     {kAny,
      [](const Asked &asked) { return asked.request.elements.precision == Precision::fast; },
-     {{{&C::rescaleThreshold, 1}}}},
+     {{{&C::rescaleThreshold, 2}}}},
     // Anchors take two registers more, which factors of blocks do not leave. d = 64: 662 TFLOP/s, 605 without; a window
     // of 1,024 keys 691, 669 without.
     {128, [](const Asked &asked) { return asked.anchorsBytes(); }, {{{&C::softmax, kSoftmaxAnchored}}}},

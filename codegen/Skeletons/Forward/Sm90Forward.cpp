@@ -167,7 +167,7 @@ std::vector<Knob> Sm90Forward::knobs(const KernelRequest &request) const {
     // With 8 weights below 2^-9 of the largest are lost, for 1% of the time at most.
     knobs[4].values = {0, 4};
     if (request.elements.precision == Precision::fast) // weights end earlier below
-      knobs[4].values = {0, 1};
+      knobs[4].values = {0, 2};
     knobs.push_back({"totals",
                      "totals of long rows in shared memory, or in the workspace, where there is room for more tiles",
                      {0, 1},

@@ -96,13 +96,10 @@ template <class E> DEV RowSum rowSum(float rowMax, float lanePart) {
   return {snappedSum<E>(rowMax, sum), sum};
 }
 
-// Where the product sums the weights, they are far from what they were before; codes were nothing before.
-template <class K> DEV RowSum ofProducts(float sum, float lanePart) {
-  return {sum, K::kWeightsAreCodes ? sum : quadSum(lanePart)};
-}
+// Where the product sums the weights, they are far from what they were before.
 template <class K> DEV RowSum rowSum(const RowState<K> &rows, int i, int half) {
   if constexpr (K::Values::kSumTiles > 0)
-    return ofProducts<K>(rows.out[i][K::kOutputTiles - 1][2 * half], rows.sum[i][half]);
+    return {rows.out[i][K::kOutputTiles - 1][2 * half], quadSum(rows.sum[i][half])};
   else
     return rowSum<typename K::Element>(rows.rowMax[i][half], rows.sum[i][half]);
 }

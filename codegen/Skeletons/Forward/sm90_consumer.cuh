@@ -98,10 +98,11 @@ private:
     walkTiles(flags);
     if (kHasTotals<K>)
       totals.end(rows);
+    TileWeights<K>::endSums(rows);
     LaneRows<K> lane(p, ownItem());
     const float descale = scales.ofValues(p, *this);
     const int32_t note = K::kMayRedo || K::kHasSplits ? ptx::loadShared4(noteOf(header())) : 0;
-    if (K::kMayRedo && !isExact && hasOverflowed(rows))
+    if (K::kMayRedo && !isExact && TileWeights<K>::haveOverflowed(rows))
       markForRedo(note);
     nextItem();
     if (K::kHasSplits && hasBit(flags, flag::kIsSplit) &&

@@ -17,7 +17,7 @@ constexpr float kAnchorLimit = 16777216.f; // 2^24
 template <class Traits> struct AnchoredSoftmax : SoftmaxNumbers<Traits> {
   static constexpr bool kIsAnchored = Traits::kSoftmax == kSoftmaxAnchored;
   static constexpr bool kMayRedo = kIsAnchored;
-  static constexpr bool kMovesByRow = Traits::kSoftmax == kSoftmaxByRow;
+  static constexpr bool kMovesByRow = Traits::kSoftmax == kSoftmaxByRow || Traits::kWeightsAreCodes;
   static constexpr bool kFitsWeights = kIsAnchored && Traits::kIsScaled;
   static constexpr bool kSumsTiles = Traits::kArePairs || kFitsWeights;
   static_assert(!kIsAnchored || kFitsWeights || Traits::kLargestExponent >= 127,

@@ -22,6 +22,10 @@ public:
     packWeights<K>(weights, scores);
   }
   DEV void addTo(RowState<K> &rows) const { addSumsOfTile(rows, sums); }
+  // Behind all tiles: sums are those of the weights.
+  DEV static void endSums(RowState<K> &) {}
+  // The rows must be computed again, with every maximum looked for.
+  DEV static bool haveOverflowed(const RowState<K> &rows) { return hasOverflowed(rows); }
 
 private:
   RowValues<K> sums;
@@ -38,6 +42,16 @@ public:
     codes.fit(rows, weights, factor);
   }
   DEV void addTo(RowState<K> &) const {}
+  // Products have summed them. Pinned here: made where they are used, they cost some kernels a register that they have not.
+  DEV static void endSums(RowState<K> &rows) {
+    const bool isFirst = threadIdx.x % 4 == 0;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      rows.sum[0][half] = isFirst ? rows.out[0][K::kOutputTiles - 1][2 * half] : 0.f;
+      ptx::pin(rows.sum[0][half]);
+    }
+  }
+  DEV static bool haveOverflowed(const RowState<K> &rows) { return hasLostCodes(rows); }
 
 private:
   WeightCodes<K> codes;

@@ -18,7 +18,7 @@ constexpr float kMeanShift = -0.0571f; // in octaves: the mean of weights of eve
 
 template <class K> class WeightCodes {
   static constexpr int kFirstCode = kCodeOfOne + K::kWeightExponent * kCodesOfOctave; // of the largest of a row
-  static constexpr uint32_t kFourNan = kCodeOfNan * 0x01010101u, kLowBytes = 0x00ff00ff;
+  static constexpr uint32_t kCodes = 256, kNanHalf = 0x7fff, kLowBytes = 0x00ff00ff;
 
 public:
   template <class Scale>
@@ -54,29 +54,28 @@ public:
     return __any_sync(kWholeWarp, max(most & 0xffff, most >> 16) >= kCodeOfNan);
   }
 
-  // Moves the row maxima up until all weights fit. Rows of weights that have no byte at all become NaN. The output must be
-  // multiplied by `factor`.
+  // Moves the maxima of rows up whose weights do not fit, until they do, and to infinity where some weight has no code at all:
+  // such a row has no result. Rows with NaN stay as they are. The output must be multiplied by `factor`.
   DEV void fit(RowState<K> &rows, Probabilities<K> &weights, RowValues<K> &factor) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       uint32_t most = max(largest[half] & 0xffff, largest[half] >> 16);
       most = max(most, __shfl_xor_sync(kWholeWarp, most, 1));
       most = max(most, __shfl_xor_sync(kWholeWarp, most, 2));
-      const int32_t octaves = max(static_cast<int32_t>(most) - kFirstCode + kCodesOfOctave - 1, 0) / kCodesOfOctave;
+      const bool fits = most < kCodeOfNan || most == kNanHalf;
+      const int32_t octaves = fits ? 0 : (most - kFirstCode + kCodesOfOctave - 1) / kCodesOfOctave;
       factor[0][half] = ptx::exp2Approx(-static_cast<float>(octaves));
-      rows.rowMax[0][half] += octaves;
+      rows.rowMax[0][half] = fits || most < kCodes ? rows.rowMax[0][half] + octaves : INFINITY;
 #pragma unroll
       for (int step = 0; step < K::kKeySteps; ++step)
 #pragma unroll
         for (int word = half; word < 4; word += 2)
-          weights[0][step][word] = most > kLowBytes % 0x10000
-                                       ? kFourNan
-                                       : lowered(weights[0][step][word], octaves * kCodesOfOctave * 0x00010001u);
+          weights[0][step][word] = lowered(weights[0][step][word], octaves * kCodesOfOctave * 0x00010001u);
     }
   }
 
 private:
-  // Each of four codes less that of `less`, which has it twice, or 0.
+  // Each of four codes less the one of `less`, which has it twice, or 0.
   DEV static uint32_t lowered(uint32_t codes, uint32_t less) {
     const uint32_t even = ptx::largerHalves(codes & kLowBytes, less) - less,
                    odd = ptx::largerHalves(codes >> 8 & kLowBytes, less) - less;
@@ -85,5 +84,10 @@ private:
 
   uint32_t largest[2]; // of the codes of a row, of every other column
 };
+
+// Some row has no result: its maximum was too low.
+template <class K> DEV bool hasLostCodes(const RowState<K> &rows) {
+  return __any_sync(kWholeWarp, fmaxf(rows.rowMax[0][0], rows.rowMax[0][1]) == INFINITY);
+}
 
 } // namespace heddle

@@ -23,6 +23,9 @@ template <int N> DEV void pin(float (&values)[N][4]) {
     asm volatile("" : "+f"(values[i][0]), "+f"(values[i][1]), "+f"(values[i][2]), "+f"(values[i][3])::"memory");
 }
 
+// The value is made where this stands.
+DEV void pin(float &value) { asm volatile("" : "+f"(value)); }
+
 // What the values were is of no interest any more: no register need keep them.
 template <int N> DEV void forget(float (&values)[N][4]) {
 #pragma unroll

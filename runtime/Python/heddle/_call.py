@@ -257,7 +257,8 @@ def check_precision(precision, dtype):
     """That calls of tensors of this type have."""
     others = _kinds.precisions()
     if precision != _kinds.EXACT and precision not in others:
-        raise bad(f"precision: expected {' or '.join(map(repr, (_kinds.EXACT, *others)))}, got {_scalars.shown(precision)}")
+        *names, last = map(repr, (_kinds.EXACT, *others))
+        raise bad(f"precision: expected {', '.join(names)} or {last}, got {_scalars.shown(precision)}")
     if precision != _kinds.EXACT and dtype != others[precision]["of"]:
         raise bad(f"precision: {precision!r} is for {others[precision]['of']}; q is {dtype}")
 

@@ -18,6 +18,7 @@ template <int Pending> void waitMma() {
   host_gpu::waitForWarp();
 }
 template <int N> void pin(float (&)[N][4]) {}
+inline void pin(float &) {}
 template <int N> void forget(float (&values)[N][4]) {
   for (auto &row : values)
     for (float &value : row)
