@@ -7,7 +7,8 @@ Medians of N (30) launches between events, the L2 flushed before each; standard 
 Rates count kept pairs. FlashAttention-3's e4m3 stands beside where $FA3_SO names its library (bench/fa3_plugin.py) and has the pattern.
 `key-major`: v lies so ([batch, kv_heads, dim, seqlen]), where the pattern's keys have no stride.
 `quantised too`: heddle.quantize of q, k and v in bf16, and the e4m3 kernel behind it; its factor is beside bf16's kernel.
-`error`: e4m3's out against bf16's of the same numbers, root mean square, relative.
+`fast`: precision="fast", weights from the bits of scores.
+`error`: out against bf16's of the same numbers, root mean square, relative.
 """
 import argparse
 import os
@@ -77,14 +78,14 @@ def measure(name, rounds, turns):
     attend = calls["e4m3"]
     if (of_columns := key_major_call(low, scales, arguments)) is not None:
         calls["columns"] = of_columns
+    calls["fast"] = heddle.prepare(*low, descale=scales, precision="fast", **arguments)
     calls["both"] = lambda: (heddle.quantize(*high), attend())
-    wanted, got = (calls[each]().float() for each in ("bf16", "e4m3"))
-    error = ((got - wanted).square().mean() / wanted.square().mean()).sqrt().item()
-    peer = fa3_call(workload, low, scales, torch.empty_like(high[0]), torch.empty(shape[0], shape[2], shape[1], device="cuda"))
+    outs = {each: calls[each]() for each in ("bf16", "e4m3", "fast")}
+    outs["fa3"] = torch.empty_like(high[0])
+    peer = fa3_call(workload, low, scales, outs["fa3"], torch.empty(shape[0], shape[2], shape[1], device="cuda"))
     if peer is not None:
         calls["fa3"] = peer
     ms = turns.medians(calls, rounds)
-
 
     def beside(call, other):
         return f"{ms[other] / ms[call]:.3f} x" if call in ms and other in ms else "-"
@@ -92,8 +93,13 @@ def measure(name, rounds, turns):
     def rate(call):
         return f"{workload.flops / ms[call] / 1e9:.0f}" if call in ms else "-"
 
+    def error(call):
+        wanted, got = outs["bf16"].float(), outs[call].float()
+        return f"{((got - wanted).square().mean() / wanted.square().mean()).sqrt().item():.1e}" if call in ms else "-"
+
     cells = [name, f"{ms['bf16']:.3f}", f"{ms['e4m3']:.3f}", rate("e4m3"), beside("e4m3", "bf16"), rate("columns"), beside("columns", "bf16"),
-             f"{ms['both']:.3f}", beside("both", "bf16"), rate("fa3"), beside("e4m3", "fa3"), beside("columns", "fa3"), f"{error:.1e}"]
+             f"{ms['both']:.3f}", beside("both", "bf16"), rate("fa3"), beside("e4m3", "fa3"), beside("columns", "fa3"), error("e4m3"),
+             error("fa3"), rate("fast"), beside("fast", "bf16"), beside("fast", "fa3"), error("fast")]
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
@@ -105,7 +111,8 @@ def main():
     heddle.configure(first="best")  # the default for this GPU, not a portable one until that is there
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
     columns = ("workload", "bf16, ms", "e4m3, ms", "TFLOP/s", "beside bf16", "key-major, TFLOP/s", "beside bf16", "quantised too, ms", "beside bf16",
-               "FA3's e4m3, TFLOP/s", "beside it", "key-major beside it", "error")
+               "FA3's e4m3, TFLOP/s", "beside it", "key-major beside it", "error", "FA3's", "fast, TFLOP/s",
+               "beside bf16", "beside FA3's", "error")
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     turns = Rounds(Gpu())
     for name in options.names or NAMES:

@@ -95,7 +95,8 @@ Result<Fp8Row> measureFp8(const BenchSetup &setup, bool rotates, MatrixRoof *roo
     inputs.rotation = randomSigns({workload.headDim}, kSeed, specOf(Role::rotation).name);
   HEDDLE_ASSIGN(const Side quantize, Side::create(inBf16(setup, inputs.kind), inputs, scale));
   HEDDLE_ASSIGN(RoleTensors quantized, quantize.results());
-  const AttentionInputs lowInputs = inputsOfQuantized(std::move(quantized), inputs);
+  AttentionInputs lowInputs = inputsOfQuantized(std::move(quantized), inputs);
+  lowInputs.precision = workload.elements.precision;
   HEDDLE_ASSIGN(const Side low, Side::create(setup, lowInputs, scale));
 
   Fp8Row row;
@@ -140,6 +141,7 @@ Json rowsJson(const std::vector<Fp8Row> &rows, const std::string &device) {
   for (const Fp8Row &row : rows) {
     list.push_back(callJson(row.pattern, row.workload));
     list.back().update({{"rotated", row.isRotated},
+                        {"precision", precisionName(row.workload.elements.precision)},
                         {"scale_rows", row.workload.elements.scaleRows},
                         {"median_us", row.us},
                         {"bf16_us", row.bf16Us},

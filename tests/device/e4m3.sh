@@ -142,4 +142,8 @@ name="e4m3, bench --fp8"
 if begins "$name" patterns/causal.mlir --head-dim=128 --dtype=e4m3; then
   check "$name" "$seconds" "$HEDDLE" bench causal --fp8 --seqlen=4096 --heads=8 --head-dim=128 --reps=5
 fi
+name="e4m3, bench --fp8, fast"
+if begins "$name" patterns/causal.mlir --head-dim=128 --dtype=e4m3 --precision=fast; then
+  check "$name" "$seconds" "$HEDDLE" bench causal --fp8 --precision=fast --seqlen=4096 --heads=8 --head-dim=128 --reps=5
+fi
 finish
