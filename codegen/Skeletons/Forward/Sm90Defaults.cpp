@@ -107,8 +107,12 @@ struct Tiles {
 
 constexpr int64_t kAny = INT64_MAX;
 // Of bytes, after which the output goes to totals. Sums of the weights of full rows of 8k are cut by 2.2%, and out, divided by
-// them, is as much too large. After 1,152 keys it is 0.7%, for 3.4% of the time, where fast weights leave it.
+// them, is as much too large. After 1,152 keys it is 0.7%, for 3.4% of the time, which fast weights have left; but where totals
+// lie in the workspace it would be 16%, of every fourth key within 4,096.
 constexpr int64_t kFlushKeys = 2304, kFlushKeysOfFast = 1152;
+int64_t flushKeys(const KernelRequest &request, const Sm90Config &config) {
+  return request.elements.precision == Precision::fast && !config.totals ? kFlushKeysOfFast : kFlushKeys;
+}
 
 bool always(const Asked &) { return true; }
 bool isPlain(const Asked &asked) { return asked.isPlain(); }
@@ -264,7 +268,7 @@ Sm90Config sm90Default(const KernelRequest &request) {
     config.blockM =
         std::min(config.blockM, (asked.balance.queries + kConsumerRows - 1) / kConsumerRows * kConsumerRows);
   if (request.element().isScaled())
-    config.flushTiles = (request.elements.precision == Precision::fast ? kFlushKeysOfFast : kFlushKeys) / config.blockN;
+    config.flushTiles = flushKeys(request, config) / config.blockN;
   config.chainedMib = defaultChainedMib(request);
   if (!sm90CanChain(request, config))
     config.chainedMib = 0;
