@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # q, k and v of e4m3 with a scale for each head, and for each block of rows of q and k, every patterns/*.mlir, against the definition: head dims, groups of heads, unequal
 # lengths, one row; rows longer than the tensor cores sum well; configurations, every type of out. 128k keys whose sum is known, one that outweighs the
-# others, NaN that only rows that keep it see (e4m3_rows.py), 1,000 launches with the same bits. Needs a GPU with wgmma.
+# others, NaN that only rows that keep it see (e4m3_rows.py), 1,000 launches with the same bits; all this of fast weights, too. Needs a GPU with wgmma.
 # shellcheck disable=SC2154 # run_command leaves its command there
 . tests/device/long/cases.bash
 seconds=90

@@ -114,8 +114,7 @@ template <class K> DEV bool moveAnchor(RowState<K> &rows, RowValues<K> &factor) 
 
 // A sum overflowed or came close: the row maxima were too low. Also true for sums that are no numbers.
 template <class K> DEV bool hasOverflowed(const RowState<K> &rows) {
-  const float first = rowSum(rows, 0, 0).ofWeights,
-              second = rowSum(rows, 0, 1).ofWeights; // all lanes must take part in both
+  const float first = quadSum(rows.sum[0][0]), second = quadSum(rows.sum[0][1]); // all lanes must take part in both
   const bool isGood = first < kRedoLimit & second < kRedoLimit;
   return __any_sync(kWholeWarp, !isGood);
 }
