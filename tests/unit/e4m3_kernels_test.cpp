@@ -79,6 +79,15 @@ TEST_CASE(
   check(kernelOf("full", 0, 64, 64, once + ",raster_mib=0"), {sizesOf(70, 130, 4, 2, 2), sizesOf(3, 40, 11, 11, 3)});
 }
 
+TEST_CASE(
+    "values that are turned over once: who loads them waits for warps that are late, on whose time no bit depends") {
+  for (const char *pattern : {"causal", "full"}) {
+    const Forward forward(kernelOf(pattern, 0, 64, 64, ",turn_values=1,block_m=128,block_n=64,stages=3"));
+    const Call call = forward.call(sizesOf(70, 330, 2, 2));
+    CHECK(forwardResults(*forward.code, call, BlockOrder::lateWarps).out.data == forward.run(call).out.data);
+  }
+}
+
 TEST_CASE("totals after every tile, after two, and where consumers exchange one after the other") {
   for (const char *changes :
        {",block_m=64,block_n=32,turn_taking=0,flush_tiles=1", ",block_m=128,block_n=32,flush_tiles=2",

@@ -141,7 +141,12 @@ inline void start(Thread &thread) {
   thread.place = boost::context::detail::make_fcontext(thread.stack.get() + kStackBytes, kStackBytes, enter);
 }
 
-inline void runCluster(const HostIndex &first) {
+// In which order the blocks of a launch start, and how often their warps run: CUDA promises nothing of either. With lateWarps
+// blocks ascend, and the last two warps of each, which have the least to do, run once while others run kRoundsOfLate times.
+enum class BlockOrder : unsigned { ascending, descending, lateWarps };
+constexpr unsigned kRoundsOfLate = 64, kLateThreads = 2 * kLanes;
+
+inline void runCluster(const HostIndex &first, BlockOrder order) {
   std::memset(sharedMemory, 0xff, size_t(kSharedBytes) * (threads.size() / threadsOfBlock));
   firstOfCluster = first;
   barriers.clear();
@@ -149,18 +154,18 @@ inline void runCluster(const HostIndex &first) {
   cluster = Group();
   for (Thread &thread : threads)
     start(thread);
-  for (bool isBusy = true; isBusy;) {
+  unsigned round = 0;
+  for (bool isBusy = true; isBusy; ++round) {
+    const bool waits = order == BlockOrder::lateWarps && round % kRoundsOfLate != 0;
     isBusy = false;
     for (current = 0; current < threads.size(); ++current)
       if (!self().isDone) {
         isBusy = true;
-        switchTo(self().place);
+        if (!waits || current % threadsOfBlock + kLateThreads < threadsOfBlock)
+          switchTo(self().place);
       }
   }
 }
-
-// In which order the blocks of a launch start: CUDA promises none.
-enum class BlockOrder : unsigned { ascending, descending };
 
 // `ofCluster`: blocks of a cluster, side by side.
 template <class Params>
@@ -179,8 +184,8 @@ void launch(void (*kernel)(Params), const void *params, const unsigned (&grid)[3
   gridSize = {grid[0], grid[1], grid[2]};
   const unsigned inRow = grid[0] / ofCluster, all = inRow * grid[1] * grid[2];
   for (unsigned started = 0; started < all; ++started) {
-    const unsigned number = order == BlockOrder::ascending ? started : all - 1 - started;
-    runCluster({number % inRow * ofCluster, number / inRow % grid[1], number / inRow / grid[1]});
+    const unsigned number = order == BlockOrder::descending ? all - 1 - started : started;
+    runCluster({number % inRow * ofCluster, number / inRow % grid[1], number / inRow / grid[1]}, order);
   }
 }
 

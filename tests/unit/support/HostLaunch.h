@@ -20,8 +20,8 @@ struct HostCall {
   float scaleLog2 = 0;
 };
 
-/// In which blocks start; numbers are those of host_gpu::BlockOrder.
-enum class BlockOrder : unsigned { ascending, descending };
+/// In which blocks start, and which of their warps are late; numbers are those of host_gpu::BlockOrder.
+enum class BlockOrder : unsigned { ascending, descending, lateWarps };
 
 class HostKernel {
 public:

@@ -129,11 +129,12 @@ inline AttentionSizes sizesOf(int64_t seqlenQ, int64_t seqlenK, int64_t heads, i
 }
 
 /// What a forward kernel writes, in fp32; what it does not write stays NaN.
-inline RoleTensors forwardResults(const HostKernel &kernel, const Call &call) {
+inline RoleTensors forwardResults(const HostKernel &kernel, const Call &call,
+                                  BlockOrder order = BlockOrder::ascending) {
   RoleTensors results = resultsBefore(call.inputs, DType::fp32);
   for (Role role : {Role::out, Role::lse})
     std::fill(results.of(role).data.begin(), results.of(role).data.end(), std::byte(0xff));
-  kernel.run(hostCall(call, results, {}));
+  kernel.run(hostCall(call, results, {}), order);
   return results;
 }
 
