@@ -4,6 +4,7 @@
 #include "Completions.h"
 
 #include <httplib.h>
+#include <sys/socket.h>
 
 namespace server {
 namespace {
@@ -97,6 +98,11 @@ struct HttpServer::Content {
     http.new_task_queue = [connections] { return new httplib::ThreadPool(size_t(connections)); };
     http.set_payload_max_length(kMostBody);
     http.set_tcp_nodelay(true);
+    http.set_socket_options([this](socket_t made) {
+      const int yes = 1;
+      ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+      socket = made;
+    });
     http.Post("/v1/completions", [this](const auto &request, auto &response) { complete(request, response); });
     http.Get("/health", [](const auto &, auto &response) { response.set_content("{\"status\":\"ok\"}", kJson); });
     http.Get("/metrics", [this](const auto &, auto &response) {
@@ -145,8 +151,13 @@ struct HttpServer::Content {
       answerError(response, code, "invalidArgument", asked + ": HTTP status " + std::to_string(code));
   }
 
+  // The library lets five clients wait to be accepted. Where more come at once, Linux answers by cookies, and may lose one that
+  // is connected, as far as it knows.
+  bool letAllWait() const { return ::listen(socket, SOMAXCONN) == 0; }
+
   Engine &engine;
   httplib::Server http;
+  socket_t socket = INVALID_SOCKET; // the last one that was made
   std::atomic<int64_t> ids{0};
 };
 
@@ -154,9 +165,10 @@ HttpServer::HttpServer(Engine &engine, int connections) : content(std::make_uniq
 HttpServer::~HttpServer() = default;
 
 int HttpServer::bind(const std::string &host, int port) {
-  if (port == 0)
-    return std::max(0, content->http.bind_to_any_port(host));
-  return content->http.bind_to_port(host, port) ? port : 0;
+  const int bound = port == 0                                ? content->http.bind_to_any_port(host)
+                    : content->http.bind_to_port(host, port) ? port
+                                                             : 0;
+  return bound > 0 && content->letAllWait() ? bound : 0;
 }
 
 void HttpServer::run() { content->http.listen_after_bind(); }

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -52,6 +53,20 @@ def test_together_is_as_alone(model):
         for name in ("cached_tokens", "accepted_tokens", "preemptions", "evictions", "kept_pages"):
             assert seen[name] > 0, name
         assert seen["accepted_tokens"] < seen["drafted_tokens"]
+
+
+def test_clients_that_come_while_nobody_accepts_are_served(server):
+    clients = []
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        for _ in range(200):
+            clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+            clients[-1].sendall(b"GET /health HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    for client in clients:
+        with client, client.makefile("rb") as answer:
+            assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
 
 
 @pytest.mark.parametrize("page_size", (1, 48, 256))
