@@ -68,7 +68,7 @@ struct Roofline {
 struct SumsExplanation {
   int64_t keys = 0; ///< of a row, at most
   double loss =
-      0; ///< the share that sums of as many equal numbers lose, as measured on Hopper; those of weights lose it, too
+      0; ///< the share that sums of as many weights lose at most, as measured on Hopper of standard normal scores
 };
 
 /// A part of the workspace, by its name in the plan. Regions whose lives do not meet may lie in the same bytes.

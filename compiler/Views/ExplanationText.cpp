@@ -122,7 +122,7 @@ private:
       for (const RegionExplanation &region : said.workspace->regions)
         line(("  " + region.name).c_str(), bytesText(double(region.bytes)) + " = " + region.formula + " bytes");
     if (said.sums)
-      line("sums", format("of %s keys at most before they go on in fp32: sums of equal numbers lose %.2g %%",
+      line("sums", format("of %s keys at most before they go on in fp32: sums of weights lose up to %.2g %%",
                           grouped(said.sums->keys).c_str(), 100 * said.sums->loss));
     if (!said.passes.empty())
       line("chained", chained());
