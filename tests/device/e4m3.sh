@@ -24,10 +24,10 @@ try() { # try <pattern file> <shape> [config] [type of out]
 
 try_blocks() { # try_blocks <rows that share a scale> <pattern file> <shape> [config]
   local name command
-  name="e4m3 $(basename "$2" .mlir) $3${4:+ $4}, scales of $1 rows"
+  name="e4m3 $(basename "$2" .mlir) $3${4:+ $4}, scales of $1 rows${precision:+, $precision}"
   read -r _ _ _ _ head_dim <<<"$3"
-  begins "$name" "$2" --head-dim="$head_dim" --dtype=e4m3 --scale-rows="$1" ${4:+--config="$4"} || return
-  run_command "$2" "$(inputs_of "$3, scales of $1 rows")" ${4:+--config="$4"} --make-operands --verify
+  begins "$name" "$2" --head-dim="$head_dim" --dtype=e4m3 --scale-rows="$1" ${4:+--config="$4"} ${precision:+--precision="$precision"} || return
+  run_command "$2" "$(inputs_of "$3, scales of $1 rows")" ${4:+--config="$4"} ${precision:+--precision="$precision"} --make-operands --verify
   check "$name" "$seconds" "${command[@]}"
 }
 
@@ -132,6 +132,9 @@ for config in "" block_m=64,turn_taking=0 flush_tiles=1 rescale_threshold=0 soft
   beside try patterns/causal.mlir "$long_shape" "$config"
 done
 for pattern in causal sliding_window softcap; do beside key_major "patterns/$pattern.mlir" "${shapes[1]}"; done
+for pattern in full causal dilated longnet softcap block_topk; do
+  for rows in 64 128; do beside try_blocks "$rows" "patterns/$pattern.mlir" "${shapes[1]}"; done
+done
 for case in ones whole late; do beside known $case 131072 full; done
 for case in nan_q nan_k nan_v; do beside known $case 1100 causal finite; done
 for pattern in full causal random_blocks; do beside repeat "$pattern" "${shapes[1]}"; done

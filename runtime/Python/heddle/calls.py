@@ -35,8 +35,8 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
                 keys of both. They go to other memory than the carry
     stream      the CUDA stream of tensors that are not PyTorch's (an address; None: the default stream). PyTorch's current one else
     precision   on a GPU: "exact"; of fp32 also "tf32", products of operands rounded to 11 bits, a third as many; of e4m3 also "fast": weights
-                come from the bits of scores, not from exponentials, each within 8.5% of what it is (6% else, as e4m3 has four bits), and
-                lse is that of these weights. Flags of PyTorch are not looked at
+                come from the bits of scores, not from exponentials, those above 2^-12 of the largest within 8.5% (6% else, as e4m3 has
+                four bits), and lse is that of these weights. Flags of PyTorch are not looked at
     descale     what elements of q, k and v of e4m3 are multiplied by: three fp32 tensors, [batch, heads], [batch, kv_heads] and
                 [batch, kv_heads], of positive numbers, or None for 1; those of q and k may be of blocks of 64 rows or of 128 (scale_rows of
                 heddle.quantize): [batch, heads, blocks] and [batch, kv_heads, blocks]. A number or a tensor of one is that of a whole tensor;
