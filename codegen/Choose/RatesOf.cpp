@@ -34,15 +34,6 @@ static std::vector<VariantRates> variantsOf(const attn::PatternAnalysis &analysi
   return variants;
 }
 
-static bool searchesLists(const attn::PatternAnalysis &analysis) {
-  bool searches = false;
-  for (const attn::Variant &variant : analysis.variants)
-    for (const attn::PieceList &pieces : variant.branches)
-      for (const attn::Piece &piece : pieces)
-        searches |= piece.list && piece.list->rule->isSearched();
-  return searches;
-}
-
 static LaunchExpr extentOf(attn::PatternOp pattern, attn::Extent extent, unsigned argument) {
   switch (extent) {
   case attn::Extent::Batch:
@@ -137,7 +128,8 @@ PatternRates ratesOf(const AnalysedPattern &analysed) {
   rates.transposedGrain = attn::grainOf(analysis, attn::Direction::Transposed);
   rates.transposedBandedGrain = attn::bandedGrainOf(analysis, attn::Direction::Transposed).grain;
   rates.consecutiveRate = attn::rateOfConsecutiveTiles(analysis);
-  rates.searchesLists = searchesLists(analysis);
+  rates.hasLists = analysis.hasLists();
+  rates.searchesLists = analysis.searchesLists();
   rates.hasScores = attn::changesScores(pattern.getSoftmax().getScores());
   rates.balance = tileBalance(analysed);
   for (const attn::PatternAnalysis *pass : analysed.passes)

@@ -148,15 +148,6 @@ int64_t fewQueries(attn::PatternOp pattern) {
   return queries;
 }
 
-bool hasLists(const attn::PatternAnalysis &analysis) {
-  for (const attn::Variant &variant : analysis.variants)
-    for (const attn::PieceList &pieces : variant.branches)
-      for (const attn::Piece &piece : pieces)
-        if (piece.list)
-          return true;
-  return false;
-}
-
 /// Looks at a head of each group.
 bool firstKeysAreLong(const attn::PatternAnalysis &analysis, Guess &guess) {
   for (const auto &[head, heads] : headsOfVariants(analysis, guess.sizes)) {
@@ -219,8 +210,8 @@ void guessFromTiles(TileBalance &balance, const AnalysedPattern &analysed, Guess
 TileBalance tileBalance(const AnalysedPattern &analysed) {
   TileBalance unknown;
   unknown.queries = fewQueries(analysed.pattern);
-  unknown.hasLists = hasLists(analysed.analysis);
-  unknown.hasWholeTiles = !unknown.hasLists;
+  const bool hasLists = analysed.analysis.hasLists();
+  unknown.hasWholeTiles = !hasLists;
   if (!analysed.defaults)
     return unknown;
   Guess guess;
@@ -229,7 +220,7 @@ TileBalance tileBalance(const AnalysedPattern &analysed) {
   guess.sizes.parameters = *analysed.defaults;
   if (attn::lacksTensors(analysed.analysis, guess.sizes)) {
     // Lists in tensors are made to skip keys, and every block has its own.
-    unknown.hasOwnKeys = unknown.hasFewTiles = unknown.hasLists;
+    unknown.hasOwnKeys = unknown.hasFewTiles = hasLists;
     return unknown;
   }
   if (attn::hasLongLists(analysed.analysis, guess.sizes))

@@ -37,7 +37,6 @@ struct TileBalance {
   bool longRowsAreLast = false;  ///< if hasLongRows: the last query tile visits more than the first
   bool firstKeysAreLong = false; ///< the first key tile is visited by many times as many query tiles as those inside
   bool hasOwnKeys = false;       ///< of what large query tiles visit, their parts need much less than all
-  bool hasLists = false;         ///< the keys of a piece are those of a list
   bool gainsFromPasses = false;  ///< one kernel visits many times the key tiles that the passes visit together
   int64_t queries = 0;           ///< of the calls to come; 0: any number
 };
@@ -77,6 +76,7 @@ struct PatternRates {
   int64_t transposedGrain = 1, transposedBandedGrain = 1; ///< of what walks over key tiles visit
   /// of keys and of queries, where the key tiles that visit a query tile follow each other in one class; else 0
   int64_t consecutiveRate = 0;
+  bool hasLists = false;              ///< the keys of a piece are those of a list
   bool searchesLists = false;         ///< ranges are found by going through lists
   bool hasScores = false;             ///< a chain of the pattern changes scores
   TileBalance balance = {};           ///< hints for defaults, no part of the function

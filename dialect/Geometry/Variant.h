@@ -25,6 +25,9 @@ struct PatternAnalysis {
 
   /// True if no branch of any variant is masked.
   bool isStructural() const;
+  /// True if the keys of some piece are those of a list; of one that is gone through, whatever is asked of it.
+  bool hasLists() const;
+  bool searchesLists() const;
 };
 
 /// Heads of one variant in which everything that pieces say of the head has the same values.

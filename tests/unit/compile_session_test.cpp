@@ -267,9 +267,9 @@ TEST_CASE("patterns whose rows want other keys than their neighbours are known")
 
 TEST_CASE("patterns whose keys are those of lists are known, of a rule and in tensors") {
   for (const char *name : {"random_blocks", "bigbird_causal", "block_csr", "block_topk"})
-    CHECK_MESSAGE(prepared(name).rates->balance.hasLists, name);
+    CHECK_MESSAGE(prepared(name).rates->hasLists, name);
   for (const char *name : {"full", "document", "block_strided", "longnet"})
-    CHECK_MESSAGE(!prepared(name).rates->balance.hasLists, name);
+    CHECK_MESSAGE(!prepared(name).rates->hasLists, name);
 }
 
 TEST_CASE("kernels of blocks rely on where key 0 stands only if the pattern fixes query 0") {

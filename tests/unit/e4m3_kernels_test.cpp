@@ -178,6 +178,21 @@ TEST_CASE("scales of blocks of rows: rows and keys at strides, lists, documents,
   }
 }
 
+TEST_CASE(
+    "lists: of one consumer to four, more keys than are noted at a time, tiles that cross blocks, items in parts") {
+  const std::string one = ",min_blocks=1,stages=2", noTurns = one + ",turn_taking=0";
+  check(kernelOf("random_blocks", 0, 64, 64, ",block_m=64,block_n=32" + noTurns), {sizesOf(3, 270000, 1, 1)});
+  check(kernelOf("random_blocks", 0, 64, 64, ",block_m=128,block_n=96" + one), {sizesOf(150, 5000, 1, 1)});
+  check(kernelOf("random_blocks", 0, 64, 64, ",block_m=256,block_n=32" + noTurns), {sizesOf(140, 140000, 1, 1)});
+  check(kernelOf("bigbird", 0, 64, 64, ",block_m=192,block_n=64" + one), {sizesOf(400, 900, 2, 1)});
+  check(kernelOf("block_topk", 0, 64, 64, ",block_m=192,block_n=64" + one), {sizesOf(333, 500, 2, 1)});
+  check(kernelOf("random_blocks_causal", 0, 64, 64, ",block_m=256,block_n=32" + noTurns), {sizesOf(260, 9000, 1, 1)});
+  check(kernelOf("bigbird", 0, 64, 64, ",block_m=128,block_n=32,split_tiles=4,grid=1" + noTurns),
+        {sizesOf(100, 700, 1, 1)});
+  check(kernelOf("block_topk", 0, 64, 64, ",block_m=128,block_n=64,split_last=1,grid=1" + one),
+        {sizesOf(200, 500, 1, 1)});
+}
+
 TEST_CASE("scales of blocks of rows: documents with tiles of their own, items in parts") {
   check(kernelOf("document", 64, 64, 64, ",document_tiles=1"), {sizesOf(300, 300, 2, 1)});
   check(kernelOf("full", 64, 64, 64, ",block_m=128,block_n=32,split_tiles=4,grid=1"), {sizesOf(100, 700, 1, 1)});

@@ -72,7 +72,7 @@ TEST_CASE("the default for exact fp32 is feasible for every pair of head dims an
         request.variants = variants;
         request.balance.hasLongRows = headDim % 16 == 0;
         request.hasScores = headDim % 24 == 0;
-        request.searchesLists = valueDim % 24 == 0;
+        request.hasLists = valueDim % 24 == 0;
         const auto skeleton = validateConfig(request, defaultFor(request));
         if (!skeleton.isOk())
           FAIL_CHECK(request.str() << ": " << skeleton.status().message());
@@ -401,7 +401,7 @@ TEST_CASE("the warp that goes through lists has the registers for it") {
     for (int64_t dim : {64, 128}) {
       KernelRequest request = requestFor(dim, dim);
       request.elements = CallElements(dtype);
-      request.balance.hasLists = true;
+      request.hasLists = true;
       const Sm90Config config = defaultFor(request);
       CHECK_FALSE(sm90ForwardSkeleton().whyInfeasible(request, config));
       const bool hasFourConsumers = config.blockM == 256; // of which all take less, and nothing spilled
@@ -409,13 +409,13 @@ TEST_CASE("the warp that goes through lists has the registers for it") {
     }
 }
 
-TEST_CASE("only patterns that search lists have memory for what the planning warp notes of them, behind the tiles") {
+TEST_CASE("only patterns of lists have memory for what the planning warp notes of them, behind the tiles") {
   const Skeleton &skeleton = sm90ForwardSkeleton();
   KernelRequest request = requestFor(64, 64);
   const Sm90Config config = skeleton.defaultConfig(request);
   CHECK(skeleton.traits(request, config).find("kSmemCells") == std::string::npos);
   const int64_t tiles = skeleton.planSmem(request, config).totalBytes();
-  request.searchesLists = true;
+  request.hasLists = true;
   const SmemLayout layout = skeleton.planSmem(request, config);
   REQUIRE(layout.find("cells") != nullptr);
   CHECK(layout.find("cells")->offsetBytes == tiles);

@@ -16,8 +16,7 @@ using namespace sm90;
 
 namespace {
 
-constexpr int64_t kMaxBoxRows = 256; // rows of one copy through a tensor map
-constexpr int64_t kCellBytes = 4 * kCellSlots * cellSlotWords(32);
+constexpr int64_t kMaxBoxRows = 256;    // rows of one copy through a tensor map
 constexpr int64_t kRegisterStep = 8;    // of setmaxnreg
 constexpr int64_t kStateRegisters = 30; // softmax state and addresses of a consumer's thread
 
@@ -60,8 +59,8 @@ SmemLayout sm90Smem(const KernelRequest &request, const Sm90Config &config) {
     layout.append("factors", config.blockN * kKeyFactorBytes, config.stages);
   if (config.flushTiles && !config.totals)
     layout.append("totals", totalBytes(config.blockM, request.valueDim));
-  if (request.searchesLists)
-    layout.append("cells", kCellBytes);
+  if (request.hasLists)
+    layout.append("cells", kCellBytes + kNotedTileBytes);
   return layout;
 }
 

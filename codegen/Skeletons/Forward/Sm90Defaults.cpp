@@ -38,7 +38,7 @@ struct Asked {
   /// Rows and keys of one head group that are neither strided nor in blocks nor in lists.
   bool isPlain() const {
     return request.variants.size() == 1 && MapRates::of(request.variants).mapsPerRate() == 1 && !isInBlocks &&
-           !balance.hasLists;
+           !request.hasLists;
   }
   /// The planning warp looks for the cells of lists.
   bool isListed() const { return request.searchesLists; }
@@ -152,16 +152,17 @@ constexpr Rule kRules[] = {
     {128, [](const Asked &asked) { return asked.hasShortRows && !asked.isOfPart; }, {{{&C::rasterReversed, 0}}}},
     // Blocks that rows do not share with their neighbours: of no more rows than want the same keys. With heads of 128
     // wide tiles are the best of five: 512 TFLOP/s at 8k, 387 of 192x64. Small heads have two blocks per SM, so that
-    // one begins while another ends: 391 TFLOP/s on random blocks of 128 at 32k, 288 of one block with 128 keys a tile,
-    // 199 of 192x64.
+    // one begins while another ends, but for lists of blocks of 128: 457 TFLOP/s on random blocks at 32k, 378 of two blocks.
     {128, [](const Asked &asked) { return asked.hasWideTiles(); }, Tiles{128, 128, 2, 1, 1, 56}},
     // Words of listed blocks and those of a band beside anchors: 20 B spilled with 56.
     {128,
      [](const Asked &asked) {
-       return asked.hasWideTiles() && asked.anchorsRows() && asked.balance.hasLists && !asked.isInBlocks;
+       return asked.hasWideTiles() && asked.anchorsRows() && asked.request.hasLists && !asked.isInBlocks;
      },
      {{{&C::producerRegisters, 64}}}},
     {64, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.fitsBand(32); }, Tiles{128, 32, 4, 1, 1, 56, 2}},
+    {64, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.request.hasLists && asked.fitsBand(128); },
+     Tiles{128, 128, 3, 1, 1, 56}},
     // At most 64 queries: one warpgroup, and wide key tiles, of which there are few to wait for. Parts of two blocks on
     // an SM cost more to join than they gain: 64 queries, 8k and 32k keys, 12 heads take 28 and 53 us, 25 and 48 us
     // with one.
@@ -181,7 +182,7 @@ constexpr Rule kRules[] = {
     // Of most of them no output goes to totals, which leave room in shared memory for two query tiles: 359 us, 365 without.
     {128,
      [](const Asked &asked) {
-       return isScaled(asked) && asked.hasShortRows && !asked.isInBlocks && !asked.balance.hasLists;
+       return isScaled(asked) && asked.hasShortRows && !asked.isInBlocks && !asked.request.hasLists;
      },
      {{{&C::totals, 1}, {&C::queryStages, 2}}}},
     // A window of 1,024 keys takes 352 us, 359 with turns; every fourth key within 4,096 555 us with four stages, 564 with
@@ -196,13 +197,19 @@ constexpr Rule kRules[] = {
      [](const Asked &asked) { return isScaled(asked) && asked.keepsNeighbours(); },
      {{{&C::rasterMib, kAllHeadsMib}}}},
     // A warp that goes through lists spills with 32 registers.
-    {128, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 64, 3, 1, 1, 56}},
-    {64, [](const Asked &asked) { return isScaled(asked) && asked.balance.hasLists; }, Tiles{192, 128, 3, 2, 1, 56}},
-    // 663 TFLOP/s on random blocks of 128, 648 with one query tile, 425 of 192x64.
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.request.hasLists; }, Tiles{192, 64, 3, 1, 1, 56}},
+    {64, [](const Asked &asked) { return isScaled(asked) && asked.request.hasLists; }, Tiles{192, 128, 3, 2, 1, 56}},
+    // Blocks of 128: 944 TFLOP/s on random ones with 128x128.
     {128, [](const Asked &asked) { return isScaled(asked) && asked.isInBlocks; }, Tiles{192, 64, 3, 1, 1, 56}},
     {128, [](const Asked &asked) { return isScaled(asked) && asked.fitsBand(128); }, Tiles{128, 128, 3, 2, 1, 56}},
     {128, [](const Asked &asked) { return isScaled(asked) && asked.isListed() && asked.sharesParts && asked.dim > 64; },
      Tiles{128, 64, 3, 1, 0, 56}},
+    // Two blocks of an SM, each with a list of its own: 264 TFLOP/s on lists of blocks of 64, 200 of 192x64.
+    {64,
+     [](const Asked &asked) {
+       return isScaled(asked) && asked.request.hasLists && asked.fitsBand(64) && !asked.fitsBand(128);
+     },
+     Tiles{64, 64, 3, 1, 0, 64, 2}},
     // Rows that share blocks: 579 TFLOP/s on dilated segments of 2,048 keys, 415 with 128x128.
     {64, [](const Asked &asked) { return isScaled(asked) && asked.sharesBlocks(); }, Tiles{256, 64, 4, 2, 1, 32}},
     {128, [](const Asked &asked) { return isScaled(asked) && isOfFew(asked); }, Tiles{64, 64, 3, 1, 0, 56}},

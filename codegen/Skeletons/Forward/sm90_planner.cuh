@@ -4,7 +4,7 @@
 #pragma once
 
 #include "Forward/sm90_items.cuh"
-#include "Forward/sm90_tile_walk.cuh"
+#include "Forward/sm90_listed_tiles.cuh"
 
 namespace heddle {
 

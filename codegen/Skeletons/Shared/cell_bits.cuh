@@ -35,23 +35,25 @@ public:
 
   DEV explicit CellBits(int32_t row) : at((row & (kSlots - 1)) * kSlotWords) {}
 
-  // The first listed cell at or after `from`. List: key(), length() and cell(index) for 0 <= index < length(), in any
-  // order; cells below 0 are none.
-  template <class List> DEV int32_t next(const List &list, int32_t from) const {
-    int32_t least = max(from, 0);
+  // The first listed cell at or after `from`, of each lane's own list. List: key(), length() and cell(index) for
+  // 0 <= index < length(), in any order; cells below 0 are none. Lanes that ask for cells of one window of one list get their
+  // answers at once.
+  template <class List> DEV static int32_t next(const List &mine, int32_t from) {
+    int32_t cell = max(from, 0); // where the search begins, then what it found
+    uint32_t waiting = 0xffffffff >> (32 - ptx::kWarpLanes);
 #pragma unroll 1
-    for (;;) {
-      const int32_t window = least & ~(kCells - 1), first = window + 32 * ptx::laneOfWarp();
-      if (!isNoted(list.key(), window))
-        note(list, window);
-      const int32_t before = least - first;
-      uint32_t word = static_cast<uint32_t>(ptx::loadCellWord<Traits>(at + ptx::laneOfWarp()));
-      word = before < 32 ? word & 0xffffffffu << max(before, 0) : 0;
-      const int32_t cell = ptx::smallestOfWarp(word != 0 ? first + ptx::lowestBitOf(word) : kNoListedCell);
-      least = cell == kNoListedCell ? ptx::loadCellWord<Traits>(behind()) : cell;
-      if (cell == least) // found, or nothing behind either
-        return cell;
+    while (waiting != 0) {
+      const int32_t asking = ptx::lowestBitOf(waiting), window = windowOf(ptx::valueOfLane(cell, asking));
+      const List theirs = mine.ofLane(asking);
+      const CellBits bits(theirs.row);
+      if (!bits.isNoted(theirs.key(), window))
+        bits.note(theirs, window);
+      const bool isMine = (waiting >> ptx::laneOfWarp() & 1) && mine.key() == theirs.key() && windowOf(cell) == window;
+      const int32_t found = bits.find(window, isMine ? cell - window : 0);
+      cell = isMine ? found : cell;
+      waiting &= ~ptx::lanesWhere(isMine);
     }
+    return cell;
   }
 
   // Nothing is noted. One thread, before the warp asks.
@@ -62,6 +64,7 @@ public:
   }
 
 private:
+  DEV static int32_t windowOf(int32_t cell) { return cell & ~(kCells - 1); }
   DEV int32_t keyWord(int32_t number) const { return at + ptx::kWarpLanes + number; }
   DEV int32_t windowWord() const { return keyWord(6); }
   DEV int32_t behind() const { return keyWord(7); }
@@ -74,6 +77,18 @@ private:
       noted.words[i] = ptx::loadCellWord<Traits>(keyWord(1 + i));
     return key == noted && ptx::loadCellWord<Traits>(windowWord()) == window + 1; // 0: nothing is noted yet
   }
+
+  // The first listed cell at or behind a place in the window that is noted.
+  DEV int32_t find(int32_t window, int32_t place) const {
+    const uint32_t words = ptx::lanesWhere(wordAt(ptx::laneOfWarp()) != 0);
+    const int32_t number = place / 32;
+    const uint32_t own = wordAt(number) & 0xffffffffu << place % 32, others = words & 0xfffffffeu << number;
+    if ((own | others) == 0)
+      return ptx::loadCellWord<Traits>(behind());
+    const int32_t nearest = own != 0 ? number : ptx::lowestBitOf(others);
+    return window + 32 * nearest + ptx::lowestBitOf(own != 0 ? own : wordAt(nearest));
+  }
+  DEV uint32_t wordAt(int32_t number) const { return static_cast<uint32_t>(ptx::loadCellWord<Traits>(at + number)); }
 
   template <class List> DEV void note(const List &list, int32_t window) const {
     ptx::syncWarp(); // all lanes have read what was there

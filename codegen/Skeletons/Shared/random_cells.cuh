@@ -102,10 +102,15 @@ template <class List> DEV int32_t searchRandomCells(const List &list, int32_t fr
   return ptx::smallestOfWarp(nearest);
 }
 
+// The next cell of each lane's list at or after its `from`.
+template <class List> DEV int32_t nextRandomCell(const List &mine, int32_t from) {
+  if constexpr (NotedCells::kHasMemory)
+    return NotedCells::next(mine, from);
+  return answerInTurn(mine, from, [](const List &list, int32_t first) { return searchRandomCells(list, first); });
+}
+
 DEV int32_t random_cells_next(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row, int32_t from) {
-  return answerInTurn(RandomList{count, seed, head, extent, row}, from, [](const RandomList &list, int32_t first) {
-    return NotedCells::kHasMemory ? NotedCells(list.row).next(list, first) : searchRandomCells(list, first);
-  });
+  return nextRandomCell(RandomList{count, seed, head, extent, row}, from);
 }
 
 } // namespace heddle

@@ -43,10 +43,7 @@ struct InverseRandomList : RandomList {
 
 DEV int32_t random_cells_transposed_next(int32_t count, int32_t seed, int32_t head, int32_t extent, int32_t row,
                                          int32_t from) {
-  const InverseRandomList own{{count, seed, head, extent, row}};
-  return answerInTurn(own, from, [](const InverseRandomList &list, int32_t first) {
-    return NotedCells::kHasMemory ? NotedCells(list.row).next(list, first) : searchRandomCells(list, first);
-  });
+  return nextRandomCell(InverseRandomList{{count, seed, head, extent, row}}, from);
 }
 
 } // namespace heddle
