@@ -22,6 +22,13 @@ cases=( # pattern batch seqlen_q seqlen_k heads kv_heads head_dim dtype cut size
   "block_window 1 700 700 4 2 64 bf16 201 radius=1"
   "random_blocks 1 700 700 4 2 128 bf16 320 count=2"
 )
+bytes=( # of e4m3, for a GPU with wgmma
+  "full 1 257 257 2 2 64 e4m3 100"
+  "causal 2 300 1111 4 2 128 e4m3 64"
+  "causal 1 2500 2500 2 2 128 e4m3 1300"
+  "dilated 1 1500 1500 6 3 64 e4m3 701"
+  "random_blocks 1 700 700 4 2 128 e4m3 320 count=2"
+)
 # run_case <name> <text that must be printed> <make-inputs arguments, --, run arguments>
 run_case() {
   local name=$1 wanted=$2 inputs log code=0 command word
@@ -31,7 +38,7 @@ run_case() {
   shift
   run=("$@")
   for word in "${make[@]}" "${run[@]}"; do
-    case $word in --head-dim=* | --dtype=* | --seqlen=* | --out-dtype=* | --config=*) kernel+=("$word") ;; esac
+    case $word in --head-dim=* | --dtype=* | --precision=* | --seqlen=* | --out-dtype=* | --config=*) kernel+=("$word") ;; esac
   done
   begins "$name" "${run[0]}" "${kernel[@]}" || return
   inputs=$(mktemp -p "$HEDDLE_SCRATCH" --suffix=.safetensors)
@@ -47,14 +54,24 @@ run_case() {
   rm -f "$inputs"
 }
 
+split() { # split <config> <precision> <row of cases>
+  local pattern batch seqlen seqlen_k heads kv_heads head_dim dtype cut sizes
+  local with=${1:+ $1}${2:+, $2}
+  read -r pattern batch seqlen seqlen_k heads kv_heads head_dim dtype cut sizes <<<"$3"
+  beside run_case "split $pattern batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype at $cut${sizes:+ $sizes}$with" \
+    '"out_difference"' --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
+    --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" -- "patterns/$pattern.mlir" --split-keys="$cut" \
+    ${sizes:+--set "$sizes"} ${1:+--config="$1"} ${2:+--precision="$2"}
+}
+
+for row in "${bytes[@]}"; do
+  split "" exact "$row"
+  split "" fast "$row"
+done
 for config in "" skeleton=portable_forward; do
   with=${config:+ $config}
   for row in "${cases[@]}"; do
-    read -r pattern batch seqlen seqlen_k heads kv_heads head_dim dtype cut sizes <<<"$row"
-    beside run_case "split $pattern batch=$batch q=$seqlen k=$seqlen_k heads=$heads/$kv_heads d=$head_dim $dtype at $cut${sizes:+ $sizes}$with" \
-      '"out_difference"' --batch="$batch" --seqlen="$seqlen" --seqlen-k="$seqlen_k" --heads="$heads" \
-      --kv-heads="$kv_heads" --head-dim="$head_dim" --dtype="$dtype" -- "patterns/$pattern.mlir" --split-keys="$cut" \
-      ${sizes:+--set "$sizes"} ${config:+--config="$config"}
+    split "$config" "" "$row"
   done
   for shape in "64 bf16" "128 fp16"; do
     read -r head_dim dtype <<<"$shape"

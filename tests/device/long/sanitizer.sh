@@ -67,6 +67,10 @@ fi
 for tool in memcheck racecheck synccheck; do
   for config in "${shared_parts[@]}"; do beside sanitize $tool longformer "$config"; done
   for pattern in full causal; do beside sanitize $tool "$pattern" turn_values=1,raster_mib=0 "$bytes"; done
+  for pattern in random_blocks bigbird; do # lists, which the planning warp notes in shared memory
+    for config in skeleton=sm90_forward skeleton=sm90_forward,block_n=32; do beside sanitize $tool "$pattern" "$config"; done
+    beside sanitize $tool "$pattern" "" "$bytes" fast
+  done
   for pattern in full sliding_window dilated longformer; do
     for config in "${configs[@]}"; do beside sanitize $tool "$pattern" "$config"; done
     beside sanitize $tool "$pattern" skeleton=sm90_forward "$mixed"
