@@ -34,7 +34,7 @@
 //   kQueryRates[kQueryRateCount], kKeyRates[kKeyRateCount]   distinct rates, ascending
 //   kScaleRows           so many rows of q and k of a head have a factor of their own; 0: all of a head
 //   kMapsPerRate         tensor maps of one rate (sm90_params.cuh)
-//   kSmemCells           where the planning warp notes listed cells, in patterns that search lists (cell_bits.cuh)
+//   kSmemCells           where the planning warp notes listed cells and key tiles, in patterns of lists (cell_layout.cuh)
 //   kSmemBarriers, kSmemQ, kSmemK, kSmemV    byte offsets in dynamic shared memory, multiples of 1024
 //   kSmemStageBytesQ, kSmemStageBytesK, kSmemStageBytesV
 //   kSmemRaw, kSmemTurning, kSmemTotals, kSmemOnes, kSmemFactors   values that are to be turned over, on their way to
