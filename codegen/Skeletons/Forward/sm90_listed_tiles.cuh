@@ -29,7 +29,7 @@ public:
     return TileStretch{__reduce_min_sync(kWholeWarp, stretch.count == count ? stretch.first : kNoTile), count};
   }
   DEV int32_t stretchOfLane() const { return stretch.count; }
-  DEV void restart() { goTo(Base::firstAllowed()); }
+  DEV void restart() { from = Base::firstAllowed(); }
 
   DEV ConsumerTile next() {
     for (; Base::branch() < Pattern::kBranchCount; enterBranch(Base::branch() + 1))
@@ -108,8 +108,7 @@ private:
       // an answer once more.
       const int32_t theirs = __shfl_sync(kWholeWarp, at, __ffs(asking) - 1);
       at = isAsking(at) ? at : theirs;
-      const int32_t consumer = ptx::rereadThreadIndex() % 32 % K::kConsumers;
-      const KeyRange found = Base::nextRange([consumer] { return consumer; }, at);
+      const KeyRange found = Base::nextRange(ptx::rereadThreadIndex() % 32 % K::kConsumers, at);
       if (isAsking(at))
         at = noteRange(found, at);
     }

@@ -77,10 +77,10 @@ protected:
     __syncwarp();
   }
 
-  // The next range of a consumer from a tile on; none of one without rows, as those are that lanes without a question ask for.
-  template <class OfLane> DEV KeyRange nextRange(OfLane consumerOfLane, int32_t from) const {
+  // The next range of a consumer from a tile on; none of one without rows. Where a pattern asks for all lanes together, lanes
+  // of such consumers ask for the rows of the item.
+  DEV KeyRange nextRange(int32_t consumer, int32_t from) const {
     const WorkItem<K> item = readItem<K>(K::kPlannerItem);
-    const int32_t consumer = consumerOfLane();
     int32_t first = item.firstRow + (isShared() ? 0 : consumer * kConsumerRows * item.queryRate);
     const bool hasRows = consumer < K::kConsumers && first < item.endRow(p);
     if constexpr (Pattern::kAsksTogether) {
@@ -194,7 +194,7 @@ private:
 
   // The next range of every consumer, in the registers of its lane and for all lanes in kRanges.
   DEV void findRanges() {
-    range = Base::nextRange([] { return ptx::rereadThreadIndex() % 32; }, from);
+    range = Base::nextRange(ptx::rereadThreadIndex() % 32, from);
     const int32_t lane = ptx::rereadThreadIndex() % 32;
     __syncwarp(); // all lanes are done with the ranges before
     if (lane < K::kConsumers)
