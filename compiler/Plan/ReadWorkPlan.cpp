@@ -41,6 +41,10 @@ public:
          [this](const JsonPlace &place) { return place.list([this](const JsonPlace &one) { return addDType(one); }); }},
         {"kinds",
          [this](const JsonPlace &place) { return place.list([this](const JsonPlace &one) { return addKind(one); }); }},
+        {"precisions",
+         [this](const JsonPlace &place) {
+           return place.list([this](const JsonPlace &one) { return addPrecision(one); });
+         }},
         {"archs", textsInto(plan.archs)},
         {"problems", [this](const JsonPlace &place) { return readProblems(place, plan.problems); }},
         {"gpus", textsInto(plan.gpus)},
@@ -53,7 +57,7 @@ public:
       plan.dtypes = {kDefaultDType};
     if (plan.kinds.empty())
       plan.kinds = {Kind()};
-    return {};
+    return checkPrecisions(top.where);
   }
 
 private:
@@ -118,6 +122,28 @@ private:
       }
     }
     return place.expected("one of " + known);
+  }
+
+  Status addPrecision(const JsonPlace &place) {
+    std::string name, known;
+    HEDDLE_TRY(textInto(name)(place));
+    for (Precision precision : kPrecisions)
+      known += (known.empty() ? "" : ", ") + std::string(precisionName(precision));
+    const std::optional<Precision> precision = parsePrecision(name);
+    if (!precision)
+      return place.expected("one of " + known);
+    plan.precisions.push_back(*precision);
+    return {};
+  }
+
+  /// No type of the plan is passed over.
+  Status checkPrecisions(const std::string &where) const {
+    for (const Kind &kind : plan.kinds)
+      for (DType dtype : plan.dtypes)
+        if (plan.precisionsOf(kind, dtype).empty())
+          return Status::invalidArgument(where + ": precisions: expected \"exact\" among them, which " + kind.name() +
+                                         " of " + dtypeName(dtype) + " has alone");
+    return {};
   }
 
   static Status readProblems(const JsonPlace &place, std::vector<PlanProblem> &list) {
@@ -195,8 +221,10 @@ private:
 double combinations(const WorkPlan &plan) {
   double count = 0;
   for (const PlanPattern &pattern : plan.patterns) {
-    const double kernels =
-        double(plan.headDimsOf(pattern).size()) * double(plan.dtypes.size()) * double(plan.kinds.size());
+    double kernels = 0;
+    for (DType dtype : plan.dtypes)
+      for (const Kind &kind : plan.kinds)
+        kernels += double(plan.headDimsOf(pattern).size()) * double(plan.precisionsOf(kind, dtype).size());
     const double tunes = double(plan.problemsOf(pattern).size()) * std::max(1.0, double(plan.gpus.size()));
     count += kernels * std::max({1.0, tunes, double(plan.archs.size())});
   }

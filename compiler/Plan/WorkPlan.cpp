@@ -1,6 +1,7 @@
 #include "compiler/Plan/WorkPlan.h"
 #include "runtime/Core/Kinds.h"
 
+#include <algorithm>
 #include <set>
 
 namespace heddle {
@@ -19,7 +20,10 @@ template <class Item> static std::string kernelText(const Item &item) {
     text += " " + item.kind.name();
   for (size_t i = 0; i < pattern.gradientsOf.size(); ++i)
     text += (i ? ", " : " of ") + pattern.gradientsOf[i];
-  text += std::string(" ") + dtypeName(item.dtype) + " head_dim=" + std::to_string(dims.head);
+  text += std::string(" ") + dtypeName(item.dtype);
+  if (item.precision != Precision::exact)
+    text += std::string(" ") + precisionName(item.precision);
+  text += " head_dim=" + std::to_string(dims.head);
   return dims.value == dims.head ? text : text + " value_dim=" + std::to_string(dims.value);
 }
 
@@ -58,16 +62,35 @@ template <class Item, class Use> void forEachKernel(const WorkPlan &plan, Use us
   for (const PlanPattern &pattern : plan.patterns)
     for (const PlanHeadDims &dims : plan.headDimsOf(pattern))
       for (DType dtype : plan.dtypes)
-        for (const Kind &kind : plan.kinds) {
-          Item item;
-          item.pattern = pattern, item.dims = dims, item.dtype = dtype, item.kind = kind;
-          if (!kind.isBackward())
-            item.pattern.gradientsOf.clear();
-          use(std::move(item));
-        }
+        for (const Kind &kind : plan.kinds)
+          for (Precision precision : plan.precisionsOf(kind, dtype)) {
+            Item item;
+            item.pattern = pattern, item.dims = dims, item.dtype = dtype, item.kind = kind, item.precision = precision;
+            if (!kind.isBackward())
+              item.pattern.gradientsOf.clear();
+            use(std::move(item));
+          }
+}
+
+bool hasPrecision(const Kind &kind, DType dtype, Precision precision) {
+  if (precision == Precision::exact)
+    return true;
+  return elementOf(precision) == dtype && kind.walksPattern() && !kind.hasPages() &&
+         !(kind.isBackward() && isUsualWithoutLse(precision));
 }
 
 } // namespace
+
+std::vector<Precision> WorkPlan::precisionsOf(const Kind &kind, DType dtype) const {
+  std::vector<Precision> found;
+  for (Precision each : kPrecisions) {
+    const bool isMeant = precisions.empty() ? each == Precision::exact || isUsualWithoutLse(each)
+                                            : std::find(precisions.begin(), precisions.end(), each) != precisions.end();
+    if (isMeant && hasPrecision(kind, dtype, each))
+      found.push_back(each);
+  }
+  return found;
+}
 
 std::vector<PackItem> WorkPlan::packItems() const {
   std::vector<PackItem> items;

@@ -41,10 +41,11 @@ struct PackItem {
   PlanPattern pattern;
   PlanHeadDims dims;
   DType dtype = kDefaultDType;
+  Precision precision = Precision::exact;
   std::string arch;
   Kind kind = {}; ///< gradients of arguments are those of the pattern
 
-  /// "sliding_window.mlir bf16 head_dim=64 sm_90a"; kinds other than forward are named.
+  /// "sliding_window.mlir bf16 head_dim=64 sm_90a"; kinds other than forward are named, and precisions other than exact.
   std::string str() const;
 };
 
@@ -53,6 +54,7 @@ struct TuneItem {
   PlanPattern pattern;
   PlanHeadDims dims;
   DType dtype = kDefaultDType;
+  Precision precision = Precision::exact;
   PlanProblem problem;
   std::string gpu; ///< its name; empty: any
   Kind kind = {};  ///< gradients of arguments are those of the pattern
@@ -66,6 +68,7 @@ struct WorkPlan {
   std::vector<PlanHeadDims> headDims; ///< at least one
   std::vector<DType> dtypes;          ///< at least one
   std::vector<Kind> kinds;            ///< at least one
+  std::vector<Precision> precisions;  ///< of types that have them; empty: exact, and what calls that give no lse use
   std::vector<std::string> archs;     ///< may be empty
   std::vector<PlanProblem> problems;  ///< may be empty
   std::vector<std::string> gpus;      ///< names; empty: any
@@ -81,6 +84,8 @@ struct WorkPlan {
   const std::vector<PlanProblem> &problemsOf(const PlanPattern &pattern) const {
     return pattern.problems.empty() ? problems : pattern.problems;
   }
+
+  std::vector<Precision> precisionsOf(const Kind &kind, DType dtype) const;
 
   /// All combinations, the last list of the plan fastest; equal ones once. Kinds that have sequences go with problems
   /// that say how many keys these have, and others with others.

@@ -76,7 +76,7 @@ private:
     KernelShape shape;
     shape.kind = patterns.kindOf(item);
     shape.arch = *findGpuArch(item.arch);
-    shape.elements = CallElements(item.dtype);
+    shape.elements = CallElements(item.dtype, CallElements::outOf(item.dtype), item.precision);
     shape.headDim = item.dims.head, shape.valueDim = item.dims.value;
     HEDDLE_ASSIGN(CompiledVariant variant, compileVariant(prepared, shape, "", /*threads=*/1));
     HEDDLE_TRY(publishDefault(store, variant.record));

@@ -32,6 +32,8 @@ std::vector<std::string> argumentsOf(const TuneCommand &command, const TuneItem 
                                     "--db=" + command.database,
                                     "--kind=" + item.kind.name(),
                                     std::string("--dtype=") + dtypeName(item.dtype)};
+  if (item.precision != Precision::exact)
+    words.push_back(std::string("--precision=") + precisionName(item.precision));
   auto add = [&](const char *option, int64_t value) {
     words.push_back(std::string(option) + "=" + std::to_string(value));
   };

@@ -129,7 +129,8 @@ Status pack(const PackingOptions &options) {
 Action addPack(CLI::App &command) {
   auto options = std::make_shared<PackingOptions>();
   command
-      .add_option("PLAN", options->plan, "Plan file (JSON): patterns, head_dims, dtypes, kinds, archs; docs/plans.md")
+      .add_option("PLAN", options->plan,
+                  "Plan file (JSON): patterns, head_dims, dtypes, kinds, precisions, archs; docs/plans.md")
       ->required();
   addValue(command, "-o,--output", options->output, "FILE",
            "File to write, .heddle by custom; there must be none of that name")

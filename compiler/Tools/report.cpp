@@ -38,6 +38,7 @@ CallOptions problemOf(const TuneItem &item) {
   problem.shape.headDim = item.dims.head;
   problem.shape.valueDim = item.dims.value;
   problem.shape.dtype = dtypeName(item.dtype);
+  problem.shape.precision = item.precision;
   return problem;
 }
 

@@ -18,7 +18,8 @@ namespace heddle::cli {
 
 void SweepPlanOptions::add(CLI::App &command) {
   command
-      .add_option("PLAN", plan, "Plan file (JSON): patterns, head_dims, dtypes, kinds, problems, gpus; docs/plans.md")
+      .add_option("PLAN", plan,
+                  "Plan file (JSON): patterns, head_dims, dtypes, kinds, precisions, problems, gpus; docs/plans.md")
       ->required();
   addJsonOption(command, json);
 }

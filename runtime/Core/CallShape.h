@@ -21,6 +21,9 @@ constexpr Precision kPrecisions[] = {Precision::exact, Precision::tf32, Precisio
 // The type of q that has a choice of it.
 constexpr DType elementOf(Precision precision) { return precision == Precision::fast ? DType::e4m3 : DType::fp32; }
 
+// Calls that give no lse have it unless they say otherwise: it is sooner, and out is as close.
+constexpr bool isUsualWithoutLse(Precision precision) { return precision == Precision::fast; }
+
 // "exact", "tf32" or "fast"; nothing for any other text.
 const char *precisionName(Precision precision);
 std::optional<Precision> parsePrecision(std::string_view name);

@@ -108,6 +108,7 @@ std::string suffixesText() {
                        Object()
                            .name("of", dtypeName(elementOf(precision)))
                            .name("suffix", suffixOf(KindText{kind, {}, {}, precision}.str()).c_str())
+                           .is("is_usual_without_lse", isUsualWithoutLse(precision))
                            .end());
   Object scales;
   for (int64_t rows : kScaleRows)

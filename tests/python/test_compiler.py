@@ -241,6 +241,38 @@ def test_who_asks_first_does_not_choose_the_default_of_others(root, tmp_path, dt
     assert are_turned == {few: False, many: turned}
 
 
+WITHOUT_LSE = """
+import contextlib, heddle, sys
+sys.path.insert(0, "tests/python")
+import device_arrays, numpy
+from heddle import _engine
+heddle.configure(read_only=True, first="best")
+out = device_arrays.bf16(numpy.zeros((1, 70, 2, 64)))
+empty = lambda dtype, *shape: device_arrays.Space.empty(shape, dtype, 0)
+low = [empty("float8_e4m3fn", 1, 70, 2, 64) for _ in range(3)]
+fast, exact = (heddle.kernel(*low, "causal", precision=precision).content_key for precision in ("fast", "exact"))
+assert fast != exact and heddle.kernel(*low, "causal").content_key == fast
+logs = [empty("float32", 1, 2, 70) for _ in range(2)]
+carry = empty("float32", 1, 70, 2, 64), logs[1]
+for options, wanted, gives in (({}, fast, False), ({"precision": "fast"}, fast, True), ({"precision": "exact"}, exact, True), ({"lse": logs[0]}, exact, True),
+                               ({"carry": carry}, exact, True)):
+    prepared = heddle.prepare(*low, "causal", out=out, **options)
+    assert prepared.kernel.content_key == wanted and (prepared.lse is not None) == gives, options
+    prepared.close()
+for options, wanted in (({}, fast), ({"return_lse": True}, exact), ({"lse": logs[0]}, exact), ({"carry": carry}, exact)):
+    _engine.engine()._found.clear()
+    with contextlib.suppress(heddle.InternalError):  # of the launch: the stand-in has no memory to clear
+        heddle.attention(*low, "causal", out=out, **options)
+    assert [found.kernel.content_key for found in _engine.engine()._found.values()] == [wanted], options
+"""
+
+
+def test_weights_of_e4m3_are_fast_where_nobody_asks_for_lse(root, tmp_path):
+    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "runtime", "Python"), HEDDLE_FAKE_CUDA_ARCH="90", HEDDLE_DB=str(tmp_path / "none.db"))
+    done = subprocess.run([sys.executable, "-c", WITHOUT_LSE], env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_calls_take_a_better_kernel_when_it_is_due(monkeypatch):
     tensors = draw()
     heddle.attention(*tensors, "causal")

@@ -48,6 +48,10 @@ def test_prepared_calls_have_them_too():
     (q, k, v), scales = tensors()
     prepared = heddle.prepare(q, k, v, "causal", descale=scales)
     assert torch.equal(prepared(), heddle.attention(q, k, v, "causal", descale=scales))
+    assert prepared.lse is None
+    prepared = heddle.prepare(q, k, v, "causal", descale=scales, precision="exact")
+    prepared()
+    assert torch.equal(prepared.lse, heddle.attention(q, k, v, "causal", descale=scales, return_lse=True)[1])
 
 
 def test_fast_weights_are_of_a_gpu_and_of_e4m3():

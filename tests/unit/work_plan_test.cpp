@@ -69,6 +69,32 @@ TEST_CASE("kinds are packed and tuned beside each other, and forward goes withou
         "quantize_rotated, quantize_rotated_v_key_major, decode_invariant, got \"sideways\"");
 }
 
+TEST_CASE("types have the precisions that a plan names, e4m3 in forward calls two if it names none") {
+  const auto itemsOf = [](const std::string &lists) {
+    std::vector<std::string> texts;
+    for (const TuneItem &item :
+         parsed(R"({"patterns": "a.mlir", "head_dims": 64, "problems": {"heads": 4, "seqlen": 16}, )" + lists + "}")
+             .tuneItems())
+      texts.push_back(item.str());
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(itemsOf(R"("dtypes": ["bf16", "fp32", "e4m3"])") ==
+        Texts{"a.mlir bf16 head_dim=64 1x4x16", "a.mlir fp32 head_dim=64 1x4x16", "a.mlir e4m3 head_dim=64 1x4x16",
+              "a.mlir e4m3 fast head_dim=64 1x4x16"});
+  CHECK(itemsOf(R"("dtypes": "fp32", "precisions": "tf32", "kinds": ["forward", "backward"])") ==
+        Texts{"a.mlir fp32 tf32 head_dim=64 1x4x16", "a.mlir backward fp32 tf32 head_dim=64 1x4x16"});
+  CHECK(itemsOf(R"("dtypes": "e4m3", "kinds": "quantize")") == Texts{"a.mlir quantize e4m3 head_dim=64 1x4x16"});
+  CHECK(itemsOf(R"("dtypes": ["fp32", "e4m3"], "precisions": ["exact", "tf32"])").size() == 3);
+  CHECK(
+      parsed(R"({"patterns": "a.mlir", "head_dims": 64, "dtypes": "e4m3", "archs": "sm_90a"})").packItems()[1].str() ==
+      "a.mlir e4m3 fast head_dim=64 sm_90a");
+  CHECK(refusal(R"({"patterns": "a.mlir", "dtypes": ["fp32", "bf16"], "precisions": "tf32"})") ==
+        "plan.json: precisions: expected \"exact\" among them, which forward of bf16 has alone");
+  CHECK(refusal(R"({"patterns": "a.mlir", "precisions": "slow"})") ==
+        "plan.json: precisions: expected one of exact, tf32, fast, got \"slow\"");
+}
+
 TEST_CASE("problems of served keys are those of kinds that have sequences, and of no others") {
   const WorkPlan plan = parsed(R"({"patterns": "a.mlir", "head_dims": 64, "kinds": ["forward", "decode"], "problems": [
     {"heads": 4, "seqlen": 16},
@@ -186,7 +212,8 @@ TEST_CASE("what is wrong, and where") {
   CHECK(refusal("[]").find("plan.json: expected an object with archs, dtypes") == 0);
   CHECK(refusal("{}") == "plan.json: expected \"patterns\", a list of files");
   CHECK(refusal(R"({"patterns": "a", "head_dim": 64})") ==
-        "plan.json: unknown key 'head_dim'; there are archs, dtypes, gpus, head_dims, kinds, patterns, problems");
+        "plan.json: unknown key 'head_dim'; there are archs, dtypes, gpus, head_dims, kinds, patterns, precisions, "
+        "problems");
   CHECK(refusal(R"({"patterns": []})") == "plan.json: patterns: expected at least one value, got []");
   CHECK(refusal(R"({"patterns": [{"name": "x"}]})") ==
         "plan.json: patterns[0]: expected \"file\", got {\"name\":\"x\"}");

@@ -248,19 +248,22 @@ def call_values(pattern, given, has_parts=False, may_lack=lambda argument: False
     return values, tensors
 
 
-def kind_text(kind, spec, gradients_of, **elements):
-    """As questions about kernels name it."""
-    return kind.text({spec.pattern.argument(name).id for name in gradients_of}, precision=spec.precision, **elements)
+def kind_text(kind, spec, gradients_of, dtype, **elements):
+    """As questions about kernels name it; `dtype`: of q."""
+    return kind.text({spec.pattern.argument(name).id for name in gradients_of}, precision=precision_of(spec.precision, kind, dtype), **elements)
 
 
-def check_precision(precision, dtype):
-    """That calls of tensors of this type have."""
+def precision_of(precision, kind, dtype):
+    """That a call has with q of this type; None: what is usual where lse is not asked for."""
+    if precision is None:
+        return _kinds.usual_without_lse(kind, dtype)
     others = _kinds.precisions()
     if precision != _kinds.EXACT and precision not in others:
         *names, last = map(repr, (_kinds.EXACT, *others))
         raise bad(f"precision: expected {', '.join(names)} or {last}, got {_scalars.shown(precision)}")
     if precision != _kinds.EXACT and dtype != others[precision]["of"]:
         raise bad(f"precision: {precision!r} is for {others[precision]['of']}; q is {dtype}")
+    return precision
 
 
 def _describe(tensor, view):
@@ -284,7 +287,7 @@ class Call:
     def __init__(self, spec, inputs, results):
         """`results`: views by role, as far as they are known."""
         check_results(inputs, results)
-        check_precision(spec.precision, inputs.first.dtype)
+        self.lacks_lse = spec.precision is None and precision_of(None, inputs.kind, inputs.first.dtype) != _kinds.EXACT
         self.pattern, self.values, self.device = spec.pattern, inputs.values, inputs.first.device
         self.inputs = inputs
         self.args = args = S.sized(S.AttentionArgs)
@@ -306,7 +309,7 @@ class Call:
         self.reference = C.byref(args)
         self.gradients_of = getattr(spec, "gradients_of", ())
         elements = _unusual(inputs, views)
-        self.kind, self.host_kind = kind_text(inputs.kind, spec, self.gradients_of, **elements), inputs.kind.text(**elements)
+        self.kind, self.host_kind = kind_text(inputs.kind, spec, self.gradients_of, inputs.first.dtype, **elements), inputs.kind.text(**elements)
 
     def _set_operands(self, tensors):
         self.lengths = lengths = {name: _header.length_of(view.shape) for name, view in tensors.items() if self.pattern.argument(name).takes_length}

@@ -180,11 +180,12 @@ def _asks_for_order(tensor):
 
 
 def _question(spec, wanted):
-    question = call_of(spec).question()
+    call = call_of(spec)
+    question = call.question()
     if not wanted.backward:
         return question
     kind = _kinds.of_gradients(False, wanted.deterministic or _asks_for_order(spec.q))
-    return question._replace(kind=_call.kind_text(kind, spec, wanted.gradients_of))
+    return question._replace(kind=_call.kind_text(kind, spec, wanted.gradients_of, call.inputs.first.dtype))
 
 
 def kernel(spec, wanted):

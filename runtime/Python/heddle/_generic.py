@@ -79,6 +79,7 @@ class Bound(_Launch):
             if _dlpack.is_read_only(each):
                 raise InvalidArgumentError(f"{name}: expected an array that may be written, got a read-only one")
         call = _call.Call(spec, inputs, {name: _dlpack.view(getattr(self, name), name, stream) for name in ("out", "lse")})
+        self.lacks_lse = call.lacks_lse
         super().__init__(call, spec, stream)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Tuple
 from ._tables import tables
 
 
-EXACT = "exact"  # the usual precision
+EXACT = "exact"  # the usual precision, but for what usual_without_lse says
 _BLOCKS = ("q_blocks", "k_blocks")  # of rows that share a scale
 
 
@@ -110,6 +110,13 @@ def fields():
 def precisions():
     """Other than EXACT, by name: of which element, and what they add to the text of a kind."""
     return tables()["kind_suffixes"]["precision"]
+
+
+@functools.lru_cache(maxsize=None)
+def usual_without_lse(kind, element):
+    """The precision of calls of `kind` with q of `element` that give no lse and do not say which."""
+    fitting = (name for name, each in precisions().items() if each["is_usual_without_lse"] and each["of"] == element)
+    return next(fitting, EXACT) if kind.base == "forward" else EXACT
 
 
 @functools.lru_cache(maxsize=None)

@@ -18,7 +18,7 @@ class CallSpec(NamedTuple):
     carry: Optional[Tuple[Any, Any]] = None
     stream: Optional[int] = None
     arguments: dict = {}
-    precision: str = "exact"
+    precision: Optional[str] = None  # the usual one of calls that give no lse
     descale: Optional[Tuple[Any, Any, Any]] = None
 
     @property
@@ -37,7 +37,7 @@ class CallSpec(NamedTuple):
     def refuse_unclear(self, what, **others):
         """Of the pattern: `others` are what the call takes beside these."""
         options = dict(scale=self.scale, out=self.out, lse=self.lse, q_origin=self.q_origin, k_origin=self.k_origin or None, carry=self.carry,
-                       stream=self.stream, precision=None if self.precision == "exact" else self.precision, descale=self.descale, **others)
+                       stream=self.stream, precision=None if self.precision == _kinds.EXACT else self.precision, descale=self.descale, **others)
         self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])
 
 
@@ -75,5 +75,5 @@ class GradientSpec(NamedTuple):
         """As CallSpec's."""
         options = dict(d_lse=self.d_lse, scale=self.scale, q_origin=self.q_origin, k_origin=self.k_origin or None,
                        gradients_of=self.gradients_of or None, stream=self.stream, add_to=self.add_to, deterministic=self.deterministic or None,
-                       precision=None if self.precision == "exact" else self.precision)
+                       precision=None if self.precision == _kinds.EXACT else self.precision)
         self.pattern.refuse_unclear(what, [name for name, value in options.items() if value is not None])

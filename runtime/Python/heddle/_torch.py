@@ -343,6 +343,7 @@ class Bound:
         self.kernel = None if ready.found is None else ready.kernel
         self.out = ready.outs.new() if spec.out is None else spec.out
         self.lse = ready.logs.new() if spec.lse is None else spec.lse
+        self.lacks_lse = ready.call.lacks_lse
         ready.args.out.ptr, ready.args.lse = self.out.data_ptr(), self.lse.data_ptr()
         self._spec = spec
         self._frozen = self.workspace = None

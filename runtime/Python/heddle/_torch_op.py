@@ -12,7 +12,7 @@ from ._torch_nodes import detached, names_of_tensors, node_of, refuse_tangents
 from .errors import UnsupportedError
 
 CALL = ("Tensor[] tensors, str pattern, str pattern_name, str names, SymInt[] sizes, float[] numbers, float? scale, SymInt? q_origin, "
-         "SymInt k_origin, str precision")
+         "SymInt k_origin, str? precision")
 _FORWARD = (f"Tensor q, Tensor k, Tensor v, {CALL}, Tensor? carry_out, Tensor? carry_lse, Tensor? descale_q=None, Tensor? descale_k=None, "
             "Tensor? descale_v=None")
 _BACKWARD = f"Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor d_out, Tensor? d_lse, {CALL}, str gradients_of"

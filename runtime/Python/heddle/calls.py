@@ -1,7 +1,7 @@
 """heddle.attention, heddle.attention_backward, heddle.prepare, heddle.kernel, heddle.tune: calls, whoever owns the tensors."""
 from typing import Any, Optional, Sequence, Tuple, Union
 
-from . import _call, _direct, _engine, _quantize, _scales, patterns
+from . import _call, _direct, _engine, _kinds, _quantize, _scales, patterns
 from ._direct import Task
 from ._quantize import Quantized
 from .errors import InvalidArgumentError
@@ -16,7 +16,7 @@ Scales = Optional[Tuple[Any, Any, Any]]
 
 
 def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, return_lse: bool = False, out=None, lse=None,
-              q_origin: Optional[int] = None, k_origin: int = 0, carry: Carry = None, stream: Optional[int] = None, precision: str = "exact",
+              q_origin: Optional[int] = None, k_origin: int = 0, carry: Carry = None, stream: Optional[int] = None, precision: Optional[str] = None,
               descale: Scales = None, **arguments: Any):
     """Attention over exactly the pairs that the pattern keeps.
 
@@ -35,8 +35,9 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
                 keys of both. They go to other memory than the carry
     stream      the CUDA stream of tensors that are not PyTorch's (an address; None: the default stream). PyTorch's current one else
     precision   on a GPU: "exact"; of fp32 also "tf32", products of operands rounded to 11 bits, a third as many; of e4m3 also "fast": weights
-                come from the bits of scores, not from exponentials, those above 2^-12 of the largest within 8.5% (6% else, as e4m3 has
-                four bits), and lse is that of these weights. Flags of PyTorch are not looked at
+                come from the bits of scores, not from exponentials, those above 2^-12 of the largest within 8.5% (exact ones within 6%, as
+                e4m3 has four bits), and lse is that of these weights. None: fast of e4m3 without return_lse, lse and carry, exact else.
+                Flags of PyTorch are not looked at
     descale     what elements of q, k and v of e4m3 are multiplied by: three fp32 tensors, [batch, heads], [batch, kv_heads] and
                 [batch, kv_heads], of positive numbers, or None for 1; those of q and k may be of blocks of 64 rows or of 128 (scale_rows of
                 heddle.quantize): [batch, heads, blocks] and [batch, kv_heads, blocks]. A number or a tensor of one is that of a whole tensor;
@@ -56,6 +57,8 @@ def attention(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, r
     is_compiling = _direct.is_compiling()
     if not is_compiling and type(pattern) is not Pattern:
         pattern = patterns.resolved(pattern)
+    if precision is None and (return_lse or lse is not None or carry is not None):
+        precision = _kinds.EXACT
     spec = _call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision, descale)
     return (_in_graph if is_compiling else _direct.attention)(spec, return_lse)
 
@@ -111,14 +114,14 @@ def _outside(name):
 
 
 class Prepared:
-    """A call whose tensors are fixed: checked once, launched by calling it. `out` and `lse` hold the results of the last call, `kernel` is
-    what runs (None in host memory). It keeps its tensors alive; any thread may call it, on one stream at a time where it has a workspace."""
+    """A call whose tensors are fixed: checked once, launched by calling it. `out` and `lse` hold the results of the last call (lse is None
+    where precision is "fast" because nobody asked for it), `kernel` is what runs (None in host memory). It keeps its tensors alive; any thread may call it, on one stream at a time where it has a workspace."""
 
     __reduce__ = _call.no_copy
 
     def __init__(self, bound):
         self._bound = bound
-        self.out, self.lse, self.kernel = bound.out, bound.lse, bound.kernel
+        self.out, self.lse, self.kernel = bound.out, None if bound.lacks_lse else bound.lse, bound.kernel
 
     def _open(self):
         if self._bound is None:
@@ -147,7 +150,7 @@ class Prepared:
 
 
 def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out=None, lse=None, q_origin: Optional[int] = None, k_origin: int = 0,
-            carry: Carry = None, stream: Optional[int] = None, precision: str = "exact", descale: Scales = None, **arguments: Any):
+            carry: Carry = None, stream: Optional[int] = None, precision: Optional[str] = None, descale: Scales = None, **arguments: Any):
     """Checks a call once; calling what it returns launches it, and returns `out`.
 
     Arguments as of heddle.attention, but that scales are tensors of each head. Addresses are frozen: write new values into q, k, v, and the scales,
@@ -156,13 +159,15 @@ def prepare(q, k, v, pattern: PatternLike, *, scale: Optional[float] = None, out
     CUDA graph. Keep what this returns for as long as that graph is replayed; queued work does not need it.
     """
     scales = None if descale is None else _scales.factors_of(descale)
+    if precision is None and (lse is not None or carry is not None):
+        precision = _kinds.EXACT
     return _outside("prepare")(_call.CallSpec(q, k, v, pattern, scale, out, lse, q_origin, k_origin, carry, stream, arguments, precision, scales),
                                Prepared)
 
 
 def kernel(q, k, v, pattern: PatternLike, *, q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False,
-           gradients_of: Sequence[str] = (), deterministic: bool = False, precision: str = "exact", **arguments: Any) -> _engine.Kernel:
-    """The kernel that a call with these tensors would run now; with backward=True that of the call for its gradients, which gradients_of and
+           gradients_of: Sequence[str] = (), deterministic: bool = False, precision: Optional[str] = None, **arguments: Any) -> _engine.Kernel:
+    """The kernel that a call with these tensors would run now (of e4m3 one that is not asked for lse, or say precision="exact"); with backward=True that of the call for its gradients, which gradients_of and
     deterministic say as in heddle.attention_backward."""
     wanted = _direct.gradients(backward, gradients_of, deterministic)
     return _outside("kernel")(_call.CallSpec(q, k, v, pattern, q_origin=q_origin, k_origin=k_origin, arguments=arguments, precision=precision), wanted)
@@ -211,7 +216,7 @@ def random_signs(head_dim: int, seed: int = 0, device=None):
 
 def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = True, strategy: Optional[str] = None,
          q_origin: Optional[int] = None, k_origin: int = 0, backward: bool = False, gradients_of: Sequence[str] = (), deterministic: bool = False,
-         precision: str = "exact", **arguments: Any):
+         precision: Optional[str] = None, **arguments: Any):
     """Searches the fastest kernel for calls with these sizes (backward=True: for those of their gradients, with gradients_of and deterministic as in
     heddle.attention_backward) for `budget` seconds, and files it in the database.
 

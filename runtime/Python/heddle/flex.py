@@ -108,10 +108,12 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale: Op
     _check_lengths(block_mask, query.shape[2], key.shape[2])
     made, tensors = _pattern_of(block_mask, score_mod)
     q, k, v = (each.transpose(1, 2) for each in (query, key, value))
-    out, lse = attention(q, k, v, made, scale=scale, return_lse=True, **tensors, **arguments)
+    wants_lse = return_lse or (return_aux is not None and return_aux.lse)
+    results = attention(q, k, v, made, scale=scale, return_lse=wants_lse, **tensors, **arguments)
+    out, lse = results if wants_lse else (results, None)
     out = out.transpose(1, 2)
     if return_aux is not None:
-        return out, AuxOutput(lse=lse if return_aux.lse else None)
+        return out, AuxOutput(lse=lse)
     return (out, lse) if return_lse else out
 
 
