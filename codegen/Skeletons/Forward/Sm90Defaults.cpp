@@ -42,6 +42,8 @@ struct Asked {
   }
   /// The planning warp looks for the cells of lists.
   bool isListed() const { return request.searchesLists; }
+  /// Lists of blocks of 64, of which each query tile of 64 rows has its own.
+  bool listsSmallBlocks() const { return request.hasLists && fitsBand(kConsumerRows) && !fitsBand(2 * kConsumerRows); }
   /// Long items fall into parts.
   bool wantsOwnKeys() const { return balance.hasOwnKeys && (balance.hasFewTiles || balance.hasLongRows); }
   /// Larger heads wherever some tiles are whole and consumers take turns, which wait for each other's maxima. Small ones have
@@ -163,6 +165,8 @@ constexpr Rule kRules[] = {
     {64, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.fitsBand(32); }, Tiles{128, 32, 4, 1, 1, 56, 2}},
     {64, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.request.hasLists && asked.fitsBand(128); },
      Tiles{128, 128, 3, 1, 1, 56}},
+    // Two blocks of an SM, each with a list of its own: 417 TFLOP/s on the best 64 blocks, 342 of 192x64.
+    {128, [](const Asked &asked) { return asked.listsSmallBlocks() && asked.dim > 64; }, Tiles{64, 64, 2, 1, 0, 56, 2}},
     // At most 64 queries: one warpgroup, and wide key tiles, of which there are few to wait for. Parts of two blocks on
     // an SM cost more to join than they gain: 64 queries, 8k and 32k keys, 12 heads take 28 and 53 us, 25 and 48 us
     // with one.
@@ -204,12 +208,9 @@ constexpr Rule kRules[] = {
     {128, [](const Asked &asked) { return isScaled(asked) && asked.fitsBand(128); }, Tiles{128, 128, 3, 2, 1, 56}},
     {128, [](const Asked &asked) { return isScaled(asked) && asked.isListed() && asked.sharesParts && asked.dim > 64; },
      Tiles{128, 64, 3, 1, 0, 56}},
-    // Two blocks of an SM, each with a list of its own: 264 TFLOP/s on lists of blocks of 64, 200 of 192x64.
-    {64,
-     [](const Asked &asked) {
-       return isScaled(asked) && asked.request.hasLists && asked.fitsBand(64) && !asked.fitsBand(128);
-     },
-     Tiles{64, 64, 3, 1, 0, 64, 2}},
+    // 264 TFLOP/s on lists of blocks of 64, 200 of 192x64; with heads of 128 478 on the best ones, 362.
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.listsSmallBlocks(); }, Tiles{64, 64, 2, 1, 0, 56, 2}},
+    {64, [](const Asked &asked) { return isScaled(asked) && asked.listsSmallBlocks(); }, Tiles{64, 64, 3, 1, 0, 64, 2}},
     // Rows that share blocks: 579 TFLOP/s on dilated segments of 2,048 keys, 415 with 128x128.
     {64, [](const Asked &asked) { return isScaled(asked) && asked.sharesBlocks(); }, Tiles{256, 64, 4, 2, 1, 32}},
     {128, [](const Asked &asked) { return isScaled(asked) && isOfFew(asked); }, Tiles{64, 64, 3, 1, 0, 56}},
