@@ -165,8 +165,10 @@ constexpr Rule kRules[] = {
     {64, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.fitsBand(32); }, Tiles{128, 32, 4, 1, 1, 56, 2}},
     {64, [](const Asked &asked) { return asked.wantsOwnKeys() && asked.request.hasLists && asked.fitsBand(128); },
      Tiles{128, 128, 3, 1, 1, 56}},
-    // Two blocks of an SM, each with a list of its own: 417 TFLOP/s on the best 64 blocks, 342 of 192x64.
-    {128, [](const Asked &asked) { return asked.listsSmallBlocks() && asked.dim > 64; }, Tiles{64, 64, 2, 1, 0, 56, 2}},
+    // Two blocks of an SM, each with a list of its own: 417 TFLOP/s on lists of 64 blocks, 342 of 192x64; with heads of 64
+    // 250, 214 of 128x32.
+    {128, [](const Asked &asked) { return asked.listsSmallBlocks(); }, Tiles{64, 64, 2, 1, 0, 56, 2}},
+    {64, [](const Asked &asked) { return asked.listsSmallBlocks(); }, Tiles{64, 64, 3, 1, 0, 56, 2}},
     // At most 64 queries: one warpgroup, and wide key tiles, of which there are few to wait for. Parts of two blocks on
     // an SM cost more to join than they gain: 64 queries, 8k and 32k keys, 12 heads take 28 and 53 us, 25 and 48 us
     // with one.
@@ -208,8 +210,9 @@ constexpr Rule kRules[] = {
     {128, [](const Asked &asked) { return isScaled(asked) && asked.fitsBand(128); }, Tiles{128, 128, 3, 2, 1, 56}},
     {128, [](const Asked &asked) { return isScaled(asked) && asked.isListed() && asked.sharesParts && asked.dim > 64; },
      Tiles{128, 64, 3, 1, 0, 56}},
-    // 264 TFLOP/s on lists of blocks of 64, 200 of 192x64; with heads of 128 478 on the best ones, 362.
-    {128, [](const Asked &asked) { return isScaled(asked) && asked.listsSmallBlocks(); }, Tiles{64, 64, 2, 1, 0, 56, 2}},
+    // The same, of bytes: 478 TFLOP/s, 362 of 192x64, and 264, 200 of it.
+    {128, [](const Asked &asked) { return isScaled(asked) && asked.listsSmallBlocks(); },
+     Tiles{64, 64, 2, 1, 0, 56, 2}},
     {64, [](const Asked &asked) { return isScaled(asked) && asked.listsSmallBlocks(); }, Tiles{64, 64, 3, 1, 0, 64, 2}},
     // Rows that share blocks: 579 TFLOP/s on dilated segments of 2,048 keys, 415 with 128x128.
     {64, [](const Asked &asked) { return isScaled(asked) && asked.sharesBlocks(); }, Tiles{256, 64, 4, 2, 1, 32}},
@@ -260,6 +263,10 @@ constexpr Rule kRules[] = {
     {kAny,
      [](const Asked &asked) { return asked.sharesParts; },
      {{{&C::splitTiles, kDefaultSplitTiles}, {&C::turnTaking, 0}, {&C::rasterMib, kAllHeadsMib}}}},
+    // One consumer does alone what two or three share elsewhere: global rows of 8k 88 us, 113 in parts of 96 tiles.
+    {128,
+     [](const Asked &asked) { return asked.sharesParts && asked.listsSmallBlocks() && !isOfFloats(asked); },
+     {{{&C::splitTiles, kDefaultSplitTiles / 2}}}},
 };
 
 } // namespace
