@@ -6,6 +6,7 @@
 
 #include "Ptx/warp.cuh"
 #include "Shared/cell_layout.cuh"
+#include "Shared/repeat.cuh"
 
 namespace heddle {
 
@@ -17,9 +18,7 @@ struct ListKey {
 
   DEV bool operator==(const ListKey &other) const {
     bool isSame = row == other.row;
-#pragma unroll
-    for (int i = 0; i < 5; ++i)
-      isSame &= words[i] == other.words[i];
+    repeat<5>([&](int i) { isSame &= words[i] == other.words[i]; });
     return isSame;
   }
 };
@@ -72,9 +71,7 @@ private:
   DEV bool isNoted(const ListKey &key, int32_t window) const {
     ListKey noted;
     noted.row = ptx::loadCellWord<Traits>(keyWord(0));
-#pragma unroll
-    for (int i = 0; i < 5; ++i)
-      noted.words[i] = ptx::loadCellWord<Traits>(keyWord(1 + i));
+    repeat<5>([&](int i) { noted.words[i] = ptx::loadCellWord<Traits>(keyWord(1 + i)); });
     return key == noted && ptx::loadCellWord<Traits>(windowWord()) == window + 1; // 0: nothing is noted yet
   }
 
@@ -112,9 +109,7 @@ private:
 
   DEV void noteKey(const ListKey &key, int32_t window, int32_t nearest) const {
     ptx::storeCellWord<Traits>(keyWord(0), key.row);
-#pragma unroll
-    for (int i = 0; i < 5; ++i)
-      ptx::storeCellWord<Traits>(keyWord(1 + i), key.words[i]);
+    repeat<5>([&](int i) { ptx::storeCellWord<Traits>(keyWord(1 + i), key.words[i]); });
     ptx::storeCellWord<Traits>(windowWord(), window + 1);
     ptx::storeCellWord<Traits>(behind(), nearest);
   }

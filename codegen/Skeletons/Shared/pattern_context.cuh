@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Shared/pattern_operands.cuh"
+#include "Shared/repeat.cuh"
 
 namespace heddle {
 
@@ -16,9 +17,7 @@ template <class Pattern> constexpr int kArgumentWords = Pattern::kParamCount > 0
 // Those of the pattern.
 template <class Params> DEV void giveArguments(Context<Params> &context, const Params &p) {
   using Pattern = typename Params::Pattern;
-#pragma unroll
-  for (int i = 0; i < kArgumentWords<Pattern>; ++i)
-    context.param[i] = p.param[i];
+  repeat<kArgumentWords<Pattern>>([&](int i) { context.param[i] = p.param[i]; });
   OperandsOf<Pattern>::bind(context, p);
 }
 
@@ -40,9 +39,7 @@ template <class Pattern> DEV void keepOutOfLoops(typename Pattern::Context &cont
   asm volatile(""
                : "+r"(context.heads), "+r"(context.seqlenQ), "+r"(context.seqlenK), "+r"(context.qOrigin),
                  "+r"(context.kOrigin));
-#pragma unroll
-  for (int i = 0; i < Pattern::kParamCount; ++i)
-    asm volatile("" : "+r"(context.param[i]));
+  repeat<Pattern::kParamCount>([&](int i) { asm volatile("" : "+r"(context.param[i])); });
 }
 
 } // namespace heddle

@@ -4,6 +4,7 @@
 
 #include "Ptx/barriers.cuh"
 #include "Ptx/memory.cuh"
+#include "Shared/repeat.cuh"
 #include "Shared/shared_records.cuh"
 
 namespace heddle {
@@ -17,9 +18,7 @@ template <class T> DEV T loadRecord(uint32_t address) {
     static_assert(sizeof(T) % 16 == 0, "records are loaded in vectors");
     constexpr int kVectors = sizeof(T) / 16;
     auto &words = reinterpret_cast<int32_t (&)[kVectors][4]>(record);
-#pragma unroll
-    for (int i = 0; i < kVectors; ++i)
-      ptx::loadShared16(address + 16 * i, words[i]);
+    repeat<kVectors>([&](int i) { ptx::loadShared16(address + 16 * i, words[i]); });
   }
   return record;
 }
@@ -32,9 +31,8 @@ template <class T> DEV void storeRecord(uint32_t address, const T &record) {
     static_assert(sizeof(T) % 16 == 0, "records are stored in vectors");
     constexpr int kVectors = sizeof(T) / 16;
     auto &words = reinterpret_cast<const int32_t (&)[kVectors][4]>(record);
-#pragma unroll
-    for (int i = 0; i < kVectors; ++i)
-      ptx::storeShared16(address + 16 * i, words[i][0], words[i][1], words[i][2], words[i][3]);
+    repeat<kVectors>(
+        [&](int i) { ptx::storeShared16(address + 16 * i, words[i][0], words[i][1], words[i][2], words[i][3]); });
   }
 }
 
