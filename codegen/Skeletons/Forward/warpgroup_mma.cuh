@@ -160,8 +160,7 @@ template <class Traits> struct WarpgroupProducts : Traits {
   using Output = float[kRowTiles][kOutputTiles][4];
 };
 
-// Starts scores = Q K^T. The first product, which overwrites them, stands before the loop: as a branch within it NVRTC takes
-// 5% longer for a kernel of bytes, to the same PTX.
+// Starts scores = Q K^T.
 template <class K> DEV void startScores(typename K::Scores &scores, uint32_t query, uint32_t keys) {
   using Mma = ptx::WarpgroupMma<K::kBlockN, typename K::Product>;
   using Parts = PartProducts<K::kParts>;
@@ -170,17 +169,14 @@ template <class K> DEV void startScores(typename K::Scores &scores, uint32_t que
     constexpr int kStepsPerColumn = kColumnRowBytes / kMmaBytes;
     return ptx::sharedOperand<0>(tile, step / kStepsPerColumn * columnBytes + step % kStepsPerColumn * kMmaBytes);
   };
-  const auto ofQuery = [&](int product, int step) {
-    return operand(query, kQueryColumn, Parts::ofA(product) * K::kHeadSteps + step);
-  };
-  const auto ofKeys = [&](int product, int step) {
-    return operand(keys, kKeyColumn, Parts::ofB(product) * K::kHeadSteps + step);
-  };
-  Mma::template ofShared<false>(scores[0], ofQuery(0, 0), ofKeys(0, 0));
-#pragma unroll
-  for (int i = 1; i < Parts::kCount * K::kHeadSteps; ++i)
-    Mma::template ofShared<true>(scores[0], ofQuery(i / K::kHeadSteps, i % K::kHeadSteps),
-                                 ofKeys(i / K::kHeadSteps, i % K::kHeadSteps));
+  ptx::startSum<Mma, Parts::kCount * K::kHeadSteps>(
+      scores[0],
+      [&](int i) {
+        return operand(query, kQueryColumn, Parts::ofA(i / K::kHeadSteps) * K::kHeadSteps + i % K::kHeadSteps);
+      },
+      [&](int i) {
+        return operand(keys, kKeyColumn, Parts::ofB(i / K::kHeadSteps) * K::kHeadSteps + i % K::kHeadSteps);
+      });
 }
 
 // `Count` tiles of accumulators, from the first one on.

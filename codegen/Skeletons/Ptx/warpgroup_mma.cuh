@@ -94,5 +94,20 @@ template <int N, class Element> struct WarpgroupMma;
 // clang-format on
 HEDDLE_WARPGROUP_SHAPES(HEDDLE_SHAPE)
 
+// sum = A(0) B(0) + A(1) B(1) and so on, of operands in shared memory. For NVRTC the accumulators of a warp are in memory until
+// it unrolls the loops over them, and each product would load and store them all, the first one twice if it were a branch
+// of the loop; here they are an object of their own. Together 8% of the compile time of a kernel of bytes.
+template <class Mma, int Count, int Tiles, class OfA, class OfB>
+DEV void startSum(float (&sum)[Tiles][4], const OfA &ofA, const OfB &ofB) {
+  struct Held {
+    float tiles[Tiles][4];
+  } held;
+  Mma::template ofShared<false>(held.tiles, ofA(0), ofB(0));
+#pragma unroll
+  for (int i = 1; i < Count; ++i)
+    Mma::template ofShared<true>(held.tiles, ofA(i), ofB(i));
+  reinterpret_cast<Held &>(sum) = held;
+}
+
 } // namespace ptx
 } // namespace heddle

@@ -127,5 +127,12 @@ private:
   }
 };
 
+template <class Mma, int Count, int Tiles, class OfA, class OfB>
+void startSum(float (&sum)[Tiles][4], const OfA &ofA, const OfB &ofB) {
+  Mma::template ofShared<false>(sum, ofA(0), ofB(0));
+  for (int i = 1; i < Count; ++i)
+    Mma::template ofShared<true>(sum, ofA(i), ofB(i));
+}
+
 } // namespace ptx
 } // namespace heddle
