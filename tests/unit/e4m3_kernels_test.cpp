@@ -310,6 +310,28 @@ TEST_CASE("weights from bits: lists, documents, chains of scores, sinks, windows
     check(fast(kernelOf(pattern, 0)), {sizesOf(200, 200, 6, 2)});
 }
 
+TEST_CASE("rows continue from those of an earlier call, of earlier keys and of later ones, which some have not") {
+  const char *const changes[] = {"", ",turn_values=1", ",block_m=128,block_n=32,stages=3,softmax=1,flush_tiles=2",
+                                 ",block_m=128,block_n=32,softmax=0,flush_tiles=1,totals=1,grid=3",
+                                 ",block_m=128,block_n=32,split_last=0,split_tiles=4,grid=1,turn_taking=0"};
+  for (const char *change : changes)
+    for (Kernel kernel : {kernelOf("causal", 0, 64, 64, change), fast(kernelOf("causal", 0, 64, 64, change))}) {
+      INFO(kernel.changes << " " << precisionName(kernel.precision));
+      const Forward forward(kernel);
+      const Call whole = forward.call(sizesOf(200, 330, 2, 1));
+      const Call parts[] = {withKeys(whole, 0, 100), withKeys(whole, 100, 230)};
+      for (int last : {1, 0}) {
+        const RoleTensors before = forward.run(parts[1 - last]);
+        Call second = parts[last];
+        second.inputs.carryOut = before.out, second.inputs.carryLse = before.lse;
+        for (const oracle::RoleReport &role : forward.verify(whole, forward.run(second)).roles) {
+          INFO("last " << last << ": " << role.name() << " " << role.worst.head << " " << role.worst.row);
+          CHECK(role.maxError <= role.allowedError);
+        }
+      }
+    }
+}
+
 TEST_CASE("weights from bits that pass the largest e4m3, and all that halves hold") {
   for (const std::string pattern : {"full", "causal", "sliding_window"})
     checkWide(fast(kernelOf(pattern, 0, 64, 64, ",block_m=128,block_n=32,stages=3,split_last=0,softmax=1,grid=3")));

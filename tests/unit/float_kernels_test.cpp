@@ -287,20 +287,8 @@ TEST_CASE("weights of fp32 add up to 1: where v is 1, out is") {
 TEST_CASE("fp32 continues from the rows of an earlier call") {
   const Forward forward(forwardOf("full"));
   const Call whole = forward.call(sizesOf(70, 150, 2, 2));
-  const auto part = [&whole](int64_t first, int64_t count) {
-    Call call = whole;
-    call.shape.kOrigin = first;
-    call.shape.seqlenK = call.inputs.sizes.seqlenK = count;
-    for (Role role : {Role::k, Role::v}) {
-      const HostTensor &all = whole.inputs.of(role);
-      const size_t row = all.data.size() / size_t(all.shape[1]);
-      HostTensor &some = call.inputs.of(role) = HostTensor::zeros(all.dtype, {1, count, all.shape[2], all.shape[3]});
-      std::copy_n(all.data.begin() + first * row, count * row, some.data.begin());
-    }
-    return call;
-  };
-  const RoleTensors before = forward.run(part(0, 64));
-  Call second = part(64, 86);
+  const RoleTensors before = forward.run(withKeys(whole, 0, 64));
+  Call second = withKeys(whole, 64, 86);
   second.inputs.carryOut = before.out, second.inputs.carryLse = before.lse;
   const RoleTensors results = forward.run(second);
   for (const oracle::RoleReport &role : oracle::verifyCall(whole.kindCall(), results, 100).roles)

@@ -204,14 +204,6 @@ void checkArgumentsAlso(const std::string &pattern, const std::vector<AttentionS
     checkArguments(pattern, shapes, hasDLse, arch);
 }
 
-/// `count` keys from `first` on, of a tensor of one batch.
-HostTensor keysOf(const HostTensor &all, int64_t first, int64_t count) {
-  HostTensor some = HostTensor::zeros(all.dtype, {1, count, all.shape[2], all.shape[3]});
-  const size_t row = all.data.size() / size_t(all.shape[1]);
-  std::copy_n(all.data.begin() + first * row, count * row, some.data.begin());
-  return some;
-}
-
 constexpr Role kOfKeys[] = {Role::k, Role::v, Role::dK, Role::dV};
 
 /// As what rings of shards do: the keys in parts, one call after the other with lse and out of all keys.
@@ -374,20 +366,6 @@ TEST_CASE(
   check({"dilated", 64, 64, DType::bf16, "", kHopper}, {sizesOf(150, 300, 6, 2)});
   check({"dilated", 64, 64, DType::bf16, "", kHopper, kDeterministic}, {sizesOf(150, 170, 6, 2)});
 }
-
-namespace {
-
-/// `call` with `count` of its keys from `first` on.
-Call withKeys(const Call &whole, int64_t first, int64_t count) {
-  Call call = whole;
-  call.shape.kOrigin = first;
-  call.shape.seqlenK = call.inputs.sizes.seqlenK = count;
-  for (Role role : {Role::k, Role::v})
-    call.inputs.of(role) = keysOf(whole.inputs.of(role), first, count);
-  return call;
-}
-
-} // namespace
 
 TEST_CASE("rows whose scores are NaN have lse NaN by both kernels, in whatever pieces their keys come") {
   constexpr int64_t rows = 200, cut = 128, bad = 20;

@@ -128,6 +128,24 @@ inline AttentionSizes sizesOf(int64_t seqlenQ, int64_t seqlenK, int64_t heads, i
   return sizes;
 }
 
+/// `count` keys from `first` on, of a tensor of one batch.
+inline HostTensor keysOf(const HostTensor &all, int64_t first, int64_t count) {
+  HostTensor some = HostTensor::zeros(all.dtype, {1, count, all.shape[2], all.shape[3]});
+  const size_t row = all.data.size() / size_t(all.shape[1]);
+  std::copy_n(all.data.begin() + first * row, count * row, some.data.begin());
+  return some;
+}
+
+/// `whole` with `count` of its keys from `first` on.
+inline Call withKeys(const Call &whole, int64_t first, int64_t count) {
+  Call call = whole;
+  call.shape.kOrigin = first;
+  call.shape.seqlenK = call.inputs.sizes.seqlenK = count;
+  for (Role role : {Role::k, Role::v})
+    call.inputs.of(role) = keysOf(whole.inputs.of(role), first, count);
+  return call;
+}
+
 /// What a forward kernel writes, in fp32; what it does not write stays NaN.
 inline RoleTensors forwardResults(const HostKernel &kernel, const Call &call,
                                   BlockOrder order = BlockOrder::ascending) {
