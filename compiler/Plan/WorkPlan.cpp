@@ -75,8 +75,8 @@ template <class Item, class Use> void forEachKernel(const WorkPlan &plan, Use us
 bool hasPrecision(const Kind &kind, DType dtype, Precision precision) {
   if (precision == Precision::exact)
     return true;
-  return elementOf(precision) == dtype && kind.walksPattern() && !kind.hasPages() &&
-         !(kind.isBackward() && isUsualWithoutLse(precision));
+  const bool isForward = kind.base == KindBase::forward;
+  return elementOf(precision) == dtype && (isForward || (kind.isBackward() && precision == Precision::tf32));
 }
 
 } // namespace

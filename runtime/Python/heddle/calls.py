@@ -220,6 +220,7 @@ def tune(pattern: PatternLike, q, k, v, *, budget: float = 20.0, wait: bool = Tr
     """Searches the fastest kernel for calls with these sizes (backward=True: for those of their gradients, with gradients_of and deterministic as in
     heddle.attention_backward) for `budget` seconds, and files it in the database.
 
+    Of e4m3 these are calls that are not asked for lse; those that are run the kernel of precision="exact".
     Returns the winner as a heddle.Kernel, or, with wait=False, a Task at once. Calls use the winner once the Task was waited for, else when
     they next ask for a better kernel, at the latest a minute after the search. Needs the compiler and a GPU, which searches share with this process's own work.
     """
