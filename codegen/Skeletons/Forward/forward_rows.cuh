@@ -35,27 +35,53 @@ template <class K> struct LaneRows {
 // in half, which bfloat16 does not need; the next key above it raises it as usual. Log2 units.
 template <class K> constexpr float kCarryHeadroom = K::kLargestExponent >= 127 ? 0.f : 8.f;
 
-// rows must be clear, or hold a sink, which is then forgotten: the carry has it already. Without branches around the
-// loads: lanes stay together. `descale`: what products of values are multiplied by.
+// What an earlier call has for a row of this lane. Without branches around the loads: lanes stay together.
+template <class K> class CarriedRow {
+public:
+  // `descale`: what products of values are multiplied by.
+  DEV CarriedRow(const ParamsOf<K> &p, const LaneRows<K> &lane, int i, int half, float descale) {
+    const int32_t row = min(lane.index(i, half), lane.end - 1);
+    const float lse = p.carryLse[lane.carryLseOffset(p, row)], weight = exp2f(kCarryHeadroom<K>);
+    hasKeys = lse != -INFINITY;
+    rowMax = hasKeys ? lse * kLog2OfE - kCarryHeadroom<K> : kNoRowMax;
+    sum = hasKeys ? weight : 0.f;
+    factor = weight / descale;
+    out = p.carryOut + lane.carryOffset(p, row);
+  }
+  // The softmax of that row.
+  DEV void begin(RowState<K> &rows, int i, int half) const {
+    rows.rowMax[i][half] = rowMax;
+    rows.sum[i][half] = threadIdx.x % 4 == 0 ? sum : 0.f;
+  }
+  // Relative to rowMax, those of a tile of columns.
+  DEV void load(int tile, float (&columns)[2]) const {
+    K::Values::Columns::load(out, tile, hasKeys, columns);
+    columns[0] *= factor, columns[1] *= factor;
+  }
+
+  float rowMax, sum; // of the row
+
+private:
+  float factor;
+  const float *out;
+  bool hasKeys;
+};
+
+// rows must be clear, or hold a sink, which is then forgotten: the carry has it already.
 template <class K>
 DEV void continueFromCarry(RowState<K> &rows, const ParamsOf<K> &p, const LaneRows<K> &lane, float descale = 1.f) {
-  const float weight = exp2f(kCarryHeadroom<K>), factor = weight / descale;
 #pragma unroll
   for (int i = 0; i < K::kRowTiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int32_t row = min(lane.index(i, half), lane.end - 1);
-      float lse = p.carryLse[lane.carryLseOffset(p, row)];
-      bool hasKeys = lse != -INFINITY;
-      rows.rowMax[i][half] = hasKeys ? lse * kLog2OfE - kCarryHeadroom<K> : kNoRowMax;
-      rows.sum[i][half] = hasKeys && threadIdx.x % 4 == 0 ? weight : 0.f;
-      const float *from = p.carryOut + lane.carryOffset(p, row);
+      const CarriedRow<K> carried(p, lane, i, half, descale);
+      carried.begin(rows, i, half);
 #pragma unroll
       for (int n = 0; n < K::kValueTiles; ++n) {
-        float carried[2];
-        K::Values::Columns::load(from, n, hasKeys, carried);
-        rows.out[i][n][2 * half] = factor * carried[0];
-        rows.out[i][n][2 * half + 1] = factor * carried[1];
+        float columns[2];
+        carried.load(n, columns);
+        rows.out[i][n][2 * half] = columns[0];
+        rows.out[i][n][2 * half + 1] = columns[1];
       }
     }
 }
@@ -102,7 +128,7 @@ DEV void storeRow(const ParamsOf<K> &p, const LaneRows<K> &lane, const RowState<
   ptx::storeGlobal4(p.lse + lane.lseOffset(p, row), isPresent & (threadIdx.x % 4 == 0), __float_as_uint(lse));
 }
 
-// `descale`: as of continueFromCarry.
+// `descale`: as of CarriedRow.
 template <class K>
 DEV void storeRows(const ParamsOf<K> &p, const LaneRows<K> &lane, const RowState<K> &rows, float descale = 1.f) {
 #pragma unroll

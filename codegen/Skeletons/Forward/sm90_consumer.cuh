@@ -87,12 +87,16 @@ private:
       startFromSink(rows, Pattern::sink(contextOf(ownItem())));
     scales.find(p, *this);
     pairs.begin(p, *this);
-    if (p.carryLse && beginsRows(flags))
+    const bool hasCarry = p.carryLse && beginsRows(flags);
+    if (!kHasTotals<K> && hasCarry)
       continueFromCarry(rows, p, LaneRows<K>(p, ownItem()), scales.ofValues(p, *this));
     if (Values::kSumTiles > 0)
       beginSums();
-    if (kHasTotals<K>)
+    if constexpr (kHasTotals<K>) {
       totals.begin();
+      if (hasCarry)
+        totals.continueFromCarry(rows, p, LaneRows<K>(p, ownItem()), scales.ofValues(p, *this));
+    }
     isExact = !K::kIsAnchored || hasBit(flags, flag::kIsExact);
     lacksRowMax = 1;
     walkTiles(flags);

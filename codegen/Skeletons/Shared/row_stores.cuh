@@ -99,8 +99,9 @@ template <class Traits> struct ColumnFours {
     float first[2], second[2];
     ptx::loadGlobal8(from, isPresent, first);
     ptx::loadGlobal8(from + 2, isPresent, second);
-    columns[0] = first[n % 2];
-    columns[1] = second[n % 2];
+    const bool isOdd = n % 2 != 0; // not a place in an array, which would lie in memory
+    columns[0] = isOdd ? first[1] : first[0];
+    columns[1] = isOdd ? second[1] : second[0];
   }
   template <bool AsFloat = Traits::kOutFloat32 != 0, int Tiles>
   DEV static void store(void *row, bool isPresent, const float (&values)[Tiles][2]) {
