@@ -100,8 +100,6 @@ private:
     isExact = !K::kIsAnchored || hasBit(flags, flag::kIsExact);
     lacksRowMax = 1;
     walkTiles(flags);
-    if (kHasTotals<K>)
-      totals.end(rows);
     TileWeights<K>::endSums(rows);
     LaneRows<K> lane(p, ownItem());
     const float descale = scales.ofValues(p, *this);
@@ -144,7 +142,10 @@ private:
 #pragma unroll 1
       while (isSkippedNext(flags))
         flags = skipTile();
-      if (!isNeededNext(flags))
+      const bool isLast = !isNeededNext(flags);
+      if (kHasTotals<K>)
+        totals.endRun(rows, isLast);
+      if (isLast)
         return;
       flags = walkRun();
     }
@@ -218,6 +219,8 @@ private:
     Scores<K> scores;
     RowValues<K> factor;
     beginScores(scores);
+    if (kHasTotals<K>)
+      totals.makeRoom(rows);
     beginOutput();
     turn.pass();
     const KeyTileHeader<K> tile(keys.slot());
@@ -260,9 +263,8 @@ private:
     ptx::commitMma();
   }
 
+  // The output of the tile before is complete.
   DEV void beginOutput() {
-    if (kHasTotals<K>)
-      totals.makeRoom(rows);
     values.waitFull();
     ptx::fenceMma();
     pairs.startOutput(rows, weights, valueAddress());
@@ -277,6 +279,8 @@ private:
   }
 
   DEV void lastOutput() {
+    if (kHasTotals<K>)
+      totals.takeRoom(rows);
     beginOutput();
     endOutput();
   }

@@ -88,9 +88,9 @@ public:
     areThere = 1;
   }
 
-  // For the product of one tile more; the output is complete.
+  // For the product of one tile more, and of a last one behind it; the output is complete.
   DEV void makeRoom(RowState<K> &rows) {
-    if (room == 0) {
+    if (room < kRoomOfStep) {
       if constexpr (Pieces::kAreAdded)
         addInPlace(rows);
       else if (areThere)
@@ -103,11 +103,39 @@ public:
     --room;
   }
 
-  // Behind the last tile: rows are the totals.
-  DEV void end(RowState<K> &rows) const {
-    if (!areThere)
+  // For the product of the last tile of a run. The step before has left room for it, or endRun.
+  DEV void takeRoom(RowState<K> &rows) {
+    if constexpr (kRoomOfStep > 1)
+      --room;
+    else
+      makeRoom(rows);
+  }
+
+  // Behind a run, and before the first one: if no other follows, rows are the totals, else there is room. One text for both,
+  // 6% of the compile time less than room made before each last product.
+  DEV void endRun(RowState<K> &rows, bool isLast) {
+    if (!isLast && room > 0)
       return;
     const Place at = pieces.place();
+    if (areThere)
+      addAll(rows, at);
+    if (isLast)
+      return;
+    Ends::store(at, rows);
+#pragma unroll
+    for (int n = 0; n < K::kValueTiles; ++n) {
+      const auto &out = rows.out[0][n];
+      Pieces::store(at, n, out[0], out[1], out[2], out[3]);
+    }
+    clearOutput(rows);
+    areThere = 1;
+    room = K::kFlushTiles;
+  }
+
+private:
+  static constexpr int kRoomOfStep = K::kFlushTiles > 1 ? 2 : 1;
+
+  DEV static void addAll(RowState<K> &rows, Place at) {
     const Ends before(at);
     float factor[2];
     before.findFactor(factor, rows);
@@ -117,7 +145,6 @@ public:
     before.addSums(rows, factor);
   }
 
-private:
   // Tiles that a thread has registers for beside all else, and when all scores are gone.
   static constexpr int kTogether = K::Values::kAreTurned ? 2 : 1;
   static constexpr int kTogetherAtEnd = Pieces::kAreAdded ? 8 : kTogether;
