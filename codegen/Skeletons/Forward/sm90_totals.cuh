@@ -80,8 +80,8 @@ public:
       Pieces::store(at, n, low[0], low[1], high[0], high[1]);
     }
     Pieces::store(at, K::kValueTiles, first.rowMax, second.rowMax, first.sum, second.sum);
-    first.begin(rows, 0, 0),
-        second.begin(rows, 0, 1); // sums of weights as they are; those that out is divided by are totals
+    first.begin(rows, 0, 0); // sums of weights as they are: those that out is divided by are totals
+    second.begin(rows, 0, 1);
 #pragma unroll
     for (int slot = 0; slot < 4; ++slot)
       rows.out[0][K::kOutputTiles - 1][slot] = 0.f;
