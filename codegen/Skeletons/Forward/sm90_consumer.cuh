@@ -280,7 +280,7 @@ private:
 
   DEV void lastOutput() {
     if (kHasTotals<K>)
-      totals.takeRoom(rows);
+      totals.takeRoom();
     beginOutput();
     endOutput();
   }

@@ -1,7 +1,7 @@
 // Totals of the output of bytes. The tensor cores align each product with the sum that it is added to and cut what lies
 // more than some 13 bits below its first: of 768 equal products 0.1% of the sum are lost, of 8,192 already 15%, of 16,384 37% (H100).
-// So every kFlushTiles key tiles a consumer adds its output to totals in fp32, which each thread keeps for itself, and
-// begins again: in shared memory, or in the workspace, where rows are seldom so long. Sums of the weights are products with ones, cut as others are: v = 1 gives 1.
+// So every kFlushTiles key tiles, or one more where a run ends, a consumer adds its output to totals in fp32, which each
+// thread keeps for itself, and begins again: in shared memory, or in the workspace, where rows are seldom so long. Sums of the weights are products with ones, cut as others are: v = 1 gives 1.
 #pragma once
 
 #include "Forward/forward_rows.cuh"
@@ -88,9 +88,9 @@ public:
     areThere = 1;
   }
 
-  // For the product of one tile more, and of a last one behind it; the output is complete.
+  // For the product of one tile more; the output is complete.
   DEV void makeRoom(RowState<K> &rows) {
-    if (room < kRoomOfStep) {
+    if (room <= 0) {
       if constexpr (Pieces::kAreAdded)
         addInPlace(rows);
       else if (areThere)
@@ -103,13 +103,8 @@ public:
     --room;
   }
 
-  // For the product of the last tile of a run. The step before has left room for it, or endRun.
-  DEV void takeRoom(RowState<K> &rows) {
-    if constexpr (kRoomOfStep > 1)
-      --room;
-    else
-      makeRoom(rows);
-  }
+  // For the product of the last tile of a run, which joins those before it where there is no room.
+  DEV void takeRoom() { --room; }
 
   // Behind a run, and before the first one: if no other follows, rows are the totals, else there is room. One text for both,
   // 6% of the compile time less than room made before each last product.
@@ -133,8 +128,6 @@ public:
   }
 
 private:
-  static constexpr int kRoomOfStep = K::kFlushTiles > 1 ? 2 : 1;
-
   DEV static void addAll(RowState<K> &rows, Place at) {
     const Ends before(at);
     float factor[2];
