@@ -27,7 +27,7 @@ template <class K> struct RowState {
 
 // Row number in the query tile of this lane's row (0, 0).
 template <class K> DEV int32_t laneRowNumber() {
-  int32_t thread = ptx::rereadThreadIndex();
+  const uint32_t thread = ptx::rereadThreadIndex();
   return thread / 32 * (K::kRowTiles * 16) + thread % 32 / 4;
 }
 

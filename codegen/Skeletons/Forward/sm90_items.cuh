@@ -21,7 +21,7 @@ public:
   DEV explicit ItemSequence(const ParamsOf<K> &p) : p(p), round(0) {
     if (K::kSplitsLast)
       noteLastRound();
-    if (kKeepsChain && ptx::rereadThreadIndex() % 32 == 0)
+    if (kKeepsChain && ptx::rereadLane() == 0)
       ptx::storeShared4(K::kPreviousItem, blockIdx.x);
   }
 
@@ -34,7 +34,7 @@ public:
     int32_t number = block + round * blocks;
     if constexpr (K::kGrid == kGridDynamic)
       if (round > 0)
-        number = __shfl_sync(kWholeWarp, ptx::rereadThreadIndex() % 32 == 0 ? numberFromCounter() : 0, 0);
+        number = __shfl_sync(kWholeWarp, ptx::rereadLane() == 0 ? numberFromCounter() : 0, 0);
     if (K::kGrid == kGridTile && round > 0)
       number = p.items;
     ++round;
@@ -83,7 +83,7 @@ private:
       best = cost < least ? splits : best;
       least = min(cost, least);
     }
-    if (ptx::rereadThreadIndex() % 32 == 31)
+    if (ptx::rereadLane() == 31)
       storeRecord(K::kLastRound, LastRound{best > 1 ? p.items - rest : p.items, best});
     __syncwarp();
   }

@@ -86,13 +86,13 @@ private:
 
   // The segment of this lane begins there; lanes beyond the last one have none.
   DEV static int32_t firstOfLane() {
-    const int32_t segment = ptx::rereadThreadIndex() % 32 / K::kConsumers;
+    const int32_t segment = ptx::rereadLane() / K::kConsumers;
     return segment < kSegments ? firstNoted() + (segment << bits()) : kNoTile;
   }
 
   // The segments from `from` on. What a lane knows of its own lies in shared memory: registers are scarce in the loop.
   DEV void note() {
-    const int32_t lane = ptx::rereadThreadIndex() % 32, ofNumbers = bitsFrom();
+    const int32_t lane = ptx::rereadLane(), ofNumbers = bitsFrom();
     __syncwarp();
     setNotes(lane * 4, 0);
     if (isWriter()) {
@@ -108,7 +108,7 @@ private:
       // an answer once more.
       const int32_t theirs = __shfl_sync(kWholeWarp, at, __ffs(asking) - 1);
       at = isAsking(at) ? at : theirs;
-      const KeyRange found = Base::nextRange(ptx::rereadThreadIndex() % 32 % K::kConsumers, at);
+      const KeyRange found = Base::nextRange(ptx::rereadLane() % K::kConsumers, at);
       if (isAsking(at))
         at = noteRange(found, at);
     }
@@ -132,7 +132,7 @@ private:
 
   // What the answer says of the lane's segment. Where the lane goes on.
   DEV int32_t noteRange(const KeyRange &range, int32_t at) {
-    const int32_t lane = ptx::rereadThreadIndex() % 32, first = firstOfLane(), length = 1 << bits();
+    const int32_t lane = ptx::rereadLane(), first = firstOfLane(), length = 1 << bits();
     if (K::kHasSplits && lane < K::kConsumers && at == first)
       stretch = TileStretch{range.begin, range.reach - range.begin};
     const int32_t begin = min(range.begin - first, length), end = min(range.end - first, length);
@@ -150,7 +150,7 @@ private:
 
   // The tiles from `from` on, one for a lane, as many as are handed on at a time; kNoTile behind the last one.
   DEV int32_t noted() const {
-    const int32_t lane = ptx::rereadThreadIndex() % 32, ofNumber = bits(), place = from - firstNoted();
+    const int32_t lane = ptx::rereadLane(), ofNumber = bits(), place = from - firstNoted();
     const uint32_t ofLane = lane < kSegments ? neededOf(lane) & behind(place - (lane << ofNumber)) : 0;
     int32_t number = kNoTile, before = 0;
 #pragma unroll 1

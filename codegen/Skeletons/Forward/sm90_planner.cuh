@@ -143,7 +143,7 @@ private:
   // The splits of the row group that this lane stands for; none, if it has no rows.
   DEV int32_t splitsOfLane(const ConsumerTileWalk &walk) const {
     const WorkItem<K> item = readItem<K>(K::kPlannerItem);
-    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const int32_t lane = ptx::rereadLane();
     const bool hasRows = lane < K::kConsumers && item.firstRow + lane * kConsumerRows * item.queryRate < item.endRow(p);
     return hasRows ? splitsOf<K>(walk.stretchOfLane()) : 0;
   }
@@ -214,7 +214,7 @@ private:
   // lane that has them; the last one goes to the writer, which completes it later: who writes an entry also arrives for
   // it.
   DEV void writeTiles(const ConsumerTile &tile, uint32_t present) {
-    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const int32_t lane = ptx::rereadLane();
     const uint32_t before = present & ((1u << lane) - 1), behind = present & ~before & ~(1u << lane);
     const int32_t following = __shfl_sync(kWholeWarp, upcoming(tile), firstOf(behind));
     const ConsumerTile last = tile.ofLane(31 - __clz(present));

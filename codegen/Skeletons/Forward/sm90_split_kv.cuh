@@ -56,8 +56,7 @@ public:
 
   DEV SplitState(const ParamsOf<K> &p, int32_t slot, int32_t warp) {
     const int64_t place = static_cast<int64_t>(slot) * K::kConsumerWarps + warp;
-    at = reinterpret_cast<char *>(p.workspace + workspace::kStates) + place * kWarpBytes +
-         ptx::rereadThreadIndex() % 32 * 16;
+    at = reinterpret_cast<char *>(p.workspace + workspace::kStates) + place * kWarpBytes + ptx::rereadLane() * 16;
   }
 
   // Goes to the next state of the same rows, in the slot that follows or of the next consumer.
@@ -164,7 +163,7 @@ template <class K> DEV bool combineSplits(const ParamsOf<K> &p, SplitRecord reco
 // Gives the splits of an item to whoever comes for them, this block among them, and keeps the first one; or all splits,
 // if there are not slots enough. splits: of the row group of this lane. All lanes of the planning warp call together.
 template <class K> DEV SplitRecord shareSplits(const Sm90ForwardParams<K> &p, int32_t number, int32_t splits) {
-  const int32_t lane = ptx::rereadThreadIndex() % 32;
+  const int32_t lane = ptx::rereadLane();
   int32_t before = 0, total = 0;
 #pragma unroll
   for (int group = 0; group < K::kConsumers; ++group) {
@@ -194,7 +193,7 @@ template <class K> DEV SplitRecord shareSplits(const Sm90ForwardParams<K> &p, in
 // want from one word they get one after the other. An entry is missed only if it is written behind the search, and
 // whoever shares an item searches afterwards, so none is left over.
 template <class K> DEV WorkUnit takeSplit(const Sm90ForwardParams<K> &p) {
-  const int32_t lane = ptx::rereadThreadIndex() % 32;
+  const int32_t lane = ptx::rereadLane();
   uint32_t count[2]; // reserved, taken
   ptx::loadCoherent8(p.workspace + workspace::kReserved, count);
   const int32_t slots = min(static_cast<int32_t>(count[0]), kSplitSlots);

@@ -30,7 +30,7 @@ struct ConsumerTile {
 };
 
 // The lane that writes what all lanes of the planning warp read.
-DEV bool isWriter() { return ptx::rereadThreadIndex() % 32 == 31; }
+DEV bool isWriter() { return ptx::rereadLane() == 31; }
 
 // What a walk over the tiles of the item in kPlannerItem asks the pattern, and where it stands. All lanes of the warp call
 // everything here together. What need not be in registers while a range is looked for is kept in kWalkPlace.
@@ -170,7 +170,7 @@ public:
       if (first >= end)
         continue;
       from = min(min(__reduce_min_sync(kWholeWarp, range.end), end), first + Base::kBatch);
-      const int32_t number = first + ptx::rereadThreadIndex() % 32;
+      const int32_t number = first + ptx::rereadLane();
       return number < from ? judge(number) : Base::noTile();
     }
     return Base::noTile();
@@ -194,8 +194,8 @@ private:
 
   // The next range of every consumer, in the registers of its lane and for all lanes in kRanges.
   DEV void findRanges() {
-    range = Base::nextRange(ptx::rereadThreadIndex() % 32, from);
-    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    range = Base::nextRange(ptx::rereadLane(), from);
+    const int32_t lane = ptx::rereadLane();
     __syncwarp(); // all lanes are done with the ranges before
     if (lane < K::kConsumers)
       storeRecord(K::rangeOf(lane), TileRange{{range.begin, range.end, range.fullBegin, range.fullEnd}});

@@ -20,7 +20,7 @@ public:
   static constexpr bool kAreAdded = false;
   using Place = uint32_t; // of a thread's first piece, asked for where all are gone through
   DEV OwnPieces(const ParamsOf<K> &, int32_t consumer) : first(K::kTotals + consumer * K::kConsumerTotalBytes) {}
-  DEV Place place() const { return first + ptx::rereadThreadIndex() % kWarpgroupThreads * 16; }
+  DEV Place place() const { return first + ptx::rereadWarpgroupThread() * 16; }
   DEV static void load(Place at, int32_t piece, float (&values)[4]) { ptx::loadShared16(at + piece * kStep, values); }
   DEV static void store(Place at, int32_t piece, float a, float b, float c, float d) {
     ptx::storeShared16(at + piece * kStep, a, b, c, d);
@@ -48,7 +48,7 @@ private:
   DEV float *pointer(int32_t piece) const {
     const int64_t warpgroup = static_cast<int64_t>(blockIdx.x) * K::kConsumers + consumer;
     return p.totals + warpgroup * (K::kConsumerTotalBytes / 4) +
-           (piece * kWarpgroupThreads + ptx::rereadThreadIndex() % kWarpgroupThreads) * 4;
+           (piece * kWarpgroupThreads + ptx::rereadWarpgroupThread()) * 4;
   }
   const ParamsOf<K> &p;
   int32_t consumer;

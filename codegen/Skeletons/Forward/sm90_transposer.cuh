@@ -27,7 +27,7 @@ template <class K> struct TurnedTile<K, 1> {
 
   DEV static void turn(uint32_t from, uint32_t to, int32_t piece) {
     constexpr int kPiecesOfColumn = kColumnRowBytes / kPieceBytes;
-    const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane % 8, matrix = lane / 8;
+    const int32_t lane = ptx::rereadLane(), row = lane % 8, matrix = lane / 8;
     const uint32_t source = from + piece / kPiecesOfColumn * (K::kBlockN * kColumnRowBytes) + lane * kColumnRowBytes +
                             (piece % kPiecesOfColumn ^ row) * kPieceBytes;
     const uint32_t target = to + (piece * kDims + matrix % 2 * 8 + row) * kColumnRowBytes;
@@ -54,7 +54,7 @@ template <class K> struct TurnedTile<K, 1> {
 #pragma unroll 1
     for (int stage = 0; stage < K::kValueStages; ++stage) {
       const uint32_t end = K::kValueTile + (stage + 1) * K::kSmemStageBytesV;
-      for (int byte = ptx::rereadThreadIndex() % 32 * 16; byte < kOnesBytes; byte += 32 * 16)
+      for (int byte = ptx::rereadLane() * 16; byte < kOnesBytes; byte += 32 * 16)
         ptx::storeShared16(end - kOnesBytes + byte, kFourOnes, kFourOnes, kFourOnes, kFourOnes);
     }
   }
@@ -72,7 +72,7 @@ template <class K> struct TurnedTile<K, 4> {
   static_assert(K::kBlockN % kKeys == 0, "tiles of floats are turned over by 16 keys");
 
   DEV static void turn(uint32_t from, uint32_t to, int32_t piece) {
-    const int32_t lane = ptx::rereadThreadIndex() % 32, keyGroup = piece % kKeyGroups, dimGroup = piece / kKeyGroups;
+    const int32_t lane = ptx::rereadLane(), keyGroup = piece % kKeyGroups, dimGroup = piece / kKeyGroups;
     const int32_t dims = lane % kPiecesOfColumn, keys = dims / 2 ^ lane / kPiecesOfColumn; // numbers of pieces
     const int32_t firstDim = dimGroup * kDims + dims * kFloats;
     if (K::kValueDim % kDims != 0 && firstDim >= K::kValueDim)
@@ -92,7 +92,7 @@ template <class K> struct TurnedTile<K, 4> {
   }
 
   DEV static void writeOnes() {
-    for (int byte = ptx::rereadThreadIndex() % 32 * 16; byte < kOnesBytes; byte += 32 * 16)
+    for (int byte = ptx::rereadLane() * 16; byte < kOnesBytes; byte += 32 * 16)
       ptx::storeShared16(K::kOnes + byte, 1.f, 1.f, 1.f, 1.f);
   }
 

@@ -53,11 +53,11 @@ private:
   }
 
   DEV void load() const {
-    const int32_t lane = ptx::rereadThreadIndex() % 32, batch = pair / p.kvHeads, first = number * kKeys;
+    const int32_t lane = ptx::rereadLane(), batch = pair / p.kvHeads, first = number * kKeys;
     const int64_t stride = p.valueStride[1];
     const char *const head =
         p.values + batch * p.valueStride[0] + (pair - batch * p.kvHeads) * p.valueStride[2] + first * stride;
-#pragma unroll 4
+#pragma unroll 1
     for (int32_t i = 0; i < kVectors; ++i) {
       const int32_t at = lane + i * 32, key = at / kVectors, vector = at % kVectors;
       ptx::copyAsync16OrZero(placeOf(place, key, vector), head + key * stride + vector * kVector,
@@ -67,14 +67,14 @@ private:
 
   // 32 dimensions a step: eight matrices of two keys beside each other, of two that are 16 apart, of two vectors.
   DEV void store() const {
-    const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane % 8, quad = lane % 4;
+    const int32_t lane = ptx::rereadLane(), row = lane % 8, quad = lane % 4;
     const int32_t key = row / 2 % 2 * 16 + lane / 8 * 2 + row % 2;
     const int32_t dim = quad / 2 * kVector + lane / 4 * 2, at = number * kKeys + quad % 2 * 16;
     const int64_t pitch = sm90::turnedPitch<int64_t>(p.seqlenK);
     char *to = p.turned + (pair * K::kValueDim + dim) * pitch + at;
     uint32_t arrived = place;
     asm volatile("" : "+r"(arrived)::"memory"); // what lies there is loaded anew
-#pragma unroll 2
+#pragma unroll 1
     for (int32_t step = 0; step < kSteps; ++step, to += 2 * kVector * pitch) {
       const bool isLast = kIsOdd && step == kSteps - 1;
       const int32_t vector = step * 2 + (isLast ? 0 : row / 4);
@@ -131,7 +131,7 @@ private:
   DEV bool isOfLaterSection(int32_t number) const { return number >= p.sectionPairs * Piece::ofHead(p); }
 
   DEV int32_t taken() const {
-    return __shfl_sync(kWholeWarp, ptx::addGlobalIf(p.turnedMarks, 1, ptx::rereadThreadIndex() % 32 == 0), 0);
+    return __shfl_sync(kWholeWarp, ptx::addGlobalIf(p.turnedMarks, 1, ptx::rereadLane() == 0), 0);
   }
 
   // In the order in which items want them: keys after keys of the heads whose items run side by side.

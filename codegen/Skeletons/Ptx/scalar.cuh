@@ -32,6 +32,11 @@ DEV int32_t rereadThreadIndex() {
   return index;
 }
 
+// Numbers of a thread in its warp and in its warpgroup, likewise. They are not negative, which NVRTC does not see of an index
+// that comes from assembly: 2% of the compile time.
+DEV int32_t rereadLane() { return static_cast<uint32_t>(rereadThreadIndex()) % 32; }
+DEV int32_t rereadWarpgroupThread() { return static_cast<uint32_t>(rereadThreadIndex()) % 128; }
+
 // blockIdx.x, likewise.
 DEV int32_t rereadBlockIndex() {
   int32_t index;

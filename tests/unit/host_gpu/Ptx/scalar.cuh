@@ -8,6 +8,8 @@ inline float exp2Approx(float x) { return std::exp2(x); }
 inline float log2Approx(float x) { return std::log2(x); }
 inline float reciprocalApprox(float x) { return 1.0f / x; }
 inline int32_t rereadThreadIndex() { return int32_t(host_gpu::threadIndex().x); }
+inline int32_t rereadLane() { return rereadThreadIndex() % 32; }
+inline int32_t rereadWarpgroupThread() { return rereadThreadIndex() % 128; }
 inline int32_t rereadGridSize() { return int32_t(host_gpu::gridSize.x); }
 inline int32_t rereadBlockIndex() { return int32_t(blockIdx.x); }
 inline uint32_t lowestBits(uint32_t count) { return count < 32 ? (1u << count) - 1 : 0xffffffffu; }
