@@ -191,7 +191,7 @@ class Shell(unittest.TestCase):
 
     def test_tables_of_record_are_those_of_their_files(self):
         folder = os.path.join(ROOT, "bench", "results")
-        for name in ("h200-tuned", "h200-side-by-side"):
+        for name in ("h200-tuned", "h200-side-by-side", "h200-lists"):
             with self.subTest(name), open(os.path.join(folder, name + ".md")) as file:
                 record = files.read(os.path.join(folder, name + ".json"))
                 shown = columns.chosen(columns.STANDARD, [column["name"] for column in record["columns"]])
