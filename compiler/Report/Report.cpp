@@ -6,6 +6,8 @@
 #include "runtime/Include/heddle.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 namespace heddle::report {
 namespace {
@@ -152,10 +154,12 @@ public:
   /// The slowest first.
   Result<Json> slow(const std::vector<SlowKernel> &list, const Store &store) const {
     HEDDLE_ASSIGN(const std::vector<Winner> winners, store.winners());
-    Json json = Json::array();
+    std::multimap<double, Json, std::greater<>> ranked; // equally slow ones stay in their order
     for (const SlowKernel &slow : list)
-      json.push_back(slowJson(slow, winners));
-    std::stable_sort(json.begin(), json.end(), [](const Json &a, const Json &b) { return a["factor"] > b["factor"]; });
+      ranked.emplace(slow.factor, slowJson(slow, winners));
+    Json json = Json::array();
+    for (auto &[factor, one] : ranked)
+      json.push_back(std::move(one));
     return json;
   }
 

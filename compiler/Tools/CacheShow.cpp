@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 namespace heddle::cli {
 namespace {
@@ -60,8 +61,12 @@ Result<Shown> find(const Store &store, const std::string &prefix) {
 /// The trials of the winner's session, the fastest first, then those without a time.
 Result<std::vector<Trial>> trialsOf(const Store &store, const Winner &winner) {
   HEDDLE_ASSIGN(std::vector<Trial> trials, store.trials(Trial::sessionKey(winner)));
-  auto rank = [](const Trial &trial) { return trial.outcome == "measured" ? trial.medianUs : HUGE_VAL; };
-  std::stable_sort(trials.begin(), trials.end(), [&](const Trial &a, const Trial &b) { return rank(a) < rank(b); });
+  std::multimap<double, Trial> ranked; // equally fast ones stay in their order
+  for (Trial &trial : trials)
+    ranked.emplace(trial.outcome == "measured" ? trial.medianUs : HUGE_VAL, std::move(trial));
+  trials.clear();
+  for (auto &[us, trial] : ranked)
+    trials.push_back(std::move(trial));
   return trials;
 }
 

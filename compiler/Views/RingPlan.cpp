@@ -88,7 +88,8 @@ void addPlans(const PatternFile &file, const RingRequest &request, std::vector<s
   std::vector<size_t> order(rings.size());
   std::iota(order.begin(), order.end(), size_t(0));
   auto formulaMs = [&](size_t index) { return rings[index]->figures.front().ms.value_or(INFINITY); };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return formulaMs(a) < formulaMs(b); });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(formulaMs(a), a) < std::pair(formulaMs(b), b); });
   if (request.ranks > kFewRanks)
     order.resize(std::min(order.size(), kLayoutsOfManyRanks));
   for (size_t index : order) {
@@ -185,7 +186,8 @@ std::vector<size_t> heaviestFirst(const RingPlan &ring) {
   std::vector<std::pair<WideInt, WideInt>> weights;
   for (size_t rank : order)
     weights.emplace_back(ring.plan->pairsOf(rank).value_or(0), ring.times.ranks[rank].receives);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(weights[b], a) < std::pair(weights[a], b); });
   return order;
 }
 

@@ -236,8 +236,7 @@ BranchEvaluator::common(Domain &domain, const std::vector<Run<typename Domain::N
 template <class Domain>
 std::vector<BranchEvaluator::Run<typename Domain::Number>>
 BranchEvaluator::joined(Domain &domain, std::vector<Run<typename Domain::Number>> runs) {
-  std::stable_sort(runs.begin(), runs.end(),
-                   [&](const auto &a, const auto &b) { return domain.less(a.begin, b.begin); });
+  std::sort(runs.begin(), runs.end(), [&](const auto &a, const auto &b) { return domain.less(a.begin, b.begin); });
   std::vector<Run<typename Domain::Number>> result;
   for (const auto &run : runs) {
     if (result.empty() || domain.less(result.back().end, run.begin))

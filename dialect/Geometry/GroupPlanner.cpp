@@ -6,6 +6,7 @@
 #include "dialect/Geometry/GroupKeys.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace heddle::attn {
@@ -203,11 +204,14 @@ private:
 
   /// Launches aside begin with processors of their own. Few rows come in front of many: behind these they would be waited for.
   void sortOwn(size_t rank, std::vector<ShardLaunch> &launches) const {
-    auto placeOf = [&](const ShardLaunch &launch) {
-      return launch.isAside ? 0 : blocks.of(rank)[size_t(launch.rows)].isFew ? 1 : 2;
-    };
-    std::stable_sort(launches.begin(), launches.end(),
-                     [&](const ShardLaunch &one, const ShardLaunch &other) { return placeOf(one) < placeOf(other); });
+    std::multimap<int, ShardLaunch> placed; // those of one place stay in their order
+    for (ShardLaunch &launch : launches) {
+      const int place = launch.isAside ? 0 : blocks.of(rank)[size_t(launch.rows)].isFew ? 1 : 2;
+      placed.emplace(place, std::move(launch));
+    }
+    launches.clear();
+    for (auto &[place, launch] : placed)
+      launches.push_back(std::move(launch));
   }
 
   void setBlanks(GroupWalk &walk) const {

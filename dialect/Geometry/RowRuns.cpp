@@ -77,7 +77,7 @@ Runs inClass(SweepDomain &domain, const Kept &kept, int64_t rate, int64_t residu
 
 /// Ascending and disjoint.
 Runs joined(SweepDomain &domain, Runs runs) {
-  std::stable_sort(runs.begin(), runs.end(), [&](const Run &a, const Run &b) { return domain.less(a.begin, b.begin); });
+  std::sort(runs.begin(), runs.end(), [&](const Run &a, const Run &b) { return domain.less(a.begin, b.begin); });
   Runs result;
   for (const Run &run : runs)
     if (result.empty() || domain.less(result.back().end, run.begin))
@@ -130,8 +130,7 @@ void appendStretches(SweepDomain &domain, std::vector<Cursor> branches, int64_t 
   std::vector<SweepNumber> ends;
   for (const Cursor &branch : branches)
     branch.appendEnds(ends);
-  std::stable_sort(ends.begin(), ends.end(),
-                   [&](const SweepNumber &a, const SweepNumber &b) { return domain.less(a, b); });
+  std::sort(ends.begin(), ends.end(), [&](const SweepNumber &a, const SweepNumber &b) { return domain.less(a, b); });
   for (size_t i = 0; i + 1 < ends.size(); ++i) {
     if (!domain.less(ends[i], ends[i + 1]))
       continue;

@@ -327,7 +327,7 @@ void sort(const MaskAtoms &atoms, std::vector<MaskProduct> &products) {
       largest = std::max(largest, unit.rankInUnion(atoms));
     return largest;
   };
-  std::stable_sort(products.begin(), products.end(), [&](const MaskProduct &a, const MaskProduct &b) {
+  std::sort(products.begin(), products.end(), [&](const MaskProduct &a, const MaskProduct &b) {
     if (rank(a) != rank(b))
       return rank(a) < rank(b);
     return std::lexicographical_compare(

@@ -1,5 +1,7 @@
 /* NVRTC with a count of its compilations: every entry point leads to that of the library named by HEDDLE_REAL_NVRTC. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>

@@ -284,8 +284,9 @@ TEST_CASE("where the driver makes no graph, kernels are launched, and no place i
 TEST_CASE("drivers whose graphs are no quicker than kernels are asked for none") {
   const std::string library = test::places().fakeCuda;
   const size_t slash = library.rfind('/');
-  for (auto [version, otherPath] : {std::pair{12050, "/./"}, {12060, "/././"}}) { // drivers are opened once per path
-    CAPTURE(version);
+  for (const auto &driver : {std::pair{12050, "/./"}, {12060, "/././"}}) { // they are opened once per path
+    CAPTURE(driver.first);
+    const auto &[version, otherPath] = driver;
     Scene scene = Scene::open();
     fakeCudaSetDriverVersion(version);
     setenv("HEDDLE_CUDA_DRIVER_LIBRARY", (library.substr(0, slash) + otherPath + library.substr(slash + 1)).c_str(), 1);

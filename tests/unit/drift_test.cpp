@@ -148,9 +148,10 @@ TEST_CASE("recorded times in any order give no alarm in a million looks, in thei
     for (const double time : times) // clocks of the GPU change for hundreds of launches
       if (inOrder.add(kExpectedUs * time, 0))
         CHECK(inOrder.found().factor() > DriftTest::kTolerance);
-    for (const auto &[factor, within] : {std::pair<double, size_t>{1.05, 200}, {1.10, 100}, {1.30, 40}})
+    for (const auto &change : {std::pair<double, size_t>{1.05, 200}, {1.10, 100}, {1.30, 40}})
       for (size_t begin = 0; begin + 500 < times.size(); begin += 97) {
-        CAPTURE(factor);
+        CAPTURE(change.first);
+        const auto &[factor, within] = change;
         DriftTest slow(kExpectedUs);
         bool isFound = false;
         for (size_t i = 0; i < 200 + within; ++i)

@@ -59,9 +59,10 @@ TEST_CASE("placement-free results have the same bits on any number of ranks, whe
     const PlanHandle alone = planOf(*of, kRows, 1, "contiguous", "gather", HEDDLE_GROUP_PLACEMENT_FREE);
     const Share expected = overRanks(*of, whole, alone.get());
     checkAlike(expected, whole);
-    for (const auto &[ranks, layout] : {std::pair(2, "contiguous"), std::pair(3, "zigzag"), std::pair(4, "striped:7"),
-                                        std::pair(2, "0:1,64:100;1:64,100:131")}) {
-      CAPTURE(std::string(layout));
+    for (const auto &placement : {std::pair(2, "contiguous"), std::pair(3, "zigzag"), std::pair(4, "striped:7"),
+                                  std::pair(2, "0:1,64:100;1:64,100:131")}) {
+      CAPTURE(std::string(placement.second));
+      const auto &[ranks, layout] = placement;
       const PlanHandle plan = planOf(*of, kRows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE);
       const Share got = overRanks(*of, whole, plan.get());
       checkAlike(got, whole);
@@ -77,9 +78,10 @@ TEST_CASE("so they have where windows begin far behind the first key, on lattice
                  "%m = attn.or %a, %b attn.softmax union(%m) }");
   const Share whole = wholeCall(*of, kRows);
   std::optional<Share> expected;
-  for (const auto &[ranks, layout] :
+  for (const auto &placement :
        {std::pair(1, "contiguous"), std::pair(2, "zigzag"), std::pair(4, "contiguous"), std::pair(3, "striped:300")}) {
-    CAPTURE(std::string(layout));
+    CAPTURE(std::string(placement.second));
+    const auto &[ranks, layout] = placement;
     const PlanHandle plan = planOf(*of, kRows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE);
     const Share got = overRanks(*of, whole, plan.get());
     checkAlike(got, whole);
@@ -130,10 +132,11 @@ TEST_CASE("rows of a rank that would only wait begin with what they have") {
 
 TEST_CASE("without lse a call writes what it does with it, in every form") {
   constexpr int64_t kRows = 1024;
-  for (const auto &[pattern, layout, form] :
+  for (const auto &call :
        {std::tuple("causal", "zigzag", "gather"), std::tuple("causal", "zigzag", "ring"),
         std::tuple("causal", "contiguous", "ulysses"), std::tuple("longformer", "contiguous", "gather")}) {
-    CAPTURE(std::string(form));
+    CAPTURE(std::string(std::get<2>(call)));
+    const auto &[pattern, layout, form] = call;
     const std::unique_ptr<Case> of = caseOf(places().patterns + ("/" + std::string(pattern)) + ".mlir", kRows, true);
     const Share whole = wholeCall(*of, kRows);
     const PlanHandle plan = planOf(*of, kRows, 2, layout, form);

@@ -94,8 +94,8 @@ TEST_CASE("tensors that are not of the call, and sizes that are not the plan's, 
        "left: expected 5, of which the plan was made, got 6; make a plan of it"}};
   for (const char *form : {"gather", "ulysses"}) {
     const PlanHandle plan = planOf(of, kRows, 2, "contiguous", form);
-    for (const auto &[change, words] : wrong) {
-      CAPTURE(std::string(words));
+    for (const auto &fault : wrong) {
+      CAPTURE(std::string(fault.second));
       std::vector<GroupHandle> groups = openGroup(2);
       const std::vector<Outcome> outcomes = onRanks(2, [&](int32_t rank) {
         Share share(32);
@@ -103,11 +103,12 @@ TEST_CASE("tensors that are not of the call, and sizes that are not the plan's, 
         heddle_operand size = of.operands[0];
         args.operands = &size, args.operand_count = 1;
         if (rank == 1)
-          change(args, size);
+          fault.first(args, size);
         return heddle_group_run(groups[size_t(rank)].get(), plan.get(), of.part.get(), nullptr, &args, 1);
       });
+      const std::string words = fault.second;
       CHECK(outcomes[0].status == HEDDLE_UNAVAILABLE);
-      CHECK_MESSAGE(outcomes[0].message.find(std::string("rank 1 takes no part: attention arguments: ") + words) !=
+      CHECK_MESSAGE(outcomes[0].message.find("rank 1 takes no part: attention arguments: " + words) !=
                         std::string::npos,
                     outcomes[0].message);
       CHECK(outcomes[1].status == HEDDLE_INVALID_ARGUMENT);

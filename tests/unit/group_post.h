@@ -56,9 +56,10 @@ inline void checkBits(const Case &of, int64_t rows, const Placements &placements
   CAPTURE(rows);
   const Share whole = wholeCall(of, rows);
   std::optional<Share> expected;
-  for (const auto &[ranks, layout] : placements) {
-    CAPTURE(ranks);
-    CAPTURE(layout);
+  for (const auto &placement : placements) {
+    CAPTURE(placement.first);
+    CAPTURE(placement.second);
+    const auto &[ranks, layout] = placement;
     const PlanHandle plan =
         planOf(of, rows, ranks, layout, "gather", HEDDLE_GROUP_PLACEMENT_FREE | HEDDLE_GROUP_GRADIENTS);
     const Share got = overRanks(of, whole, plan.get());

@@ -17,8 +17,9 @@ TEST_CASE("letters are binary multiples, in either case, and a caret is a power"
       {"-1k", -1024},  {"-2^10", -1024},         {"1.5k", 1536},  {"0.5M", 1 << 19},
       {"1.25k", 1280}, {"1T", int64_t(1) << 40}, {"007", 7},      {"2^62", int64_t(1) << 62},
       {"1.500k", 1536}};
-  for (const auto &[text, value] : known) {
-    CAPTURE(text);
+  for (const auto &one : known) {
+    CAPTURE(one.first);
+    const auto &[text, value] = one;
     REQUIRE(parseCount(text));
     CHECK(*parseCount(text) == value);
   }

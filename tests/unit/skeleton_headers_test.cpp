@@ -150,9 +150,10 @@ TEST_CASE("two kernels of a skeleton are one translation unit") {
       {{"cascade", "sm_80", "causal"}, {"cascade", "sm_80", "document", 128}},
       {{"decode_invariant", "sm_80", "causal"}, {"decode_invariant", "sm_80", "document", 128}},
   };
-  for (const auto &[first, second] : pairs) {
-    CAPTURE(first.kind);
-    CAPTURE(first.arch);
+  for (const auto &pair : pairs) {
+    CAPTURE(pair.first.kind);
+    CAPTURE(pair.first.arch);
+    const auto &[first, second] = pair;
     const auto code = compile(togetherOf(first, second), first.arch);
     CHECK_MESSAGE(code.isOk(), code.status().message());
     if (code.isOk())

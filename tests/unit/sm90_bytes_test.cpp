@@ -51,9 +51,9 @@ TEST_CASE("values of bytes that many rows keep are turned over once, into the wo
 TEST_CASE("values are turned over once for calls of 8k queries and of any number, and not for fewer") {
   KernelRequest request = requestFor(128, 128, DType::e4m3);
   request.balance.hasManyTiles = true;
-  for (auto [queries, isBefore] :
-       {std::pair<int64_t, int64_t>(0, 1), {64, 0}, {512, 0}, {8191, 0}, {8192, 1}, {1 << 20, 1}}) {
-    CAPTURE(queries);
+  for (const auto &call : {std::pair<int64_t, int64_t>(0, 1), {64, 0}, {512, 0}, {8191, 0}, {8192, 1}, {1 << 20, 1}}) {
+    CAPTURE(call.first);
+    const auto &[queries, isBefore] = call;
     request.balance.queries = queries;
     CHECK(defaultFor(request).turnValues == isBefore);
   }

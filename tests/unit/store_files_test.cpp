@@ -228,8 +228,9 @@ TEST_CASE("verify reads every row of every table, and says which is wrong") {
        "names, row 2: expected a name and a pattern digest, got 'second' and ''"},
       {"UPDATE kernels SET registers = 7",
        "kernels, row 1: store '" + path + "': kernel k1 does not match its checksum"}};
-  for (const auto &[sql, said] : damages) {
-    CAPTURE(sql);
+  for (const auto &damage : damages) {
+    CAPTURE(damage.first);
+    const auto &[sql, said] = damage;
     std::filesystem::copy_file(sound, path, std::filesystem::copy_options::overwrite_existing);
     runSql(path, sql);
     const std::vector<std::string> problems = openStore(path, {}).verify()->problems;

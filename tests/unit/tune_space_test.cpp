@@ -85,8 +85,9 @@ TEST_CASE(
     "the space of every head dim is neither empty nor unconstrained, of e4m3 neither, which has knobs of its own") {
   const std::pair<DType, int64_t> calls[] = {{DType::bf16, 8},   {DType::bf16, 64},  {DType::bf16, 128},
                                              {DType::bf16, 192}, {DType::bf16, 256}, {DType::e4m3, 128}};
-  for (const auto &[dtype, dim] : calls) {
-    CAPTURE(dim);
+  for (const auto &call : calls) {
+    CAPTURE(call.second);
+    const auto &[dtype, dim] = call;
     KernelRequest request = hopperRequest(dim);
     request.elements = CallElements(dtype);
     const tuner::SearchSpace space = spaceOf(request, sm90ForwardSkeleton());
