@@ -89,7 +89,7 @@ template <class K> struct WarpStates {
   DEV explicit WarpStates(uint32_t shared) : values(shared + K::kSmemV), ends(shared + K::kSmemK) {}
 
   DEV void store(const RowState<K> &rows) const {
-    const int32_t warp = ptx::rereadThreadIndex() / 32, lane = ptx::rereadThreadIndex() % 32;
+    const int32_t warp = ptx::rereadThreadIndex() / 32, lane = ptx::rereadLane();
     const float sum = quadSum(rows.sum[0][0]);
 #pragma unroll
     for (int pair = 0; pair < K::kValuePairs; ++pair) {
@@ -104,7 +104,7 @@ template <class K> struct WarpStates {
   }
   // All rows of the pairs of value tiles that this warp joins.
   DEV void join(ColumnSlice (&slices)[K::kPairsOfWarp]) const {
-    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const int32_t lane = ptx::rereadLane();
     joinSlices<K::kWarps, 1>(slices, [&](int i, float (&end)[2], float (&out)[K::kPairsOfWarp][4]) {
       loadEnd(ends + lane / 4 * 8 + i * K::kKeySliceBytes, end);
 #pragma unroll
@@ -126,7 +126,7 @@ template <class K> struct WarpStates {
 template <class K> struct JoinedRows {
   static constexpr int kRows = decode::kRowsOfClusterWarp, kCopies = 8 / kRows;
 
-  DEV static int32_t lane() { return ptx::rereadThreadIndex() % 32; }
+  DEV static int32_t lane() { return ptx::rereadLane(); }
   DEV static int32_t copy() { return lane() / (4 * kRows); }
   DEV static int32_t rowOfWarp() { return lane() % (4 * kRows) / 4; }
   DEV static int32_t row() { return ptx::rereadThreadIndex() / 32 * kRows + rowOfWarp(); }
@@ -151,7 +151,7 @@ template <class K> struct SentSlices {
     ptx::arriveInCluster();
   }
   DEV void send(const ColumnSlice &slice, int32_t rank, int32_t to) const {
-    const int32_t lane = ptx::rereadThreadIndex() % 32;
+    const int32_t lane = ptx::rereadLane();
     const uint32_t there = ptx::addressInBlock(slices, to), bell = ptx::addressInBlock(barrier, to);
     const uint32_t own = there + rank * decode::kSliceBytes;
     ptx::sendInCluster16(own + lane * 16, bell, slice.out[0], slice.out[1], slice.out[2], slice.out[3]);

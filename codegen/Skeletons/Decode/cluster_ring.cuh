@@ -96,7 +96,7 @@ public:
 
   DEV static int32_t firstOfWarp(int32_t firstKey) { return firstKey + warp() * K::kSliceKeys; }
   DEV static int32_t warp() { return ptx::rereadThreadIndex() / 32; }
-  DEV static int32_t rowOfSlice(int j) { return ptx::rereadThreadIndex() % 32 / K::kLanesOfRow + j * K::kRowsAtOnce; }
+  DEV static int32_t rowOfSlice(int j) { return ptx::rereadLane() / K::kLanesOfRow + j * K::kRowsAtOnce; }
 
   // The page of this lane's key of a tile, and its place in it; of keys from `end` on nothing is looked at.
   DEV void ask(int32_t firstKey, int32_t end) {

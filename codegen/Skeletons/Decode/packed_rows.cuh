@@ -66,6 +66,6 @@ struct PackedRow {
   }
 };
 
-DEV int32_t rowOfLane(int32_t half) { return ptx::rereadThreadIndex() % 32 / 4 + 8 * half; }
+DEV int32_t rowOfLane(int32_t half) { return ptx::rereadLane() / 4 + 8 * half; }
 
 } // namespace heddle

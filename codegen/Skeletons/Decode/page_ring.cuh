@@ -154,7 +154,7 @@ template <class K, int Dim, int SharedRowBytes, bool ArePassing> struct KeySlice
   // `to`: the slot; `from`: where this lane's parts of its rows begin, of those that there are.
   DEV static void load(uint32_t to, const char *const (&from)[K::kRowsOfLane],
                        const bool (&isPresent)[K::kRowsOfLane]) {
-    const int32_t lane = ptx::rereadThreadIndex() % 32, row = lane / kLanes, piece = lane % kLanes;
+    const int32_t lane = ptx::rereadLane(), row = lane / kLanes, piece = lane % kLanes;
 #pragma unroll
     for (int j = 0; j < K::kRowsOfLane; ++j) {
       const int32_t swizzle = (row + j * kRows) % 8;
@@ -292,8 +292,7 @@ private:
     if (!tile.exists())
       return;
     const int32_t rate = K::Pattern::keyRate(variant, K::Pattern::kBranchCount == 1 ? 0 : tile.branch);
-    const int32_t number =
-        ptx::rereadThreadIndex() / 32 * K::kSliceKeys + ptx::rereadThreadIndex() % 32 / K::kLanesOfRow;
+    const int32_t number = ptx::rereadThreadIndex() / 32 * K::kSliceKeys + ptx::rereadLane() / K::kLanesOfRow;
 #pragma unroll
     for (int j = 0; j < K::kRowsOfLane; ++j) {
       const int32_t key = tile.firstKey + rate * (number + K::kRowsAtOnce * j);

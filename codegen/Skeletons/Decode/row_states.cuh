@@ -19,7 +19,7 @@ template <class Traits> struct RowStateShape : Traits {
   static constexpr int kStateBytes = decode::stateBytes(Traits::kValueDim);
 };
 
-DEV int32_t lanePlace(int32_t bytes) { return ptx::rereadThreadIndex() % 32 * bytes; }
+DEV int32_t lanePlace(int32_t bytes) { return ptx::rereadLane() * bytes; }
 
 // In shared memory, one behind the other.
 template <class K> struct SharedStates {

@@ -157,7 +157,7 @@ public:
 
 private:
   DEV uint32_t placeOfLargest(int32_t slice, int half) const {
-    const int32_t row = ptx::rereadThreadIndex() % 32 / 4 + 8 * half;
+    const int32_t row = ptx::rereadLane() / 4 + 8 * half;
     return largest + (row * K::kWarps + slice) * 4;
   }
 };

@@ -35,7 +35,7 @@ template <class K> class TallSums {
 
 public:
   DEV TallSums(uint32_t shared, int32_t warp, int half) {
-    const uint32_t lane = ptx::rereadThreadIndex() % 32;
+    const uint32_t lane = ptx::rereadLane();
     const uint32_t ofQueries = shared + K::kSmemQ + warp * Shape::kQueryBytes;
     const uint32_t ofKeys = shared + K::kSmemK + Shape::kStages * K::kSmemStageBytesK + warp * Shape::kPairBytes;
     values = (half == 0 ? ofQueries : ofKeys) + lane * 16;

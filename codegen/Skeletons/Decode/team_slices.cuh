@@ -19,7 +19,7 @@ namespace heddle {
 struct TeamRows {
   static constexpr int kRows = decode::kTeamRows / decode::kTeamWarps, kLanes = 4 * kRows;
 
-  DEV static int32_t lane() { return ptx::rereadThreadIndex() % 32; }
+  DEV static int32_t lane() { return ptx::rereadLane(); }
   DEV static bool isFirstCopy() { return lane() < kLanes; }
   DEV static int32_t rowOfWarp() { return lane() % kLanes / 4; }
   DEV static int32_t row() { return ptx::rereadThreadIndex() / 32 * kRows + rowOfWarp(); }
@@ -77,7 +77,7 @@ template <class K> struct SentParts {
   DEV void send(const SharedRows<K> &rows, int32_t rank, int32_t number) const {
     ColumnShare<K> share;
     rows.give(share, 0);
-    const int32_t lane = ptx::rereadThreadIndex() % 32, buffer = number % decode::kTeamBuffers;
+    const int32_t lane = ptx::rereadLane(), buffer = number % decode::kTeamBuffers;
 #pragma unroll
     for (int s = 0; s < K::kPairsOfWarp; ++s)
       if (ColumnShare<K>::hasPair(s)) {

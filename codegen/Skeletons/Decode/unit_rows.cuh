@@ -12,7 +12,8 @@ namespace heddle {
 // By all threads of the block; completion follows the caller's commit.
 template <class K> DEV void loadQueries(const ParamsOf<K> &p, const Unit<K> &unit, uint32_t tile) {
   constexpr int kPieces = K::kHeadDim / K::kPieceElements, kThreadsOfRow = K::kThreads / decode::kRows;
-  const int32_t thread = ptx::rereadThreadIndex(), ofRow = thread % kThreadsOfRow;
+  const uint32_t thread = ptx::rereadThreadIndex();
+  const int32_t ofRow = thread % kThreadsOfRow;
 #pragma unroll 1
   for (int32_t number = thread / kThreadsOfRow; number < unit.groups() * decode::kRows; number += decode::kRows) {
     const PackedRow row(unit, number);
@@ -65,7 +66,7 @@ DEV void writeColumns(const ColumnShare<K> &share, bool exists, float scale, cha
     char *const columns = to + ColumnShare<K>::pairOf(i) * 16 * (AsFloat ? 4 : K::kElementBytes);
     K::Values::Columns::template store<AsFloat>(columns, exists, values);
   }
-  const int32_t thread = ptx::rereadThreadIndex();
+  const uint32_t thread = ptx::rereadThreadIndex();
   ptx::storeGlobal4(lse, exists & (thread < 32) & (thread % 4 == 0),
                     __float_as_uint((share.rowMax + ptx::log2Approx(sum.ofWeights)) * kLogOf2));
 }

@@ -47,7 +47,8 @@ template <class K> class QueryOfHalves {
 public:
   // `descale`: what elements of keys are multiplied by.
   DEV QueryOfHalves(uint32_t tile, float descale) {
-    const int32_t thread = ptx::rereadThreadIndex(), row = thread % 32 / 4;
+    const uint32_t thread = ptx::rereadThreadIndex();
+    const int32_t row = thread % 32 / 4;
     const int32_t first = RowWarps<K>::kCount == 1 ? 0 : thread / 32 * (K::kRowTiles * 16);
     address = tile + (first + row) * K::kSmemRowBytesQK;
     place = thread % 4 * kLaneBytes;

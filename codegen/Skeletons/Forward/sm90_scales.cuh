@@ -174,7 +174,7 @@ private:
   }
 
   DEV void scaleKeys(Scores<K> &scores, const float *ofKeys, int32_t firstKey, int32_t rate, int32_t keys) const {
-    const uint32_t first = firstKey + rate * static_cast<int32_t>(ptx::rereadThreadIndex() % 4 * 2), last = keys - 1;
+    const uint32_t first = firstKey + rate * (ptx::rereadThreadIndex() % 4 * 2), last = keys - 1;
 #pragma unroll
     for (int n = 0; n < K::kScoreTiles; ++n)
 #pragma unroll

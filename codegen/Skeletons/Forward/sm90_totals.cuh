@@ -111,24 +111,18 @@ public:
   DEV void endRun(RowState<K> &rows, bool isLast) {
     if (!isLast && room > 0)
       return;
-    const Place at = pieces.place();
     if (areThere)
-      addAll(rows, at);
+      addAll(rows);
     if (isLast)
       return;
-    Ends::store(at, rows);
-#pragma unroll
-    for (int n = 0; n < K::kValueTiles; ++n) {
-      const auto &out = rows.out[0][n];
-      Pieces::store(at, n, out[0], out[1], out[2], out[3]);
-    }
-    clearOutput(rows);
+    exchange<false>(rows);
     areThere = 1;
     room = K::kFlushTiles;
   }
 
 private:
-  DEV static void addAll(RowState<K> &rows, Place at) {
+  DEV void addAll(RowState<K> &rows) const {
+    const Place at = pieces.place();
     const Ends before(at);
     float factor[2];
     before.findFactor(factor, rows);

@@ -7,7 +7,7 @@ namespace ptx {
 inline float exp2Approx(float x) { return std::exp2(x); }
 inline float log2Approx(float x) { return std::log2(x); }
 inline float reciprocalApprox(float x) { return 1.0f / x; }
-inline int32_t rereadThreadIndex() { return int32_t(host_gpu::threadIndex().x); }
+inline uint32_t rereadThreadIndex() { return host_gpu::threadIndex().x; }
 inline int32_t rereadLane() { return rereadThreadIndex() % 32; }
 inline int32_t rereadWarpgroupThread() { return rereadThreadIndex() % 128; }
 inline int32_t rereadGridSize() { return int32_t(host_gpu::gridSize.x); }
