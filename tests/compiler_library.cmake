@@ -1,4 +1,4 @@
-# Unit tests of compiler/Library, through the C interface of the shared library alone.
+# Unit tests of compiler/Library, most through the C interface of the shared library alone.
 if(TARGET heddle_shared)
   heddle_add_unit_test(library_pattern heddle_shared)
   add_library(heddle_counting_nvrtc SHARED ${CMAKE_SOURCE_DIR}/tests/unit/counting_nvrtc.c)
@@ -7,6 +7,7 @@ if(TARGET heddle_shared)
     heddle_add_unit_test(${topic} heddle_shared heddle_fake_cuda heddle_counting_nvrtc heddle_nvrtc)
   endforeach()
   set_target_properties(library_compiler_test PROPERTIES ENABLE_EXPORTS ON)
+  heddle_add_unit_test(compiled_pattern heddle_calls)
   heddle_add_unit_test(library_rows heddle_shared heddle_runtime heddle_fake_cuda heddle_counting_nvrtc heddle_nvrtc)
   heddle_add_unit_test(library_memory heddle_shared heddle_runtime heddle_fake_cuda)
   target_sources(library_memory_test PRIVATE ${CMAKE_SOURCE_DIR}/compiler/Library/MadeKernels.cpp)

@@ -38,7 +38,7 @@ struct TileBalance {
   bool firstKeysAreLong = false; ///< the first key tile is visited by many times as many query tiles as those inside
   bool hasOwnKeys = false;       ///< of what large query tiles visit, their parts need much less than all
   bool gainsFromPasses = false;  ///< one kernel visits many times the key tiles that the passes visit together
-  int64_t queries = 0;           ///< of the calls to come; 0: any number
+  int64_t queries = 0;           ///< of a head, in the calls to come; 0: any number
 };
 
 /// A tensor that the pattern reads.

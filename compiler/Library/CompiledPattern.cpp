@@ -3,6 +3,7 @@
 #include "codegen/Choose/RatesOf.h"
 #include "codegen/Cpu/JitPattern.h"
 #include "compiler/Pattern/BindWords.h"
+#include "compiler/Pattern/CallRows.h"
 #include "compiler/Session/CompileForCpu.h"
 #include "compiler/Session/CompileSession.h"
 #include "dialect/Geometry/Counts.h"
@@ -316,9 +317,10 @@ Result<std::shared_ptr<const JitPattern>> CompiledPattern::machineCode(Walk walk
 }
 
 Result<ProblemBucket> CompiledPattern::bucket(const ProblemShape &shape, const CallShape &call, int64_t smCount) {
-  std::vector<int64_t> asked = {shape.batch,   shape.heads,   shape.kvHeads,
-                                shape.seqlenQ, shape.seqlenK, shape.qOrigin,
-                                shape.kOrigin, smCount,       ProblemBucket::mostRows(call)};
+  std::vector<int64_t> asked = {
+      shape.batch,   shape.heads,   shape.kvHeads,
+      shape.seqlenQ, shape.seqlenK, shape.qOrigin,
+      shape.kOrigin, smCount,       ProblemBucket::rowsBucket(queryRowsOf(shape, call), call)};
   asked.insert(asked.end(), shape.parameters.begin(), shape.parameters.end());
   std::lock_guard<std::mutex> lock(mutex);
   if (auto known = buckets.find(asked); known != buckets.end())

@@ -2,6 +2,7 @@
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Library/EmbeddedCompiler.h"
 #include "runtime/Api/Handles.h"
+#include "runtime/Core/QueryRows.h"
 
 #include <cmath>
 #include <cstddef>
@@ -113,9 +114,10 @@ Result<KernelQuestion> questionOf(const heddle_device &device, const heddle_patt
   HEDDLE_ASSIGN(static_cast<CallShape &>(question.kernel), shapeOf(problem, *dtype));
   question.hasSizes =
       problem.batch > 0 && problem.heads > 0 && problem.kv_heads > 0 && problem.seqlen_q > 0 && problem.seqlen_k > 0;
-  if (const int64_t rows = ProblemBucket::rowsOfDefault(problem.seqlen_q, question.kernel);
+  const int64_t ofHead = queryRowsOf(problem.seqlen_q, problem.heads, problem.kv_heads, question.kernel);
+  if (const int64_t rows = ProblemBucket::rowsOfDefault(ofHead, question.kernel);
       question.hasSizes && rows < ProblemBucket::mostRows(question.kernel))
-    question.kernel.queries = rows;
+    question.kernel.queryRows = rows;
   question.problem = sizesOf(problem);
   if (question.hasSizes) { // without them a size without a default needs no value
     std::optional<int64_t> whole;

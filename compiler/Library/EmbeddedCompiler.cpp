@@ -24,7 +24,7 @@ KernelFamily familyOf(const KernelQuestion &question) {
 
 /// The rows of the calls that a default is chosen for.
 int64_t rowsBucket(const KernelQuestion &question) {
-  return ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(question.kernel.queries, question.kernel),
+  return ProblemBucket::rowsBucket(ProblemBucket::rowsOfDefault(question.kernel.queryRows, question.kernel),
                                    question.kernel);
 }
 
@@ -232,7 +232,7 @@ void EmbeddedCompiler::file(KernelRecord &record, const PreparedPattern &prepare
   if (which == Made::provisional && isPreferredFiled)
     return; // the other one was sooner
   isPreferredFiled = isPreferredFiled || which == Made::preferred;
-  Status status = publishDefault(*own, record, question.kernel.queries);
+  Status status = publishDefault(*own, record, question.kernel.queryRows);
   if (status.isOk() && question.pattern->wholes().empty()) // a part is called as its whole, whose the name is
     status = publishName(*own, prepared, prepared.name);
   if (!status.isOk())

@@ -208,10 +208,10 @@ typedef struct heddle_problem {
   /* null: "forward"; "backward", "backward_accumulate": gradients, with "_of_0_3" behind them also those of arguments 0
    * and 3; "_fp32_out" behind each: out, and d_out, are fp32; "_tf32" behind all: as in heddle_kernel_query */
   const char *kind;
-  int64_t head_dim, value_dim; /* value_dim 0: head_dim */
-  int64_t batch, heads, kv_heads;
-  int64_t seqlen_q, seqlen_k;
-  int64_t q_origin, k_origin; /* within the limits of heddle_attention_args */
+  int64_t head_dim, value_dim;    /* value_dim 0: head_dim */
+  int64_t batch, heads, kv_heads; /* of kind "decode" batch counts sequences, */
+  int64_t seqlen_q, seqlen_k;     /* and seqlen_q is the queries of each, or their mean */
+  int64_t q_origin, k_origin;     /* within the limits of heddle_attention_args */
   /* Sizes and numbers that differ from their defaults, lengths of tensors; not tensors: searches make some. */
   const heddle_operand *operands;
   uint64_t operand_count;

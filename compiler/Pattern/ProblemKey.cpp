@@ -1,5 +1,6 @@
 #include "compiler/Pattern/ProblemKey.h"
 #include "codegen/Choose/RatesOf.h"
+#include "compiler/Pattern/CallRows.h"
 #include "dialect/IR/ScoreChain.h"
 #include "runtime/Core/Digest.h"
 #include "runtime/Core/Positions.h"
@@ -149,8 +150,9 @@ ProblemBucket problemBucket(const PatternFile &file, const ProblemShape &shape, 
   }
   attn::WideInt visited =
       attn::countTiles(analysis, sizes, attn::TileShape{block, block}, attn::Direction::Forward).visited;
+  const int64_t rows = queryRowsOf(shape, call);
   return ProblemBucket::of(clamp(items * shape.batch), smCount, clamp(visited * shape.batch),
-                           shape.heads / shape.kvHeads, ProblemBucket::rowsBucket(shape.seqlenQ, call));
+                           shape.heads / shape.kvHeads, ProblemBucket::rowsBucket(rows, call));
 }
 
 ExactProblem exactProblem(const ProblemShape &shape) {

@@ -1,5 +1,6 @@
 #include "compiler/Report/KnownProblem.h"
 #include "codegen/Target/GpuModel.h"
+#include "compiler/Pattern/CallRows.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Session/TunePrior.h"
 #include "compiler/Views/Explanation.h"
@@ -68,7 +69,7 @@ static Result<std::shared_ptr<const TuneSpace>> spaceOn(const PreparedPattern &p
                                                         const GpuModel &gpu) {
   KernelShape shape = problem.kernel;
   HEDDLE_ASSIGN(shape.arch, findGpuArch(gpu.arch));
-  shape.queries = problem.shape.seqlenQ;
+  shape.queryRows = queryRowsOf(problem.shape, shape);
   return TuneSpace::create(prepared, shape, "");
 }
 

@@ -31,8 +31,8 @@ KernelRequest makeRequest(const PreparedPattern &prepared, const KernelShape &sh
     request.grain = std::gcd(request.grain, request.transposedGrain);
     request.bandedGrain = std::gcd(request.bandedGrain, request.transposedBandedGrain);
   }
-  if (shape.queries)
-    request.balance.queries = ProblemBucket::rowsOfDefault(shape.queries, shape);
+  if (shape.queryRows)
+    request.balance.queries = ProblemBucket::rowsOfDefault(shape.queryRows, shape);
   return request;
 }
 

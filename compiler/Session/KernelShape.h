@@ -11,7 +11,7 @@ namespace heddle {
 /// `arch` is never null.
 struct KernelShape : CallShape {
   const GpuArch *arch = &baselineGpuArch();
-  int64_t queries = 0; ///< of the calls that a default is chosen for; 0: any number
+  int64_t queryRows = 0; ///< of a head (QueryRows.h), in the calls that a default is chosen for; 0: any number
 
   /// As GpuArch spells it.
   std::string archName() const { return heddle::archName(*arch); }

@@ -92,12 +92,12 @@ private:
 
   /// The default for calls of fewer queries than that for any number, of no few, where these differ.
   Status packShorter(const PreparedPattern &prepared, KernelShape shape) {
-    shape.queries = ProblemBucket::kManyRows;
-    if (shape.queries == ProblemBucket::mostRows(shape))
+    shape.queryRows = ProblemBucket::kManyRows;
+    if (shape.queryRows == ProblemBucket::mostRows(shape))
       return {};
     const auto known = [this](const std::string &contentKey) { return store.kernel(contentKey); };
     HEDDLE_ASSIGN(const CompiledVariant variant, compileVariant(prepared, shape, "", /*threads=*/1, known));
-    return publishDefault(store, variant.record, shape.queries);
+    return publishDefault(store, variant.record, shape.queryRows);
   }
 
   Store &store;

@@ -1,6 +1,7 @@
 #include "compiler/Session/TuneSession.h"
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/MeasureProcess.h"
+#include "compiler/Pattern/CallRows.h"
 #include "compiler/Session/PreparedPattern.h"
 #include "compiler/Session/Publish.h"
 #include "compiler/Session/TunePrior.h"
@@ -112,7 +113,7 @@ static KernelShape kernelShapeOf(const TuneRequest &request, const GpuArch &arch
   KernelShape shape;
   static_cast<CallShape &>(shape) = request;
   shape.arch = &arch;
-  shape.queries = request.shape.seqlenQ;
+  shape.queryRows = queryRowsOf(request.shape, request);
   return shape;
 }
 

@@ -114,9 +114,10 @@ static std::string codeOf(const KernelRecord &record, EmitStage stage) {
   return stage == EmitStage::cubin ? record.cubin : recordText(record);
 }
 
-static Status publish(const PreparedPattern &prepared, const CompileOptions &options, const KernelRecord &record) {
+static Status publish(const PreparedPattern &prepared, const KernelShape &shape, const CompileOptions &options,
+                      const KernelRecord &record) {
   HEDDLE_ASSIGN(Store store, options.database.open(StoreMode::readWrite));
-  HEDDLE_TRY(publishDefault(store, record, options.shape.queries));
+  HEDDLE_TRY(publishDefault(store, record, shape.queryRows));
   return publishName(store, prepared, options.publishedName.empty() ? prepared.name : options.publishedName);
 }
 
@@ -143,7 +144,7 @@ static Status addCode(Artefact &artefact, const PreparedPattern &prepared, const
   if (options.database.given.empty())
     return {};
   artefact.facts["database"] = options.database.path();
-  return timeStage(artefact.times, "publish", [&] { return publish(prepared, options, variant.record); });
+  return timeStage(artefact.times, "publish", [&] { return publish(prepared, shape, options, variant.record); });
 }
 
 Result<Artefact> makeArtefact(const PreparedPattern &prepared, const CompileOptions &options,

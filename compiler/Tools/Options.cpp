@@ -7,6 +7,7 @@
 #include "compiler/Tools/Verb.h"
 #include "runtime/Core/ParseCount.h"
 #include "runtime/Core/Positions.h"
+#include "runtime/Core/QueryRows.h"
 
 #include <CLI/CLI.hpp>
 
@@ -203,9 +204,11 @@ void ShapeOptions::add(CLI::App &command, bool withPages) {
 }
 
 void ShapeOptions::addQueries(CLI::App &command) {
-  addCount(command, "--seqlen", queries, "N",
-           "Queries of the calls that the default is chosen for: few want small tiles, and keys in parts; from 8192 "
-           "on values of e4m3 are turned over once [any number]")
+  addCount(
+      command, "--seqlen", queries, "N",
+      "Queries of the calls that the default is chosen for (of kind decode: times the heads that share a kv head): few "
+      "want small tiles, and keys in parts; from 8192 "
+      "on values of e4m3 are turned over once [any number]")
       ->check(CLI::Range(int64_t(1), kFarthestPosition));
 }
 
@@ -229,7 +232,7 @@ Result<KernelShape> ShapeOptions::shape(const PatternFile &file, const GpuArch &
                        .withScaleRows(scaleRows);
   shape.headDim = headDim;
   shape.valueDim = valueDim ? valueDim : headDim;
-  shape.queries = queries;
+  shape.queryRows = queryRowsOf(queries, 0, 0, shape);
   return shape;
 }
 

@@ -1,6 +1,7 @@
 // Owns the choice of the kernel (database first, else compiled now) and the copies around its launches.
 #include "compiler/Measure/DeviceProblem.h"
 #include "compiler/Measure/KeySplit.h"
+#include "compiler/Pattern/CallRows.h"
 #include "compiler/Session/ChooseKernel.h"
 #include "compiler/Session/CompileSession.h"
 #include "compiler/Tools/Messages.h"
@@ -22,7 +23,7 @@ KernelShape kernelShapeOf(const RunCall &call, const GpuArch &arch, DType out) {
   shape.elements.precision = call.inputs.precision;
   shape.headDim = call.inputs.sizes.headDim ? call.inputs.sizes.headDim : call.inputs.sizes.valueDim;
   shape.valueDim = call.inputs.sizes.valueDim;
-  shape.queries = call.shape.seqlenQ;
+  shape.queryRows = queryRowsOf(call.shape, shape);
   return shape;
 }
 

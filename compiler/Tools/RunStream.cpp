@@ -249,7 +249,7 @@ private:
       wanted.elements = CallElements(source->dtype, outFloat32 ? kAccumulator : CallElements::outOf(source->dtype));
       wanted.headDim = source->sizes.headDim;
       wanted.valueDim = source->sizes.valueDim;
-      wanted.queries = piece.seqlenQ;
+      wanted.queryRows = piece.seqlenQ;
       HEDDLE_ASSIGN(ChosenKernel chosen,
                     chooseKernel({*ofParts, piece, wanted, run.config, /*cutsBlocks=*/true}, stores, *device));
       if (!isQuiet())

@@ -1,5 +1,6 @@
 // Owns the translation of handles, codes and messages. Every exported function catches everything.
 #include "runtime/Api/Handles.h"
+#include "runtime/Core/QueryRows.h"
 #include "runtime/Core/Tables.h"
 
 #include <algorithm>
@@ -53,7 +54,8 @@ Result<LookupQuery> makeQuery(const DeviceInfo &info, const heddle_kernel_query 
   wanted.workPerSm = tiles * heads > 0 ? sizeBucket(tiles * heads, info.identity.smCount) : -1;
   wanted.tilesPerRow = query.tiles_per_row > 0 ? sizeBucket(query.tiles_per_row, 1) : -1;
   wanted.gqaRatio = query.heads > 0 && query.kv_heads > 0 ? query.heads / query.kv_heads : -1;
-  wanted.queryRows = rows > 0 ? ProblemBucket::rowsBucket(rows, call) : -1;
+  const int64_t ofHead = queryRowsOf(rows, query.heads, query.kv_heads, call);
+  wanted.queryRows = rows > 0 ? ProblemBucket::rowsBucket(ofHead, call) : -1;
   static_cast<ExactProblem &>(wanted) = {query.batch, query.heads, query.kv_heads, rows};
   return wanted;
 }

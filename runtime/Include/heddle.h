@@ -246,7 +246,7 @@ typedef struct heddle_kernel_query {
                      * "_scale_rows_64" or "_scale_rows_128" behind all: so many rows of q and k share a scale (descale_q); "_v_key_major"
                      * behind "forward" (of e4m3), "quantize", "quantize_rotated": key n of v, or of what becomes of it, is element n of a row */
   int64_t head_dim, value_dim;
-  int64_t batch, heads, kv_heads, seqlen_q; /* the typical call, to choose between tuned kernels */
+  int64_t batch, heads, kv_heads, seqlen_q; /* typical call, to choose by; "decode": sequences, queries of each */
   int64_t tiles_per_row;                    /* mean visited 128-key tiles per 128-query tile; 0 if unknown */
 } heddle_kernel_query;
 

@@ -64,6 +64,15 @@ def test_ragged_queries():
         assert np.array_equal(out[:, own], expected) and np.array_equal(lse[:, :, own], logs)
 
 
+@pytest.mark.parametrize("rows, offsets, expected", (((3, 7), None, (3, 7)), ((1, 8), [0, 5, 5, 8], (3, 3)), ((1, 9), [0, 9], (1, 9))))
+def test_kernels_are_asked_for_by_sequences_and_the_queries_that_each_has(rows, offsets, expected):
+    from heddle import _pages
+    cache = Cache() if expected[0] == 3 else Cache(keys=(40,))
+    spec = _pages.PagesSpec(queries(*rows), *cache.arguments(), "causal", None if offsets is None else np.array(offsets, np.int32))
+    sizes = _pages._bound(_pages._checked(spec, "prepare")).call.question().sizes
+    assert (sizes["batch"], sizes["seqlen_q"]) == expected
+
+
 def test_results_that_the_caller_brings_and_a_scale():
     cache, q = Cache(), queries(3, 1)
     out, lse = np.full_like(q, np.nan), np.full((3, 4, 1), np.nan, np.float32)

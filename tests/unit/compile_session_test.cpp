@@ -76,9 +76,9 @@ TEST_CASE("calls that share a filed default are given the same one, whoever asks
         CAPTURE(queries);
         shape.elements = CallElements(dtype);
         shape.headDim = shape.valueDim = dim;
-        shape.queries = queries;
+        shape.queryRows = queries;
         auto own = configFor(causal, shape, "");
-        shape.queries = ProblemBucket::rowsOfDefault(queries, shape);
+        shape.queryRows = ProblemBucket::rowsOfDefault(queries, shape);
         auto filed = configFor(causal, shape, "");
         REQUIRE_MESSAGE(own.isOk(), own.status().message());
         REQUIRE(filed.isOk());

@@ -105,7 +105,7 @@ TEST_CASE("without a sample, and with one that asks for too many, all are listed
 
 TEST_CASE("a typed-in field takes back what the default chose beside it, and no typed-in one") {
   KernelShape shape = hopperShape();
-  shape.queries = 65; // few: the keys of the last round are cut
+  shape.queryRows = 65; // few: the keys of the last round are cut
   const KernelRequest request = makeRequest(prepared("causal"), shape);
   REQUIRE(parseConfig(request, "")->valueOf("split_last") == 1);
   auto refusal = [&](const char *text) {

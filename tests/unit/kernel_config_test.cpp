@@ -391,15 +391,16 @@ TEST_CASE("the search space is not empty, has no duplicates and holds the defaul
 
 TEST_CASE("all batch-invariant kernels of decode that calls may get sum keys alike") {
   const Skeleton &skeleton = *skeletonsOf(Kind{KindBase::decodeInvariant}).front();
-  for (DType keys : {DType::bf16, DType::e4m3})
+  for (auto [keys, isOneRange] : {std::pair<DType, bool>(DType::bf16, true), {DType::bf16, false}, {DType::e4m3, true}})
     for (int64_t dim : {64, 128}) {
       KernelRequest few = requestFor("sm_90a", dim);
       few.kind = {KindBase::decodeInvariant};
       few.elements = CallElements(DType::bf16).withKeys(keys);
+      few.consecutiveRate = isOneRange;
       KernelRequest many = few;
-      many.balance.queries = 512;
+      many.balance.queries = 256;
       const KernelConfig ofFew = skeleton.defaultConfig(few), ofMany = skeleton.defaultConfig(many);
-      for (const char *field : {"chunk_n", "rescale_threshold"})
+      for (const char *field : {"warps", "chunk_n", "rescale_threshold"})
         CHECK(ofFew.valueOf(field) == ofMany.valueOf(field));
       for (const KernelConfig &config : {ofFew, ofMany}) // parts have 128 keys, or those of a tile
         CHECK(skeleton.schedule(config).blockN <= 128);
@@ -407,7 +408,7 @@ TEST_CASE("all batch-invariant kernels of decode that calls may get sum keys ali
       for (const Knob &knob : skeleton.knobs(few))
         knobs.insert(knob.name);
       CHECK((knobs.count("chunk_n") == 0 && knobs.count("rescale_threshold") == 0 && knobs.count("stages") == 1));
-      CHECK(knobs.count("warps") == (keys == DType::bf16));
+      CHECK(knobs.count("warps") == (keys == DType::bf16 && isOneRange));
       few.kind = {KindBase::decode};
       CHECK(skeletonsOf(few.kind).front()->knobs(few).size() == 7);
     }

@@ -1,6 +1,7 @@
 //===- kernel_record_test.cpp - keys, buckets and field lists ---------------===//
 #include "runtime/Core/FieldText.h"
 #include "runtime/Core/KernelRecord.h"
+#include "runtime/Core/QueryRows.h"
 
 #include <doctest/doctest.h>
 
@@ -89,6 +90,22 @@ TEST_CASE("rows have a bucket up to 512, and those of calls with values of bytes
   for (auto [queries, bucket] :
        {std::pair<int64_t, int64_t>(1, 0), {65, 7}, {300, 9}, {8191, 9}, {8192, 13}, {1 << 20, 13}})
     CHECK(ProblemBucket::rowsBucket(queries, turning) == bucket);
+}
+
+TEST_CASE("rows of sequences are those that share a kv head; many of them have another default than any number") {
+  for (const char *kind : {"decode", "decode_invariant", "cascade"})
+    for (DType dtype : {DType::bf16, DType::e4m3}) {
+      const CallShape call = callOf(dtype, *Kind::parse(kind));
+      CHECK(queryRowsOf(1, 32, 8, call) == 4);
+      CHECK(queryRowsOf(32, 32, 8, call) == 128);
+      CHECK(queryRowsOf(64, 32, 32, call) == 64);
+      CHECK(queryRowsOf(64, 0, 0, call) == 64);
+      const int64_t many = queryRowsOf(1 << 20, 32, 8, call);
+      CHECK(many == 256);
+      CHECK(ProblemBucket::rowsOfDefault(many, call) != ProblemBucket::rowsOfDefault(0, call));
+    }
+  CHECK(queryRowsOf(64, 32, 8, callOf(DType::bf16)) == 64);
+  CHECK(queryRowsOf(1 << 20, 32, 8, callOf(DType::bf16)) == 1 << 20);
 }
 
 TEST_CASE("buckets of rows are as long as each other on one side of 8k, of calls with values to turn over") {

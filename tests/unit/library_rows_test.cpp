@@ -140,3 +140,32 @@ TEST_CASE("where length changes no default nothing is compiled twice") {
   CHECK(calls.ask(32768, HEDDLE_ONLY_STORED, HEDDLE_BF16).content_key == bf16);
   CHECK(counting_nvrtc_compilations() == before + 2);
 }
+
+namespace {
+
+int warpsOf(Calls &calls, int64_t queries, int64_t heads, uint32_t flags = 0) {
+  heddle_problem problem = problemOf(queries, HEDDLE_BF16);
+  problem.kind = "decode";
+  problem.heads = heads, problem.kv_heads = 4, problem.seqlen_k = 8192;
+  calls.held = calls.found(flags, problem);
+  const std::string config = infoOf(calls.held.get()).config;
+  return config.find("\nwarps=8\n") != std::string::npos ? 8 : 4;
+}
+
+} // namespace
+
+TEST_CASE("sequences of many rows for each kv head have blocks of eight warps, others of four, whoever asks first") {
+  if (!start())
+    return;
+  for (bool areManyFirst : {false, true}) {
+    Calls calls;
+    const int before = counting_nvrtc_compilations();
+    CHECK(warpsOf(calls, areManyFirst ? 2048 : 1, 16) == (areManyFirst ? 8 : 4));
+    CHECK(warpsOf(calls, areManyFirst ? 1 : 2048, 16) == (areManyFirst ? 4 : 8));
+    for (auto [queries, heads, warps] :
+         {std::tuple<int64_t, int64_t, int>(16, 16, 4), {64, 4, 4}, {65, 16, 8}, {512, 4, 8}})
+      CHECK(warpsOf(calls, queries, heads, HEDDLE_ONLY_STORED) == warps);
+    CHECK(warpsOf(calls, 64, 16) == 8);
+    CHECK(counting_nvrtc_compilations() == before + 2);
+  }
+}

@@ -39,6 +39,17 @@ TEST_CASE("buckets count 128 x 128 tiles") {
   CHECK(problemBucket(*causal, shape, 132).tilesPerRow == 0);
 }
 
+TEST_CASE("rows of sequences are those of a kv head, the mean where they lie behind each other") {
+  auto causal = shipped("causal");
+  const CallShape forward = {}, decode = {*Kind::parse("decode"), CallElements(DType::bf16), 128, 128};
+  ProblemShape shape;
+  shape.batch = 4, shape.heads = 16, shape.kvHeads = 4, shape.seqlenQ = 16, shape.seqlenK = 4096;
+  CHECK(problemBucket(*causal, shape, 132, forward).queryRows == 4);
+  CHECK(problemBucket(*causal, shape, 132, decode).queryRows == 6);
+  shape.batch = 1, shape.sequences = 4, shape.seqlenQ = 65;
+  CHECK(problemBucket(*causal, shape, 132, decode).queryRows == 7);
+}
+
 TEST_CASE(
     "a decode batch and a prefill of as many tiles have different buckets, lengths of one bucket different keys") {
   auto full = shipped("full");

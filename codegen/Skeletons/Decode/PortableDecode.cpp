@@ -104,8 +104,11 @@ Status PortableDecode::checkRequest(const KernelRequest &request) const {
 /// searches found, sum the keys of a part in one order. Parts have at least the keys of a tile.
 bool keepsSums(const KernelRequest &request) { return request.kind.base == KindBase::decodeInvariant; }
 
-/// Eight warps would have tiles of more keys than a part.
-bool keepsWarps(const KernelRequest &request) { return keepsSums(request) && request.elements.hasScaledKeys(); }
+/// Eight warps would have tiles of more keys than a part; or units of more rows, of which other tiles are looked at where rows
+/// have several ranges.
+bool keepsWarps(const KernelRequest &request) {
+  return keepsSums(request) && (request.elements.hasScaledKeys() || request.consecutiveRate == 0);
+}
 
 std::vector<Knob> PortableDecode::knobs(const KernelRequest &request) const {
   std::vector<Knob> knobs = {
@@ -143,13 +146,16 @@ const std::vector<Constraint> &PortableDecode::constraints() const {
 
 // Eight warps on an SM, with as many bytes under way as its shared memory holds: each lacks one slice, that it computes
 // on. With two slices a block of four fits everywhere. Eight of one block read keys once for twice as many rows: 64 queries
-// each of 8 sequences of 8k keys, 32/8 heads, take 269 us, 298 us by two blocks of four; one query of 32 takes 1% longer
-// (H200). As many rows as there are sequences may be one of each.
+// each of 8 sequences of 8k keys, 32/8 heads, take 261 us, 302 us by two blocks of four, 17 queries 145 and 167, 512 of one beside
+// one each of 31 430 and 462; one query of 32 takes 1% longer. Where bits may not depend on the batch the last take 820 us, and
+// 629 by four warps (H200).
 KernelConfig PortableDecode::defaultConfig(const KernelRequest &request) const {
   struct Shape {
     int64_t warps, minBlocks, stages, pieceTiles;
   };
-  const bool hasManyRows = request.balance.queries >= ProblemBucket::kManyRows && !keepsWarps(request);
+  constexpr int64_t kRowsOfFourWarps = 4 * decode::kRows;
+  const bool hasManyRows =
+      request.balance.queries > kRowsOfFourWarps && !keepsSums(request) && !request.elements.hasScaledKeys();
   DecodeConfig config;
   if (request.elements.hasScaledKeys()) // as many bytes of fewer bits
     config.chunkN *= 2;

@@ -336,6 +336,8 @@ class Call:
 
     def question(self):
         sizes = {name: self.inputs.sizes[name] for name in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k")}
+        if (sequences := self.inputs.sizes.get("sequences", sizes["batch"])) != sizes["batch"]:
+            sizes.update(batch=sequences, seqlen_q=-(-sizes["seqlen_q"] // max(1, sequences)))
         return _engine.Question(self.pattern, self.device, _elements.numbers()[self.inputs.first.dtype], self.kind, self.inputs.sizes["head_dim"],
                                 self.inputs.sizes["value_dim"], dict(sizes, q_origin=self.args.q_origin, k_origin=self.args.k_origin),
                                 {**self.lengths, **self.values})

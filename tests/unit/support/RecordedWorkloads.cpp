@@ -44,7 +44,7 @@ LoadedWorkload load(const RecordedWorkload &workload, const std::string &skeleto
   KernelShape shape;
   shape.arch = *findGpuArch(recordedGpu().arch);
   shape.headDim = shape.valueDim = workload.headDim;
-  shape.queries = workload.seqlen;
+  shape.queryRows = workload.seqlen;
   auto space = TuneSpace::create(prepared.take(), shape, skeleton);
   REQUIRE_MESSAGE(space.isOk(), space.status().message());
   loaded.space = space.take();
