@@ -72,13 +72,14 @@ static void explainWorkspace(const ExplainRequest &request, const KernelRequest 
 }
 
 /// Hopper's products of e4m3 cut what lies some 13 bits below the sum. Of sums of weights of standard normal scores 0.05, 0.3, 0.75, 1.2
-/// and 2.4% were lost where totals were of 384, 768, 1,152, 1,536 and 2,304 keys: a share that grows with their square.
+/// and 2.4% were lost where totals were of 384, 768, 1,152, 1,536 and 2,304 keys: a share that grows with their square. A run of
+/// tiles may end with a total of one tile more.
 static void explainSums(const KernelRequest &kernel, Explanation &result) {
   constexpr double kLossOfKey = 5.7e-9;
   Result<KernelConfig> config = defaultConfig(kernel);
   if (!config || config->valueOf("flush_tiles") == 0)
     return;
-  const int64_t keys = config->valueOf("flush_tiles") * config->valueOf("block_n");
+  const int64_t keys = (config->valueOf("flush_tiles") + 1) * config->valueOf("block_n");
   result.sums = SumsExplanation{keys, std::min(1.0, kLossOfKey * double(keys) * double(keys))};
 }
 

@@ -105,8 +105,8 @@ TEST_CASE("what e4m3 loses in the sums of the tensor cores is told of the defaul
   CHECK(jsonOf(*file, request)["sums"].is_null());
   request.dtype = DType::e4m3;
   const nlohmann::json sums = jsonOf(*file, request)["sums"];
-  CHECK(sums["keys"] == 24 * 96); // flush_tiles of block_n keys
-  CHECK(sums["loss"].get<double>() == doctest::Approx(0.0303).epsilon(0.01));
+  CHECK(sums["keys"] == 25 * 96); // flush_tiles of block_n keys, and one more where a run ends
+  CHECK(sums["loss"].get<double>() == doctest::Approx(0.0328).epsilon(0.01));
 }
 
 TEST_CASE("the workspace of gradients is what its printed formulas give, for other calls as well") {

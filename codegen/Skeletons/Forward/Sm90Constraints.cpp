@@ -172,7 +172,7 @@ Reason checkFlush(const KernelRequest &request, const Sm90Config &config) {
     return "flush_tiles=0 leaves sums of long rows to tensor cores, which cut them: expected 1 to " + number(most);
   if (keys > kMostFlushKeys)
     return "flush_tiles=" + number(config.flushTiles) + " of " + number(config.blockN) + " keys are " + number(keys) +
-           ", expected at most " + number(kMostFlushKeys) + ", of whose sum 1.2% are cut: flush_tiles=" + number(most);
+           ", expected at most " + number(kMostFlushKeys) + ", of whose sum 3% are cut: flush_tiles=" + number(most);
   return std::nullopt;
 }
 
