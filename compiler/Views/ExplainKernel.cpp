@@ -7,7 +7,6 @@
 #include "compiler/Pattern/PatternFile.h"
 #include "compiler/Views/Explanation.h"
 #include "runtime/Core/KernelRecord.h"
-#include "runtime/Core/QueryRows.h"
 
 #include <algorithm>
 
@@ -28,8 +27,7 @@ static KernelRequest kernelRequestOf(const PatternFile &file, const ExplainReque
   kernel.valueDim = request.valueDim;
   static_cast<PatternRates &>(kernel) = ratesOf(file, passes);
   if (request.sizes.seqlenQ)
-    kernel.balance.queries = ProblemBucket::rowsOfDefault(
-        queryRowsOf(request.sizes.seqlenQ, request.sizes.heads, request.kvHeads, kernel), kernel);
+    kernel.balance.queries = ProblemBucket::rowsOfDefault(request.sizes.seqlenQ, kernel);
   return kernel;
 }
 
