@@ -2,13 +2,12 @@
 
 #include "runtime/Core/QueryRows.h"
 
-#include <algorithm>
-
 namespace heddle {
 
 int64_t queryRowsOf(const ProblemShape &shape, const CallShape &call) {
-  const int64_t sequences = std::max<int64_t>(shape.batchOfTensors(), 1), rows = shape.batch * shape.seqlenQ;
-  return queryRowsOf((rows + sequences - 1) / sequences, shape.heads, shape.kvHeads, call);
+  const bool areBehindEachOther = shape.batch == 1 && shape.sequences > 1 && shape.seqlenQ > 0;
+  const int64_t queries = areBehindEachOther ? (shape.seqlenQ - 1) / shape.sequences + 1 : shape.seqlenQ;
+  return queryRowsOf(queries, shape.heads, shape.kvHeads, call);
 }
 
 } // namespace heddle

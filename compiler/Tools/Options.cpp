@@ -207,8 +207,7 @@ void ShapeOptions::addQueries(CLI::App &command) {
   addCount(
       command, "--seqlen", queries, "N",
       "Queries of the calls that the default is chosen for (of kind decode: times the heads that share a kv head): few "
-      "want small tiles, and keys in parts; from 8192 "
-      "on values of e4m3 are turned over once [any number]")
+      "want small tiles, and keys in parts; from 8192 on values of e4m3 are turned over once [any number]")
       ->check(CLI::Range(int64_t(1), kFarthestPosition));
 }
 

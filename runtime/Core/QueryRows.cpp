@@ -12,8 +12,8 @@ int64_t queryRowsOf(int64_t queries, int64_t heads, int64_t kvHeads, const CallS
   const KindBase base = call.kind.base;
   if (base != KindBase::decode && base != KindBase::decodeInvariant && base != KindBase::cascade)
     return queries;
-  const int64_t shared = kvHeads > 0 ? std::max<int64_t>(heads / kvHeads, 1) : 1;
-  return std::min(queries * shared, kMany);
+  const int64_t shared = kvHeads > 0 ? std::clamp<int64_t>(heads / kvHeads, 1, kMany) : 1;
+  return std::min(std::clamp<int64_t>(queries, 0, kMany) * shared, kMany); // sizes are whatever a caller gives
 }
 
 } // namespace heddle

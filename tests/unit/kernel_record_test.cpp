@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <set>
 
 using namespace heddle;
@@ -100,6 +101,10 @@ TEST_CASE("rows of sequences are those that share a kv head; many of them have a
       CHECK(queryRowsOf(32, 32, 8, call) == 128);
       CHECK(queryRowsOf(64, 32, 32, call) == 64);
       CHECK(queryRowsOf(64, 0, 0, call) == 64);
+      for (int64_t queries : {int64_t(1) << 40, std::numeric_limits<int64_t>::max()})
+        CHECK(queryRowsOf(queries, std::numeric_limits<int64_t>::max(), 1, call) == 256);
+      CHECK(queryRowsOf(0, 32, 8, call) == 0);
+      CHECK(queryRowsOf(std::numeric_limits<int64_t>::min(), 32, 8, call) == 0);
       const int64_t many = queryRowsOf(1 << 20, 32, 8, call);
       CHECK(many == 256);
       CHECK(ProblemBucket::rowsOfDefault(many, call) != ProblemBucket::rowsOfDefault(0, call));
